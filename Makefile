@@ -1,0 +1,55 @@
+# The commands of the project. `make help` lists them; each sets up .venv first where it needs to.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.streamproof
+PACKAGES := reference spark_impl properties specs
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test test-quick lint format bench lock clean
+
+help: ## List the commands
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-11s %s\n' "$$name" "$$does"; done
+
+setup: $(STAMP) ## Make .venv with everything in it, Java included where there is none
+
+check: setup ## The gate: every law, then real flight data on two witnesses
+	$(BIN)/streamproof check
+	$(BIN)/streamproof compare session_windows --data flights
+
+test: setup ## All tests
+	$(BIN)/python -m pytest
+
+test-quick: setup ## The tests that need no Spark, in seconds
+	$(BIN)/python -m pytest -m "not spark"
+
+lint: setup ## Style, types, and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@mkdir -p .mypy_cache/ns && ln -sfn ../.. .mypy_cache/ns/streamproof
+	MYPYPATH=.mypy_cache/ns $(BIN)/mypy $(PACKAGES:%=-p streamproof.%)
+	$(BIN)/lint-imports
+
+format: setup ## Mend what `make lint` finds and can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## The figures in the README
+	$(BIN)/python -m benchmarks
+
+lock: setup ## Bring constraints.txt up to date with pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
+		--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file constraints.txt
+
+clean: ## Remove .venv and everything else that was made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+
+# Made anew when the requirements change; otherwise a second `make setup` does nothing.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "streamproof needs Python 3.11 or newer, and $(PYTHON) isn't: make setup PYTHON=python3.11" >&2; exit 3; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV) || $(PYTHON) -m virtualenv --quiet --clear $(VENV) || { echo "$(PYTHON) can't make a virtual environment: install python3-venv (Debian, Ubuntu: apt-get install python3-venv) or $(PYTHON) -m pip install --user virtualenv" >&2; exit 3; }
+	@echo "Installing streamproof and what it needs into $(VENV); Spark makes the first time take a minute or two"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -c 'from streamproof.specs.java import find_java; find_java()' 2>/dev/null || { echo "No Java 17 or newer on this machine: installing one into $(VENV)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[java]'; }
+	@touch $@

@@ -1,0 +1,1 @@
+"""Histories, cohorts, witnesses, laws, shrinking, verdicts, and the command line."""

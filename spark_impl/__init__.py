@@ -1,0 +1,1 @@
+"""The operators on Spark, for production use."""

@@ -1,0 +1,1 @@
+"""TLA+ specifications, and the tools that run them."""

