@@ -1,0 +1,221 @@
+"""Histories: records in arrival order, with cuts between micro-batches; also as files that any program can write.
+
+A file is JSON Lines in UTF-8. Its first line names the operator, its options and its clock; each other line is one
+arrival, a heartbeat, a delivery or a cut.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+from .clocks import CLOCKS
+from .errors import BadInput
+from .operators import Operator, operator_named
+from .records import Record
+
+
+class Heartbeat(NamedTuple):
+    """Moves the clock as a record at `timestamp` (ms) would, and is nothing else."""
+
+    timestamp: int
+
+
+class Cut(NamedTuple):
+    """The end of a micro-batch."""
+
+
+class Delivery(NamedTuple):
+    """Hands on the oldest message that waits on a route of an operator whose delivery is manual."""
+
+    channel: str
+    foreign_key: str
+    key: str | None
+
+
+Line: TypeAlias = Record | Heartbeat | Cut | Delivery
+CUT = Cut()
+
+
+@dataclass(frozen=True)
+class History:
+    """What arrives at an operator, in order.
+
+    Attributes:
+        operator: The operator's name.
+        options: Its options, as in a history file; durations in ms.
+        lines: Records, heartbeats, deliveries and cuts, in order of arrival.
+        clock: `stream_time` or `batch`.
+        name: What outcomes call it: the file's name without its extension.
+    """
+
+    operator: str
+    options: Mapping[str, Any]
+    lines: tuple[Line, ...]
+    clock: str = "stream_time"
+    name: str = field(default="history", compare=False)
+
+    @property
+    def records(self) -> list[Record]:
+        """The records alone, in order of arrival."""
+        return [line for line in self.lines if isinstance(line, Record)]
+
+    @property
+    def batches(self) -> list[list[Line]]:
+        """The lines between cuts; n cuts make n + 1 batches."""
+        batches: list[list[Line]] = [[]]
+        for line in self.lines:
+            if isinstance(line, Cut):
+                batches.append([])
+            else:
+                batches[-1].append(line)
+        return batches
+
+    def with_lines(self, lines: Iterable[Line]) -> History:
+        """Give the same history with other lines."""
+        return History(self.operator, self.options, tuple(lines), self.clock, self.name)
+
+    def to_text(self) -> str:
+        """Write the history as a history file's text; `parse_history` reads it back."""
+        header: dict[str, Any] = {"operator": self.operator, "options": dict(self.options)}
+        if self.clock != "stream_time":
+            header["clock"] = self.clock
+        return "".join(json.dumps(line) + "\n" for line in [header, *map(_line_to_json, self.lines)])
+
+
+def _line_to_json(line: Line) -> dict[str, Any]:
+    match line:
+        case Record():
+            return line._asdict()
+        case Heartbeat():
+            return {"heartbeat": line.timestamp}
+        case Delivery():
+            route = {"deliver": line.channel, "foreign_key": line.foreign_key}
+            return route if line.key is None else {**route, "key": line.key}
+        case Cut():
+            return {"cut": True}
+
+
+def read_history(path: Path) -> History:
+    """Read a history file.
+
+    Raises:
+        BadInput: The file can't be read, is empty, or has a bad line; the message names the file and the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: not UTF-8 at byte {error.start}: save the file as UTF-8") from None
+    except OSError as error:
+        raise BadInput(f"{path}: can't be read ({error.strerror}): check the path and its permissions") from None
+    return parse_history(text, name=path.stem, source=str(path))
+
+
+def parse_history(text: str, name: str = "history", source: str = "history") -> History:
+    """Read a history from the text of a history file; `source` is what error messages call it.
+
+    Raises:
+        BadInput: The text is empty, or a line is bad; the message names the source, the line and the remedy.
+    """
+    reader = _Reader(source)
+    objects = [(number, reader.load(number, line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not objects:
+        raise BadInput(f'{source}: empty: the first line must be a header such as {{"operator": "session_windows", …}}')
+    number, header = objects[0]
+    operator, options, clock = reader.header(number, header)
+    lines = tuple(reader.line(number, content, operator, options) for number, content in objects[1:])
+    return History(operator.name, options, lines, clock, name)
+
+
+class _Reader:
+    """Turns the objects of a file into lines, and names the line of whatever is wrong."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def fail(self, number: int, problem: str) -> NoReturn:
+        raise BadInput(f"{self.source}: line {number}: {problem}")
+
+    def load(self, number: int, line: str) -> dict[str, Any]:
+        def refuse(constant: str) -> NoReturn:
+            self.fail(number, f"{constant} is no JSON value: use null or leave the record out")
+
+        def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+            names = [name for name, _ in found]
+            for name in names:
+                if names.count(name) > 1:
+                    self.fail(number, f"{name!r} stands twice in one object: keep one of them")
+            return dict(found)
+
+        try:
+            content = json.loads(line, parse_constant=refuse, object_pairs_hook=pairs)
+        except json.JSONDecodeError as error:
+            self.fail(number, f"not JSON: {error.msg} at column {error.colno}")
+        except RecursionError:
+            self.fail(number, "nested too deeply to be read")
+        if not isinstance(content, dict):
+            self.fail(number, f"a line must be a JSON object, not {type(content).__name__}")
+        return content
+
+    def header(self, number: int, content: dict[str, Any]) -> tuple[Operator, dict[str, Any], str]:
+        if "operator" not in content:
+            self.fail(number, 'the first line must be the header: {"operator": …, "options": {…}}')
+        self.only(number, content, {"operator", "options", "clock"}, "the header")
+        options, clock = content.get("options", {}), content.get("clock", "stream_time")
+        if not isinstance(options, dict):
+            self.fail(number, 'options must be an object, such as {"gap_ms": 10}')
+        if clock not in tuple(CLOCKS):
+            self.fail(number, f"unknown clock {clock!r}: use one of {', '.join(CLOCKS)}")
+        try:
+            operator = operator_named(content["operator"])
+            operator.declare(options)
+        except BadInput as error:
+            self.fail(number, str(error))
+        return operator, options, clock
+
+    def line(self, number: int, content: dict[str, Any], operator: Operator, options: dict[str, Any]) -> Line:
+        if "cut" in content:
+            self.only(number, content, {"cut"}, "a cut")
+            return CUT if content["cut"] is True else self.fail(number, 'a cut is written {"cut": true}')
+        if "heartbeat" in content:
+            self.only(number, content, {"heartbeat"}, "a heartbeat")
+            return Heartbeat(self.timestamp(number, content["heartbeat"], "heartbeat"))
+        if "deliver" in content:
+            self.fail(number, f"{operator.name} has no channels to deliver from: leave the line out")
+        if "operator" in content:
+            self.fail(number, "a second header: a history file has one, on its first line")
+        self.only(number, content, {"input", "key", "value", "timestamp"}, "a record")
+        for name in ("input", "key", "value", "timestamp"):
+            if name not in content:
+                self.fail(number, f"a record without {name!r}: it needs input, key, value and timestamp")
+        if content["input"] not in operator.inputs:
+            inputs = ", ".join(operator.inputs)
+            self.fail(number, f"unknown input {content['input']!r}: {operator.name} has {inputs}")
+        if not isinstance(content["key"], str | None):
+            self.fail(number, f"the key {content['key']!r} is no string: quote it, or use null for no key")
+        record = Record(
+            content["input"],
+            content["key"],
+            content["value"],
+            self.timestamp(number, content["timestamp"], "timestamp"),
+        )
+        try:
+            operator.check(options, record)
+        except BadInput as error:
+            self.fail(number, str(error))
+        return record
+
+    def timestamp(self, number: int, value: Any, name: str) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            self.fail(number, f"the {name} {value!r} is no whole number: give milliseconds as an integer")
+        if not 0 <= value <= 253_402_300_799_999:
+            self.fail(number, f"the {name} {value} is out of range: give milliseconds since 1970, up to the year 9999")
+        return value
+
+    def only(self, number: int, content: dict[str, Any], allowed: set[str], what: str) -> None:
+        unknown = sorted(set(content) - allowed)
+        if unknown:
+            self.fail(number, f"{what} has no {unknown[0]!r}: it takes {', '.join(sorted(allowed))}")

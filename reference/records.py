@@ -1,0 +1,63 @@
+"""What comes in and what comes out: records, changes, dropped records, and the table that a changelog folds to.
+
+Timestamps are event time in integer milliseconds, never negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+Key: TypeAlias = str
+Value: TypeAlias = Any
+Window: TypeAlias = tuple[int, int]
+Row: TypeAlias = tuple[Key, Window | None]
+
+
+class Record(NamedTuple):
+    """One record on a named input. On a table's input a null value is a tombstone."""
+
+    input: str
+    key: Key | None
+    value: Value
+    timestamp: int
+
+
+class Change(NamedTuple):
+    """One entry of a changelog: a value, or a tombstone (value None), for a key and its window."""
+
+    key: Key
+    window: Window | None
+    value: Value
+    timestamp: int
+
+
+class Dropped(NamedTuple):
+    """A record that the operator did not take: `late`, `null key`, `null value` or `null foreign key`."""
+
+    key: Key | None
+    reason: str
+
+
+class Accepted(NamedTuple):
+    """A record that the operator took, and what its clock said then (ms)."""
+
+    record: Record
+    clock: int
+
+
+Output: TypeAlias = Change | Dropped
+Table: TypeAlias = dict[Row, tuple[Value, int]]
+
+
+def fold(changes: Iterable[Output], table: Table | None = None) -> Table:
+    """Fold a changelog by key and window into `{(key, window): (value, timestamp)}`; a given table is folded onto."""
+    table = {} if table is None else table
+    for change in changes:
+        if isinstance(change, Dropped):
+            continue
+        if change.value is None:
+            table.pop((change.key, change.window), None)
+        else:
+            table[change.key, change.window] = (change.value, change.timestamp)
+    return table
