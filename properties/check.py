@@ -1,0 +1,394 @@
+"""The gate: draws cohorts, runs them on Spark, DuckDB and the reference, and says which laws hold.
+
+Every finding is on disk before the next query starts.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from ..reference.histories import CUT, Heartbeat, History
+from ..reference.operators import operator_named
+from ..reference.play import Played, play
+from . import findings as finding_files
+from .cohorts import cohorts_of
+from .draws import Shape, draw_histories
+from .duckdb_witness import tables
+from .examinations import Examination, breaks, examine, examine_restart
+from .findings import Finding, account, sentence
+from .laws import (
+    LAWS,
+    LawResult,
+    Verdict,
+    fold_is_meaning,
+    one_key,
+    repeated_twice,
+    same_entries,
+    same_for_key,
+    same_table,
+    variants_of,
+    worst,
+)
+from .outcomes import Difference, Grain, Outcome, differences
+from .shrinking import shrink, without_heartbeats
+from .situations import situations_of
+from .spark_witness import PLAIN, Plan, answer, run_cohort
+
+SCHEDULE = (30, 38, 75, 90)
+FLAT = (90, 90, 90, 90)
+LONG_AFTER = 500
+PATIENT = {"gap_ms": 10, "grace_ms": 1000, "aggregate": "list"}
+SHAPES: Mapping[str, Shape] = {
+    "update": Shape({"gap_ms": 10, "grace_ms": 5, "aggregate": "list"}, SCHEDULE),
+    "close": Shape({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum", "emit": "close", "retention_ms": 60}, SCHEDULE),
+    "own": Shape({"gap_ms": 7, "grace_ms": 0, "aggregate": "count", "late": "own"}, SCHEDULE),
+    "patient": Shape(PATIENT, FLAT),
+    "native": Shape({"gap_ms": 10, "grace_ms": 5, "aggregate": "count", "emit": "close", "late": "own"}, SCHEDULE),
+    "native patient": Shape({"gap_ms": 10, "grace_ms": 1000, "aggregate": "max", "emit": "close", "late": "own"}, FLAT),
+}
+SHARES = {"update": 0.4, "close": 0.2, "own": 0.2, "patient": 0.05, "native": 0.1, "native patient": 0.05}
+ALONE = 2
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Report:
+    """What a check found.
+
+    Attributes:
+        operator: The operator's name.
+        results: What each law says.
+        found: The findings, with the folders that they were written to.
+        histories: How many histories were run on Spark, variants included.
+        queries: How many streaming queries that took.
+        seconds: How long it took.
+        seed: The seed.
+        situations: In how many drawn histories each situation came up.
+    """
+
+    operator: str
+    results: list[LawResult]
+    seed: int
+    found: list[tuple[Finding, Path]] = field(default_factory=list)
+    histories: int = 0
+    queries: int = 0
+    seconds: float = 0.0
+    situations: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of the laws."""
+        return worst(result.verdict for result in self.results)
+
+
+def check(
+    operator: str = "session_windows",
+    histories: int = 2000,
+    seed: int = 0,
+    folder: Path = finding_files.DEFAULT_FOLDER,
+    progress: Progress = lambda step: None,
+    plan: Plan = PLAIN,
+    report: Report | None = None,
+) -> Report:
+    """Hold an operator's Spark implementation to every law.
+
+    Args:
+        operator: The operator's name.
+        histories: How many histories to draw; each law judges a share of them.
+        seed: What they are drawn from.
+        folder: Where findings are written and read.
+        progress: Called with the name of each step before it starts.
+        plan: How Spark runs them; one with `logic` holds a seeded bug to the laws.
+        report: Filled as the check goes, so that an interrupted one tells what it had; made when not given.
+
+    Raises:
+        BadInput: There is no such operator, or a saved finding can't be read.
+        StreamproofError: Spark couldn't be started, or a query failed.
+    """
+    operator_named(operator)
+    laws = {name: LawResult(law) for name, law in LAWS.items()}
+    report = report or Report(operator, [], seed)
+    report.results = list(laws.values())
+    started = time.monotonic()
+    try:
+        _Check(report, laws, histories, seed, folder, progress, plan).run()
+    finally:
+        report.seconds = time.monotonic() - started
+    return report
+
+
+class _Check:
+    def __init__(
+        self,
+        report: Report,
+        laws: dict[str, LawResult],
+        histories: int,
+        seed: int,
+        folder: Path,
+        progress: Progress,
+        plan: Plan,
+    ) -> None:
+        self.report, self.laws, self.histories, self.seed = report, laws, histories, seed
+        self.folder, self.progress, self.plan = folder, progress, plan
+
+    def run(self) -> None:
+        self.replay_saved()
+        for name in ("update", "close", "own"):
+            self.cohort(name)
+        self.patient()
+        self.native()
+
+    def draw(self, name: str) -> list[History]:
+        count = max(1, round(self.histories * SHARES[name]))
+        return list(draw_histories(SHAPES[name], count, hash_of(self.seed, name)))
+
+    def replay_saved(self) -> None:
+        histories = list(finding_files.saved(self.folder, self.report.operator))
+        if histories:
+            self.progress(f"replaying {len(histories)} saved findings")
+            for cohort, _ in cohorts_of(histories):
+                self.judge(examine(cohort, self.plan), shrink_them=False)
+
+    def cohort(self, name: str) -> None:
+        """The random cohort of a shape: changelog, tables, DuckDB; of `update` also keys, state, restart, packing."""
+        drawn = self.draw(name)
+        known = situations_of(drawn)
+        self.report.situations.update(known)
+        whole = drawn
+        single: list[tuple[History, str]] = []
+        if name == "update":
+            single = [(history, key) for history in drawn[: len(drawn) // 4] for key in keys_of(history)[:1]]
+            whole = [long_after(history) for history in [*drawn, *(one_key(*pair).history for pair in single)]]
+        self.progress(f"{len(whole)} histories in one query: {name}")
+        plan = replace(self.plan, read_state=name == "update")
+        examination = examine(cohorts_of(whole)[0][0], plan)
+        self.judge(examination, known)
+        if name == "update":
+            self.keys(examination, drawn, single)
+            self.state(examination)
+            self.restart(examination)
+            self.packing(examination)
+
+    def judge(self, examination: Examination, known: Counter[str] | None = None, shrink_them: bool = True) -> None:
+        """Judge a run's histories by the laws that need nothing but that run."""
+        self.report.queries += 1
+        histories, played = examination.cohort.histories, examination.played
+        self.report.histories += len(histories)
+        situations = situations_of(histories) if known is None else known
+        for law in ("fold is meaning", "changelog", "table at every cut", "duckdb"):
+            self.laws[law].situations.update(situations)
+            self.laws[law].judged += len(histories)
+        for history, of_history in zip(histories, played, strict=True):
+            found = fold_is_meaning(history, of_history)
+            if found:
+                self.violated("fold is meaning", history, found, of_history, None)
+        for law in ("changelog", "table at every cut"):
+            for place, broken in enumerate(examination.broken):
+                if law in broken:
+                    outcome = examination.outcomes[place]
+                    self.violated(law, histories[place], broken[law], played[place], outcome, shrink_them)
+        self.duckdb(histories, played)
+
+    def duckdb(self, histories: Sequence[History], played: Sequence[Played]) -> None:
+        for history, of_history, outcome in zip(histories, played, tables(histories), strict=True):
+            found = differences(Outcome.of_play(history.name, of_history), outcome)
+            if found:
+                self.violated("duckdb", history, found, of_history, outcome)
+
+    def keys(self, examination: Examination, drawn: Sequence[History], single: Sequence[tuple[History, str]]) -> None:
+        law = self.laws["keys"]
+        law.situations.update(situations_of(history for history, _ in single))
+        by_name = {outcome.history: outcome for outcome in examination.outcomes[: len(drawn)]}
+        for (history, key), alone in zip(single, examination.outcomes[len(drawn) :], strict=True):
+            law.judged += 1
+            found = same_for_key(history.name, key, by_name[history.name], alone)
+            if found:
+                self.violated("keys", history, found, play(history), by_name[history.name])
+
+    def state(self, examination: Examination) -> None:
+        law = self.laws["state"]
+        law.judged += len(examination.cohort.histories)
+        law.situations["state expired"] += sum(bool(played.accepted) for played in examination.played)
+        for place, broken in enumerate(examination.broken):
+            if "state" in broken:
+                history, outcome = examination.cohort.histories[place], examination.outcomes[place]
+                self.violated("state", history, broken["state"], examination.played[place], outcome)
+
+    def restart(self, whole: Examination) -> None:
+        """A part of the cohort again, stopped after batch 1 and crashed in batch 2."""
+        part = Examination(*first(whole, max(1, len(whole.cohort.histories) // 5)), whole.output)
+        self.progress(f"{len(part.cohort.histories)} histories with a restart and a crash")
+        restarted = examine_restart(part, self.plan, stop_after=1, crash_in=2)
+        self.report.queries += 3
+        for name in ("restart", "replay"):
+            law = self.laws[name]
+            law.judged += len(part.cohort.histories)
+            law.situations.update(restarted.situations)
+            for place, broken in enumerate(restarted.broken):
+                if name in broken:
+                    history = part.cohort.histories[place]
+                    self.violated(name, history, broken[name], part.played[place], part.outcomes[place])
+
+    def packing(self, whole: Examination) -> None:
+        """Some histories alone, one query and one state a key: the same as in the cohort."""
+        law = self.laws["packing"]
+        telling = sorted(range(len(whole.outcomes)), key=lambda place: -len(whole.outcomes[place].entries))[:ALONE]
+        for number, place in enumerate(telling):
+            self.progress(f"history {number + 1} of {len(telling)} alone")
+            history = whole.cohort.histories[place]
+            alone = answer([history], self.plan)[0]
+            self.report.queries += 1
+            law.judged += 1
+            law.situations["run alone"] += bool(alone.entries)
+            found = same_entries(whole.outcomes[place], alone)
+            if found:
+                self.violated("packing", history, found, whole.played[place], alone)
+
+    def patient(self) -> None:
+        """Histories in which nothing can be late, with their variants, in one query."""
+        drawn = self.draw("patient")
+        generator = random.Random(self.seed)
+        variants = [
+            (number, variant)
+            for number, history in enumerate(drawn)
+            for variant in variants_of(history, generator.shuffle, generator.randint)
+        ]
+        whole = [*drawn, *(variant.history for _, variant in variants)]
+        self.progress(f"{len(whole)} histories in one query: reordered, cut elsewhere, repeated")
+        examination = examine(cohorts_of(whole)[0][0], self.plan)
+        self.judge(examination)
+        outcomes = examination.outcomes
+        for place, (number, variant) in enumerate(variants, len(drawn)):
+            law, history = self.laws[variant.law], drawn[number]
+            law.judged += 1
+            law.situations.update(situations_of([history]))
+            changed = variant.history.lines != history.lines
+            law.situations.update(
+                {"order changed": changed, "cuts moved": changed, "record repeated": bool(history.records)}
+            )
+            judge = repeated_twice if variant.law == "repeats" else same_table
+            found = judge(variant.history.name, outcomes[number], outcomes[place])
+            if found:
+                self.violated(variant.law, variant.history, found, examination.played[place], outcomes[place])
+
+    def native(self) -> None:
+        """Spark's own operator, one batch at a time, with and without the merge before the shuffle."""
+        for law_name, shape, merge in (("native", "native", False), ("native partial merge", "native patient", True)):
+            drawn = [long_after(history) for history in self.draw(shape)]
+            self.progress(
+                f"{len(drawn)} histories on Spark's own session_window{', merged before the shuffle' * merge}"
+            )
+            cohort = cohorts_of(drawn)[0][0]
+            outcomes, _ = run_cohort(cohort, Plan(native=True, merge_in_partition=merge))
+            self.report.queries += 1
+            self.report.histories += len(drawn)
+            law = self.laws[law_name]
+            law.judged += len(drawn)
+            law.situations.update(situations_of(drawn))
+            for history, outcome in zip(cohort.histories, outcomes, strict=True):
+                played = play(history)
+                found = differences(Outcome.of_play(history.name, played), outcome)
+                if found:
+                    self.violated(law_name, history, found, played, outcome)
+
+    def violated(
+        self,
+        name: str,
+        history: History,
+        found: list[Difference],
+        played: Played,
+        outcome: Outcome | None,
+        shrink_it: bool = True,
+    ) -> None:
+        """Note a violation; the first of a law becomes a finding, shrunk where its law can be asked again."""
+        law = self.laws[name]
+        law.violations.append((history, found))
+        if len(law.violations) > 1 or (name in finding_files.FOLLOWING and self.laws["changelog"].violations):
+            return
+        witness = {"duckdb": "DuckDB", "fold is meaning": "the meaning"}.get(name, "Spark")
+        other = outcome or Outcome(history.name, Grain.END, final={})
+        written = self.write(name, witness, history, found, played, other, confirmed=True)
+        if name not in finding_files.ASKABLE or not shrink_it:
+            return
+        self.progress(f"shrinking the first violation of {name!r}")
+        confirmed = breaks([history], name, self.plan)[0]
+        smallest = shrink(history, lambda candidates: self.asked(candidates, name)) if confirmed else history
+        plain = without_heartbeats(smallest)
+        if confirmed and breaks([plain], name, self.plan)[0]:
+            smallest = plain
+        if name == "changelog":
+            played, other = play(smallest), answer([smallest], self.plan)[0]
+            found = differences(Outcome.of_play(smallest.name, played), other) or found
+        self.report.found.remove(written)
+        finding_files.forget(written[1])
+        self.write(name, witness, smallest, found, played, other, confirmed)
+
+    def asked(self, candidates: Sequence[History], name: str) -> list[bool]:
+        self.report.queries += 1
+        self.report.histories += len(candidates)
+        return breaks(candidates, name, self.plan)
+
+    def write(
+        self,
+        name: str,
+        witness: str,
+        history: History,
+        found: list[Difference],
+        played: Played,
+        outcome: Outcome,
+        confirmed: bool,
+    ) -> tuple[Finding, Path]:
+        finding = Finding(
+            name,
+            sentence(LAWS[name].sentence, witness, found[0]),
+            history,
+            ("reference", Outcome.of_play(history.name, played)),
+            (witness, outcome),
+            found,
+            confirmed,
+            self.seed,
+        )
+        self.report.found.append((finding, finding_files.save(finding, self.folder)))
+        return self.report.found[-1]
+
+
+def hash_of(seed: int, name: str) -> int:
+    """A seed for each shape, the same in every process."""
+    return seed * 1_000_003 + crc32(name.encode())
+
+
+def keys_of(history: History) -> list[str]:
+    """The keys of a history, sorted."""
+    return sorted({record.key for record in history.records if record.key is not None})
+
+
+def long_after(history: History) -> History:
+    """The history with one more batch, in which the clock has passed every retention."""
+    return history.with_lines(
+        [*history.lines, CUT, Heartbeat(SCHEDULE[-1] + LONG_AFTER + 2 * retention_of(history.options))]
+    )
+
+
+def retention_of(options: Mapping[str, Any]) -> int:
+    """The retention (ms) that options declare."""
+    retention: int = operator_named("session_windows").declare(options).retention_ms
+    return retention
+
+
+def first(examination: Examination, count: int) -> tuple[Any, list[Played], list[Outcome]]:
+    """The first histories of an examination."""
+    cohort = replace(examination.cohort, histories=examination.cohort.histories[:count])
+    return cohort, examination.played[:count], examination.outcomes[:count]
+
+
+def told(found: Iterable[tuple[Finding, Path]]) -> list[str]:
+    """The accounts of findings, with the folder of each."""
+    return [f"{account(finding)}\nWritten to {path}" for finding, path in found]

@@ -1,0 +1,121 @@
+"""Cohorts: many histories in one Spark query, each under its own key space, all under one clock schedule.
+
+Spark's watermark is global to a query. So a cohort has one clock schedule, its value after every batch; a row under a
+reserved key pushes the watermark along it, and every history carries it as heartbeats.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..reference.errors import BadInput
+from ..reference.histories import CUT, Heartbeat, History, Line
+from ..reference.play import Entry
+from ..reference.records import Record
+
+PUSHER = "~clock"
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Histories of one operator with the same options and the same clock schedule.
+
+    Attributes:
+        operator: The operator's name.
+        options: Its options; durations in ms.
+        schedule: The clock (ms) after every batch.
+        histories: The histories, each with one batch for every value of the schedule.
+    """
+
+    operator: str
+    options: Mapping[str, Any]
+    schedule: tuple[int, ...]
+    histories: tuple[History, ...]
+
+
+def clock_schedule(history: History) -> tuple[int, ...]:
+    """Give the batch clock (ms) after every batch of a history."""
+    schedule, largest = [], 0
+    for batch in history.batches:
+        for line in batch:
+            if isinstance(line, Heartbeat) or (isinstance(line, Record) and line.key is not None):
+                largest = max(largest, line.timestamp)
+        schedule.append(largest)
+    return tuple(schedule)
+
+
+def with_heartbeats(batches: Sequence[Sequence[Record]], schedule: Sequence[int]) -> tuple[Line, ...]:
+    """Give the lines of a history under a clock schedule: each batch's records, a heartbeat, a cut."""
+    lines: list[Line] = []
+    for number, (batch, clock) in enumerate(zip(batches, schedule, strict=True)):
+        lines += [CUT] if number else []
+        lines += [*batch, Heartbeat(clock)]
+    return tuple(lines)
+
+
+def cohorts_of(histories: Sequence[History]) -> list[tuple[Cohort, list[int]]]:
+    """Put histories that may travel together into cohorts, with each history's place in the input.
+
+    A history with a null key travels alone, for a null key has no prefix.
+    """
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for place, history in enumerate(histories):
+        alone = place if any(record.key is None for record in history.records) else -1
+        options = tuple(sorted((name, repr(value)) for name, value in history.options.items()))
+        groups[history.operator, options, clock_schedule(history), alone].append(place)
+    return [
+        (Cohort(operator, histories[places[0]].options, schedule, tuple(histories[place] for place in places)), places)
+        for (operator, _, schedule, _), places in groups.items()
+    ]
+
+
+def pack(cohort: Cohort, value_type: pa.DataType, encode: Any = lambda value: value) -> list[pa.Table]:
+    """Lay a cohort out as one table a batch.
+
+    Returns:
+        Tables with the columns key (string; `00042|a`), value (`value_type`), timestamp (bigint, ms) and order (bigint,
+        the order of arrival over the whole cohort).
+
+    Raises:
+        BadInput: A value doesn't fit the value type.
+    """
+    tables, order = [], 0
+    batches_of = [history.batches for history in cohort.histories]
+    for number, clock in enumerate(cohort.schedule):
+        keys: list[str | None] = [PUSHER]
+        # The reserved key's value is of the column's type too: an aggregate would refuse null.
+        values: list[Any] = ["0" if pa.types.is_string(value_type) else 0]
+        timestamps = [clock]
+        for place, batches in enumerate(batches_of):
+            for line in batches[number]:
+                if isinstance(line, Record):
+                    keys.append(None if line.key is None else f"{place:05d}|{line.key}")
+                    values.append(encode(line.value))
+                    timestamps.append(line.timestamp)
+        try:
+            column = pa.array(values, value_type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise BadInput(f"batch {number}: a value doesn't fit Spark's {value_type}: {error}") from None
+        arrived = pa.array(range(order, order + len(keys)), pa.int64())
+        order += len(keys)
+        columns = [pa.array(keys, pa.string()), column, pa.array(timestamps, pa.int64()), arrived]
+        tables.append(pa.table(columns, names=["key", "value", "timestamp", "order"]))
+    return tables
+
+
+def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Hand every history its own entries, under its own keys; the reserved key's are left out."""
+    by_history: list[list[Entry]] = [[] for _ in cohort.histories]
+    for entry in entries:
+        key = entry.output.key
+        if key is None:
+            by_history[0].append(entry)
+        elif key != PUSHER:
+            place, own = key.split("|", 1)
+            by_history[int(place)].append(entry._replace(output=entry.output._replace(key=own)))
+    return by_history

@@ -1,0 +1,346 @@
+"""The command `streamproof`.
+
+It exits 0 when what was checked conforms, 1 when it is violated, 2 when the check is inconclusive, and 3 when it
+could not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ..reference.errors import BadInput, StreamproofError
+
+if TYPE_CHECKING:
+    from ..reference.histories import History
+    from .check import Report
+    from .outcomes import Outcome
+
+EXITS = {"conforms": 0, "violated": 1, "inconclusive": 2}
+COULD_NOT_RUN = 3
+STYLES = {"conforms": "green", "violated": "bold red", "inconclusive": "yellow"}
+
+app = typer.Typer(
+    help="Hold Spark stream operators to a reference model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+results = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+messages = Console(stderr=True, highlight=False)
+
+FindingsFolder = Annotated[
+    Path, typer.Option("--findings", help="Folder that findings are written to and replayed from.")
+]
+Seed = Annotated[int, typer.Option(help="What the random histories are drawn from.")]
+
+
+class WitnessName(StrEnum):
+    """The witnesses that can run a history."""
+
+    REFERENCE = "reference"
+    SPARK = "spark"
+    SPARK_NATIVE = "spark-native"
+    DUCKDB = "duckdb"
+
+
+def main() -> NoReturn:
+    """Run the command line: usage errors and bad input exit 3 with one message, and no traceback."""
+    # Installed by `pip`, the workers find the package by themselves; Ctrl-C must reach this process alone.
+    code: int = COULD_NOT_RUN
+    try:
+        code = app(standalone_mode=False) or 0
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        messages.print("interrupted: what was found until then is on disk", style="yellow")
+    except StreamproofError as error:
+        messages.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        if not _is_usage_error(error):
+            raise
+        messages.print(f"error: {_usage(error)}", style="red", markup=False, soft_wrap=True)
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    session = _running_session()
+    if session is not None:
+        with contextlib.suppress(Exception):
+            session.stop()
+    sys.exit(code)
+
+
+def _running_session() -> Any:
+    spark = sys.modules.get("pyspark.sql")
+    return None if spark is None else spark.SparkSession.getActiveSession()
+
+
+def _is_usage_error(error: Exception) -> bool:
+    return hasattr(error, "format_message")
+
+
+def _usage(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+    return f"{error.format_message()}{hint}"
+
+
+@contextlib.contextmanager
+def _steps() -> Iterator[Callable[[str], None]]:
+    """Show the present step: a spinner on a terminal, a line each elsewhere."""
+    if not messages.is_terminal:
+        yield lambda step: messages.print(step, markup=False, soft_wrap=True)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=messages, transient=True) as progress:
+        task = progress.add_task("starting", total=None)
+        yield lambda step: progress.update(task, description=step)
+
+
+@app.command()
+def check(
+    operators: Annotated[list[str] | None, typer.Argument(help="Operators to check; all by default.")] = None,
+    histories: Annotated[int, typer.Option(min=1, help="How many random histories to draw.")] = 2000,
+    seed: Seed = 0,
+    folder: FindingsFolder = Path(".streamproof/findings"),
+    mutant: Annotated[
+        str | None, typer.Option(help="Check a seeded bug instead of the operator, to see a finding.")
+    ] = None,
+) -> None:
+    """The gate: hold operators on Spark to every law, over random out-of-order histories."""
+    from ..reference.operators import OPERATORS, operator_named
+    from .check import Report, told
+    from .check import check as run_check
+    from .hunting import chosen
+    from .laws import worst
+    from .spark_witness import PLAIN, Plan
+
+    names = [operator_named(name).name for name in operators or OPERATORS]
+    verdicts = []
+    for name in names:
+        plan = PLAIN if mutant is None else Plan(logic=chosen(name, [mutant])[0].logic)
+        report = Report(name, [], seed)
+        try:
+            with _steps() as progress:
+                run_check(name, histories, seed, folder, progress, plan, report)
+        except KeyboardInterrupt:
+            _print_report(report, told(report.found))
+            raise
+        _print_report(report, told(report.found))
+        verdicts.append(report.verdict)
+    raise typer.Exit(EXITS[worst(verdicts)])
+
+
+def _print_report(report: Report, findings: Sequence[str]) -> None:
+    table = Table(
+        "law", "verdict", "histories", "violations", "what it says", title=report.operator, title_justify="left"
+    )
+    for result in report.results:
+        said = result.law.sentence
+        if result.verdict == "inconclusive":
+            missing = ", ".join(result.missing) if result.judged else "no history judged"
+            said += f" (never came up: {missing})" if result.judged else f" ({missing})"
+        verdict = f"[{STYLES[result.verdict]}]{result.verdict}[/]"
+        table.add_row(result.law.name, verdict, f"{result.judged:,}", f"{len(result.violations):,}", said)
+    results.print(table)
+    came_up = ", ".join(f"{name} {count:,}" for name, count in sorted(report.situations.items()))
+    results.print(f"Situations, in how many drawn histories: {came_up or 'none'}.", markup=False)
+    for finding in findings:
+        results.print()
+        results.print(finding, markup=False, soft_wrap=True)
+    results.print(
+        f"{report.operator}: [{STYLES[report.verdict]}]{report.verdict}[/] — {report.histories:,} histories on Spark "
+        f"in {report.queries} queries, {report.seconds:.0f} s, seed {report.seed}."
+    )
+
+
+@app.command()
+def run(
+    paths: Annotated[
+        list[Path], typer.Argument(help="History files, or folders of them (*.jsonl).", metavar="HISTORY…")
+    ],
+    on: Annotated[WitnessName, typer.Option("--on", help="The witness that answers.")] = WitnessName.REFERENCE,
+    table: Annotated[bool, typer.Option("--table", help="Print the folded table at the end instead.")] = False,
+) -> None:
+    """Run history files on one witness, and print what comes out as JSON Lines."""
+    histories = _histories(paths)
+    for outcome in _answer(histories, on):
+        lines = outcome.table_lines() if table or on is WitnessName.DUCKDB else outcome.to_lines()
+        for line in lines:
+            print(json.dumps(line, ensure_ascii=False))
+
+
+def _histories(paths: Sequence[Path]) -> list[History]:
+    from ..reference.histories import read_history
+
+    files: list[Path] = []
+    for path in paths:
+        found = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+        if not found:
+            raise BadInput(f"{path}: a folder without history files: they end in .jsonl")
+        files += found
+    histories = [read_history(path) for path in files]
+    names = [history.name for history in histories]
+    for name, path in zip(names, files, strict=True):
+        if names.count(name) > 1:
+            raise BadInput(
+                f"{path}: two histories are called {name!r}: rename one, for lines are told apart by that name"
+            )
+    return histories
+
+
+def _answer(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
+    from ..reference.play import play
+    from .outcomes import Outcome
+
+    if on is WitnessName.REFERENCE:
+        return [Outcome.of_play(history.name, play(history)) for history in histories]
+    if on is WitnessName.DUCKDB:
+        from .duckdb_witness import tables
+
+        return tables(histories)
+    from .spark_witness import Plan, answer
+
+    otherwise = [history.name for history in histories if history.clock != "batch"]
+    if otherwise:
+        messages.print(
+            f"note: Spark has the batch clock, not stream time: {', '.join(otherwise)}", markup=False, soft_wrap=True
+        )
+    with _steps() as progress:
+        progress(f"{len(histories)} histories on Spark")
+        return answer(histories, Plan(native=on is WitnessName.SPARK_NATIVE))
+
+
+@app.command()
+def compare(
+    operator: Annotated[str, typer.Argument(help="The operator.")],
+    data: Annotated[str, typer.Option("--data", help="`flights`, or a parquet, CSV or JSON Lines file.")],
+    key: Annotated[
+        list[str] | None, typer.Option("--key", help="A column of the key; may be given several times.")
+    ] = None,
+    timestamp: Annotated[str | None, typer.Option("--timestamp", help="The column of event time.")] = None,
+    order: Annotated[
+        str | None, typer.Option("--order", help="The column of arrival order; the file's by default.")
+    ] = None,
+    value: Annotated[str | None, typer.Option("--value", help="The column that is aggregated.")] = None,
+    aggregate: Annotated[str, typer.Option(help="count, sum, min, max or list.")] = "count",
+    gap: Annotated[str, typer.Option(help='The gap, such as "30 minutes".')] = "4 hours",
+    grace: Annotated[str, typer.Option(help="The grace.")] = "0 ms",
+    emit: Annotated[str, typer.Option(help="update or close.")] = "update",
+    batches: Annotated[int, typer.Option(min=1, help="How many micro-batches.")] = 12,
+    on: Annotated[
+        list[WitnessName] | None, typer.Option("--on", help="Witnesses; reference, spark and duckdb by default.")
+    ] = None,
+) -> None:
+    """Compare witnesses on a data set, in its real order of arrival."""
+    from ..reference.operators import operator_named
+    from ..spark_impl.durations import milliseconds
+    from .compare import compare_data
+    from .data import flights, load
+
+    operator_named(operator)
+    options = {
+        "gap_ms": milliseconds("--gap", gap),
+        "grace_ms": milliseconds("--grace", grace),
+        "aggregate": aggregate,
+        "emit": emit,
+    }
+    operator_named(operator).declare(options)
+    if data == "flights":
+        data_set = flights()
+    else:
+        for name, given in (("--key", key), ("--timestamp", timestamp)):
+            if not given:
+                raise BadInput(f"{name} is missing: name the column of {data} that it is")
+        data_set = load(Path(data), key or [], timestamp or "", order, value)
+    witnesses = [name.value for name in on or (WitnessName.REFERENCE, WitnessName.SPARK, WitnessName.DUCKDB)]
+    with _steps() as progress:
+        comparison = compare_data(data_set, options, witnesses, batches, progress)
+    _print_comparison(comparison, data)
+    raise typer.Exit(EXITS[comparison.verdict])
+
+
+def _print_comparison(comparison: Any, data: str) -> None:
+    raise NotImplementedError
+
+
+@app.command()
+def mutants(
+    operator: Annotated[str, typer.Argument(help="The operator.")],
+    names: Annotated[list[str] | None, typer.Argument(help="Mutants; all by default.")] = None,
+    histories: Annotated[int, typer.Option(min=1, help="How many random histories each is held to.")] = 100,
+    seed: Seed = 0,
+    rounds: Annotated[int, typer.Option(min=0, help="Rounds of shrinking.")] = 4,
+) -> None:
+    """Hold seeded bugs to the laws: one that survives is a hole in the gate."""
+    from .hunting import chosen, hunt
+
+    selected = chosen(operator, names or [])
+    with _steps() as progress:
+        kills = hunt(selected, histories, seed, progress, rounds)
+    table = Table(
+        "mutant",
+        "killed by",
+        "in histories",
+        "shrunk to",
+        "also by",
+        "what is wrong",
+        title=operator,
+        title_justify="left",
+    )
+    for kill in kills:
+        if kill.law is None:
+            table.add_row(
+                kill.mutant.name, "[bold red]survived[/]", f"0 of {kill.histories}", "", "", kill.mutant.sentence
+            )
+            continue
+        shrunk = "" if kill.smallest is None else f"{len(kill.smallest.records)} records"
+        others = ", ".join(sorted(law for law in kill.laws if law != kill.law))
+        count = f"{kill.laws[kill.law]} of {kill.histories}"
+        table.add_row(kill.mutant.name, kill.law, count, shrunk, others, kill.mutant.sentence)
+    results.print(table)
+    survivors = [kill.mutant.name for kill in kills if not kill.killed]
+    results.print(f"{len(kills) - len(survivors)} of {len(kills)} mutants killed, seed {seed}.", markup=False)
+    if survivors:
+        results.print(f"survived: {', '.join(survivors)}", style="bold red", markup=False)
+    raise typer.Exit(1 if survivors else 0)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine lacks, and the command that mends it."""
+    from .doctor import diagnose
+
+    found = diagnose()
+    table = Table("", "what", "found", "remedy")
+    marks = {
+        "ok": "[green]ok[/]",
+        "missing": "[bold red]missing[/]",
+        "wrong": "[bold red]wrong[/]",
+        "optional": "[yellow]optional[/]",
+    }
+    for finding in found:
+        table.add_row(marks[finding.status], finding.name, finding.found, finding.remedy)
+    results.print(table)
+    raise typer.Exit(COULD_NOT_RUN if any(finding.blocks for finding in found) else 0)
+
+
+if __name__ == "__main__":
+    main()

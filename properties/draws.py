@@ -1,0 +1,149 @@
+"""Random histories: what is drawn is a list of moves, and a move is told by what it is near to.
+
+Uniform timestamps would hardly ever fall exactly one gap after a session, or on the close edge. A move therefore names
+an earlier record, or the edge, and a distance. Moves come from a seeded generator (thousands for a cohort) or from
+Hypothesis (few, that shrink); both draw integers, and small ones mean simple moves.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from hypothesis import strategies as st
+
+from ..reference.histories import History
+from ..reference.records import Record
+from .cohorts import with_heartbeats
+
+Integer: TypeAlias = Callable[[int, int], int]
+"""Draws an integer between two bounds, both included."""
+
+KINDS = 11
+
+
+class Move(NamedTuple):
+    """One arrival, relative to what came before; all parts are small integers, and 0 is the simplest."""
+
+    kind: int
+    back: int
+    jitter: int
+    key: int
+    value: int
+    cuts: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the histories of a cohort have in common.
+
+    Attributes:
+        options: Options of `session_windows`, as in a history file.
+        schedule: The clock (ms) after every batch; no record of a batch lies after it.
+        arrivals: How many records a history has, at the most.
+        keys: The keys that are drawn from; the first is drawn most often.
+        values: The largest value; values are integers from 0.
+    """
+
+    options: Mapping[str, Any]
+    schedule: tuple[int, ...]
+    arrivals: int = 20
+    keys: tuple[str, ...] = ("a", "b", "c")
+    values: int = 3
+    operator: str = field(default="session_windows")
+
+
+def draw_move(integer: Integer) -> Move:
+    """Draw one move."""
+    key = integer(0, 9)
+    cut = integer(0, 9)
+    return Move(
+        kind=integer(0, KINDS - 1),
+        back=integer(0, 4),
+        jitter=integer(0, 12),
+        key=0 if key < 6 else 1 if key < 9 else 2,
+        value=integer(0, 3),
+        cuts=0 if cut < 7 else 1 if cut < 9 else 2,
+    )
+
+
+def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> History:
+    """Turn moves into a history under the shape's clock schedule; every list of moves is one."""
+    gap, grace = shape.options["gap_ms"], shape.options.get("grace_ms", 0)
+    batches: list[list[Record]] = [[] for _ in shape.schedule]
+    arrived: list[Record] = []
+    batch = 0
+    for move in moves[: shape.arrivals]:
+        batch = min(batch + move.cuts, len(shape.schedule) - 1)
+        latest = shape.schedule[batch]
+        clock = shape.schedule[batch - 1] if batch else 0
+        near = arrived[-1 - move.back % len(arrived)] if arrived else Record("events", shape.keys[0], 0, latest)
+        key = shape.keys[move.key % len(shape.keys)]
+        beside = near.timestamp
+        timestamp = {
+            0: latest - move.jitter,
+            1: beside,
+            2: beside + gap,
+            3: beside + gap + 1,
+            4: beside - gap,
+            5: beside - gap - 1,
+            6: beside + move.jitter % gap,
+            7: clock - gap - grace + move.jitter % 3 - 1,
+            8: clock - gap - grace - move.jitter,
+            9: latest * move.jitter // 12,
+            10: beside,
+        }[move.kind]
+        record = Record("events", key, min(move.value, shape.values), max(0, min(timestamp, latest)))
+        if move.kind in (2, 3, 4, 5, 6) and arrived:
+            record = record._replace(key=near.key)
+        if move.kind == 10 and arrived and near.timestamp <= latest:
+            record = near
+        batches[batch].append(record)
+        arrived.append(record)
+    return History(shape.operator, shape.options, with_heartbeats(batches, shape.schedule), "batch", name)
+
+
+def draw_histories(shape: Shape, count: int, seed: int) -> Iterator[History]:
+    """Draw `count` histories of exactly `shape.arrivals` records, named `h0`, `h1`, …; the same for the same seed.
+
+    The cuts of a history fall evenly at random, so that every batch has its share of records, and some have none.
+    """
+    generator = random.Random(seed)
+    for number in range(count):
+        moves = [draw_move(generator.randint)._replace(cuts=0) for _ in range(shape.arrivals)]
+        for _ in range(len(shape.schedule) - 1):
+            place = generator.randrange(shape.arrivals)
+            moves[place] = moves[place]._replace(cuts=moves[place].cuts + 1)
+        yield history_of(shape, moves, f"h{number}")
+
+
+@st.composite
+def histories(draw: st.DrawFn, shape: Shape) -> History:
+    """Hypothesis strategy for histories of a shape; it shrinks to few records, few cuts, small timestamps."""
+    move = st.builds(
+        Move,
+        kind=st.integers(0, KINDS - 1),
+        back=st.integers(0, 4),
+        jitter=st.integers(0, 12),
+        key=st.integers(0, 2),
+        value=st.integers(0, 3),
+        cuts=st.sampled_from([0, 0, 0, 0, 1, 1, 2]),
+    )
+    return history_of(shape, draw(st.lists(move, max_size=shape.arrivals)))
+
+
+def declarations(
+    aggregates: Sequence[str] = ("count", "sum", "min", "max", "list"),
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Hypothesis strategy for options of `session_windows`."""
+    return st.fixed_dictionaries(
+        {
+            "gap_ms": st.integers(1, 12),
+            "grace_ms": st.sampled_from([0, 5, 30]),
+            "aggregate": st.sampled_from(list(aggregates)),
+            "emit": st.sampled_from(["update", "close"]),
+            "late": st.sampled_from(["merged", "own"]),
+        }
+    )

@@ -1,0 +1,191 @@
+"""Findings: a disagreement, told so that a person can judge it and a test can keep it.
+
+A finding is written before anything else is run, into a folder of its own: the smallest history, the account, and a
+test to paste. The next check replays the saved histories first.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from ..reference.errors import BadInput
+from ..reference.histories import History, read_history
+from ..reference.records import Change, Dropped
+from .outcomes import Difference, Grain, Outcome
+
+DEFAULT_FOLDER = Path(".streamproof/findings")
+ASKABLE = ("changelog", "table at every cut", "state")
+"""The laws that a single history can be asked about again, by `examinations.breaks`."""
+FOLLOWING = ("table at every cut", "order", "cuts", "repeats", "keys")
+"""The laws that a wrong changelog breaks too: they make no finding of their own beside it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A history on which two witnesses disagree.
+
+    Attributes:
+        law: The law that is broken, and what it says.
+        sentence: The verdict in one sentence.
+        history: The smallest history that was found.
+        left: What the reference says, named.
+        right: What the other witness says, named.
+        differences: Where they part.
+        confirmed: Whether the history alone, outside its cohort, shows it too.
+        seed: The seed of the run.
+    """
+
+    law: str
+    sentence: str
+    history: History
+    left: tuple[str, Outcome]
+    right: tuple[str, Outcome]
+    differences: Sequence[Difference]
+    confirmed: bool
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """A name for files: the law and the number of records."""
+        return f"{self.law.replace(' ', '-')}-{len(self.history.records)}-records"
+
+
+def versions() -> str:
+    """The versions that a finding depends on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "duckdb", "hypothesis", "pandas", "pyarrow"))
+    return f"streamproof {version('streamproof')}, {packages}, Python {platform.python_version()}"
+
+
+def account(finding: Finding) -> str:
+    """Tell a finding: the verdict, the history, both outcomes side by side, and where it came from."""
+    lines = [finding.sentence, ""]
+    if not finding.confirmed:
+        lines += [
+            "Alone, outside its cohort, the history doesn't show it: what travels together isn't independent.",
+            "",
+        ]
+    lines += ["History:", *("    " + line for line in finding.history.to_text().splitlines()), ""]
+    lines += side_by_side(finding.left, finding.right, {difference.key for difference in finding.differences})
+    lines += ["", f"Seed {finding.seed}; {versions()}.", ""]
+    return "\n".join(lines)
+
+
+def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Container[str | None]) -> list[str]:
+    """The outcomes of some keys in two columns, by batch and key; a line on which they part is marked."""
+    rows: list[tuple[str, str, str]] = []
+    outcomes = (left[1], right[1])
+    if Grain.END in (left[1].grain, right[1].grain):
+        tables = [outcome.table for outcome in outcomes]
+        for row in sorted(row for row in tables[0].keys() | tables[1].keys() if row[0] in keys):
+            one, other = (shown(Change(*row, *table[row])) if row in table else "" for table in tables)
+            rows.append(("at the end", one, other))
+    else:
+        sides = [[entry for entry in outcome.entries if entry.output.key in keys] for outcome in outcomes]
+        for batch, key in sorted({(entry.batch, entry.output.key or "") for side in sides for entry in side}):
+            ours, theirs = (
+                [shown(entry.output) for entry in side if (entry.batch, entry.output.key or "") == (batch, key)]
+                for side in sides
+            )
+            for number, (one, other) in enumerate(zip_longest(ours, theirs, fillvalue="")):
+                rows.append((f"batch {batch}" if number == 0 else "", one, other))
+    width = max([len(left[0]), *(len(row[1]) for row in rows)])
+    told = [f"    {'':10} {left[0]:{width}}   {right[0]}"]
+    told += [f"  {'≠' if one != other else ' '} {when:10} {one:{width}}   {other}" for when, one, other in rows]
+    return [line.rstrip() for line in told]
+
+
+def shown(output: Any) -> str:
+    """An output in the facts' notation: `a@[0,10]=2`, `∅ a@[0,0]`, `dropped a (late)`."""
+    match output:
+        case Dropped():
+            return f"dropped {output.key} ({output.reason})"
+        case Change():
+            where = output.key if output.window is None else f"{output.key}@[{output.window[0]},{output.window[1]}]"
+            told = f"∅ {where}" if output.value is None else f"{where}={output.value}"
+            due = output.window is None or output.timestamp != output.window[1]
+            return f"{told} at {output.timestamp}" if due else told
+    return str(output)
+
+
+def sentence(law_sentence: str, witness: str, difference: Difference) -> str:
+    """The verdict in one sentence: what should hold, where it fails, what was expected and what came."""
+    where = "at the end" if difference.when is None else f"in batch {difference.when}"
+    left, right = difference.left, difference.right
+    after = ""
+    if isinstance(left, list) and isinstance(right, list):
+        same = next(number for number, pair in enumerate(zip_longest(left, right)) if pair[0] != pair[1])
+        left, right = left[same : same + 1], right[same : same + 1]
+        after = f", after {same} equal changes," if same else ""
+    return (
+        f"violated: {law_sentence}; but for key {difference.key} {where}{after} the reference tells {_told(left)}, "
+        f"and {witness} {_told(right)}."
+    )
+
+
+def _told(outputs: Any) -> str:
+    if isinstance(outputs, list):
+        return shown(outputs[0]) if outputs else "nothing"
+    return "nothing" if outputs is None else shown(outputs)
+
+
+def test_to_paste(finding: Finding) -> str:
+    """A pytest test that fails as long as the finding stands."""
+    function = "test_" + finding.name.replace("-", "_")
+    history = "\n".join(line for line in finding.history.to_text().splitlines())
+    law = finding.law if finding.law in ASKABLE else "changelog"
+    return (
+        "from streamproof.properties.examinations import breaks\n"
+        "from streamproof.reference.histories import parse_history\n\n"
+        f'HISTORY = """\\\n{history}\n"""\n\n\n'
+        f"def {function}() -> None:\n"
+        f'    assert breaks([parse_history(HISTORY)], "{law}") == [False]\n'
+    )
+
+
+def save(finding: Finding, folder: Path) -> Path:
+    """Write a finding into `folder/operator/name/`, whole or not at all, and give that folder.
+
+    Raises:
+        BadInput: The folder can't be written; the account is in the message, so that nothing is lost.
+    """
+    target = folder / finding.history.operator / finding.name
+    files = {
+        "history.jsonl": finding.history.to_text(),
+        "finding.txt": account(finding),
+        f"test_{finding.name.replace('-', '_')}.py": test_to_paste(finding),
+    }
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        hidden = Path(tempfile.mkdtemp(prefix=".writing-", dir=target.parent))
+        for name, text in files.items():
+            (hidden / name).write_text(text, encoding="utf-8")
+        if target.exists():
+            shutil.rmtree(target)
+        hidden.rename(target)
+    except OSError as error:
+        raise BadInput(f"{target}: can't be written ({error.strerror}); the finding was:\n{account(finding)}") from None
+    return target
+
+
+def forget(path: Path) -> None:
+    """Remove a finding's folder, for a smaller one of it takes its place."""
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def saved(folder: Path, operator: str) -> Iterator[History]:
+    """Give the saved histories of an operator, in the order of their names.
+
+    Raises:
+        BadInput: A saved history can't be read any more; the message names the file.
+    """
+    for path in sorted((folder / operator).glob("*/history.jsonl")):
+        history = read_history(path)
+        yield History(history.operator, history.options, history.lines, history.clock, path.parent.name)

@@ -1,0 +1,164 @@
+"""Hunts the seeded bugs: every mutant of an operator is held to the laws, and those that none catches survive.
+
+All mutants travel in one cohort, each with its own copies of the same histories, and are shrunk in lock-step.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..reference.errors import BadInput
+from ..reference.histories import History
+from ..reference.operators import operator_named
+from .check import SHAPES, Progress, hash_of, long_after
+from .cohorts import cohorts_of
+from .draws import draw_histories
+from .examinations import examine, examine_restart
+from .findings import ASKABLE
+from .laws import repeated_twice, same_table, variants_of
+from .mutants.session_windows import MUTANTS, Mutant, travelling
+from .shrinking import shrink_together
+from .spark_witness import Plan
+
+
+@dataclass
+class Kill:
+    """What became of a mutant.
+
+    Attributes:
+        mutant: The seeded bug.
+        laws: By law: how many of the histories broke it.
+        histories: How many histories it was held to.
+        smallest: The smallest history that shows it, where the law that caught it can be asked again.
+    """
+
+    mutant: Mutant
+    laws: dict[str, int] = field(default_factory=dict)
+    histories: int = 0
+    smallest: History | None = None
+
+    @property
+    def killed(self) -> bool:
+        """Whether some law caught it."""
+        return bool(self.laws)
+
+    @property
+    def law(self) -> str | None:
+        """The law that caught it in most histories, a law that can be asked again first."""
+        ranked = sorted(self.laws, key=lambda law: (law not in ASKABLE, -self.laws[law]))
+        return ranked[0] if ranked else None
+
+
+def chosen(operator: str, names: Sequence[str]) -> list[Mutant]:
+    """Give the mutants of those names; all, where none is named.
+
+    Raises:
+        BadInput: There is no such operator or mutant.
+    """
+    operator_named(operator)
+    unknown = [name for name in names if name not in MUTANTS]
+    if unknown:
+        raise BadInput(f"unknown mutant {unknown[0]!r}: use one of {', '.join(MUTANTS)}")
+    return [MUTANTS[name] for name in names] if names else list(MUTANTS.values())
+
+
+def hunt(
+    mutants: Sequence[Mutant],
+    histories: int = 100,
+    seed: int = 0,
+    progress: Progress = lambda step: None,
+    rounds: int = 4,
+) -> list[Kill]:
+    """Hold mutants to the laws on real Spark.
+
+    Args:
+        mutants: The seeded bugs.
+        histories: How many random histories each is held to; the same for all.
+        seed: What they are drawn from.
+        progress: Called with the name of each step before it starts.
+        rounds: How many rounds of shrinking, one query each; 0 for none.
+    """
+    kills = {mutant.name: Kill(mutant) for mutant in mutants}
+    failing: dict[str, tuple[str, History]] = {}
+    for shape in sorted({mutant.shape for mutant in mutants}):
+        of_shape = [mutant for mutant in mutants if mutant.shape == shape]
+        drawn = [long_after(history) for history in draw_histories(SHAPES[shape], histories, hash_of(seed, shape))]
+        progress(f"{len(of_shape)} mutants, {len(drawn)} histories each, in one query: {shape}")
+        _random(of_shape, drawn, kills, failing, progress)
+    patient = [mutant for mutant in mutants if mutant.shape == "update"]
+    if patient:
+        progress(f"{len(patient)} mutants on reordered, cut and repeated histories in one query")
+        _patient(patient, max(1, histories // 5), seed, kills)
+    if rounds:
+        _shrink(list(kills.values()), failing, rounds, progress)
+    return list(kills.values())
+
+
+def _plan(mutants: Sequence[Mutant], counts: Sequence[int], read_state: bool = False) -> Plan:
+    starts = [sum(counts[:number]) for number in range(len(counts))]
+    return Plan(logic=travelling([mutant.logic for mutant in mutants], starts), read_state=read_state)
+
+
+def _random(
+    mutants: Sequence[Mutant],
+    drawn: Sequence[History],
+    kills: dict[str, Kill],
+    failing: dict[str, tuple[str, History]],
+    progress: Progress,
+) -> None:
+    plan = _plan(mutants, [len(drawn)] * len(mutants), read_state=True)
+    examination = examine(cohorts_of([history for _ in mutants for history in drawn])[0][0], plan)
+    progress(f"{len(mutants)} mutants with a restart and a crash")
+    restarted = examine_restart(examination, plan, stop_after=1, crash_in=2)
+    for number, mutant in enumerate(mutants):
+        kill = kills[mutant.name]
+        kill.histories += len(drawn)
+        for place in range(number * len(drawn), (number + 1) * len(drawn)):
+            for law in [*examination.broken[place], *restarted.broken[place]]:
+                kill.laws[law] = kill.laws.get(law, 0) + 1
+        law_to_shrink = kill.law
+        if law_to_shrink in ASKABLE:
+            places = range(number * len(drawn), (number + 1) * len(drawn))
+            first = next(place for place in places if law_to_shrink in examination.broken[place])
+            failing[mutant.name] = (law_to_shrink, examination.cohort.histories[first])
+
+
+def _patient(mutants: Sequence[Mutant], count: int, seed: int, kills: dict[str, Kill]) -> None:
+    drawn = list(draw_histories(SHAPES["patient"], count, hash_of(seed, "patient")))
+    generator = random.Random(seed)
+    families = [(history, variants_of(history, generator.shuffle, generator.randint)) for history in drawn]
+    flat = [member for history, variants in families for member in [history, *(v.history for v in variants)]]
+    plan = _plan(mutants, [len(flat)] * len(mutants))
+    examination = examine(cohorts_of([history for _ in mutants for history in flat])[0][0], plan)
+    for number, mutant in enumerate(mutants):
+        outcomes = iter(examination.outcomes[number * len(flat) : (number + 1) * len(flat)])
+        for history, variants in families:
+            base = next(outcomes)
+            for variant in variants:
+                judge = repeated_twice if variant.law == "repeats" else same_table
+                if judge(history.name, base, next(outcomes)):
+                    laws = kills[mutant.name].laws
+                    laws[variant.law] = laws.get(variant.law, 0) + 1
+
+
+def _shrink(kills: Sequence[Kill], failing: dict[str, tuple[str, History]], rounds: int, progress: Progress) -> None:
+    for shape in sorted({kill.mutant.shape for kill in kills}):
+        caught = [kill for kill in kills if kill.mutant.shape == shape and kill.mutant.name in failing]
+        if not caught:
+            continue
+
+        def fails(asked: Sequence[Sequence[History]], caught: Sequence[Kill] = caught) -> list[list[bool]]:
+            progress(f"shrinking: {sum(map(len, asked))} candidates in one query")
+            plan = _plan([kill.mutant for kill in caught], [len(of_one) for of_one in asked], read_state=True)
+            examination = examine(cohorts_of([history for of_one in asked for history in of_one])[0][0], plan)
+            broken = iter(examination.broken)
+            return [
+                [failing[kill.mutant.name][0] in next(broken) for _ in of_one]
+                for kill, of_one in zip(caught, asked, strict=True)
+            ]
+
+        smallest = shrink_together([failing[kill.mutant.name][1] for kill in caught], fails, rounds)
+        for kill, history in zip(caught, smallest, strict=True):
+            kill.smallest = history

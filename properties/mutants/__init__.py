@@ -1,0 +1,1 @@
+"""Seeded bugs: for every law one that it has been seen to catch."""

@@ -1,0 +1,339 @@
+"""Seeded bugs of session windows: of the stateful operator, of the reference, of the SQL and of the sink.
+
+Each operator mutant overrides one method of `SessionLogic`, so that many of them can share a query: `Travelling` hands
+every key to the mutant whose histories it belongs to.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...reference.windows import SessionWindows
+from ...spark_impl.session_windows import Arrived, Session, SessionLogic, Told
+from ..cohorts import PUSHER
+
+
+class ExclusiveGap(SessionLogic):
+    """Records exactly one gap apart don't merge."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        gap = self.windows.gap_ms
+        found = super().near(sessions, timestamp, edge)
+        return [session for session in found if session.end > timestamp - gap and session.start < timestamp + gap]
+
+
+class OneMillisecondTooFar(SessionLogic):
+    """Records one gap and 1 ms apart merge."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        gap = self.windows.gap_ms + 1
+        found = (s for s in sessions if s.end >= timestamp - gap and s.start <= timestamp + gap and s.end >= edge)
+        return sorted(found, key=lambda session: session.end)
+
+
+class OneNeighbour(SessionLogic):
+    """A record that bridges two sessions merges with the earlier one only."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        return super().near(sessions, timestamp, edge)[:1]
+
+
+class ForwardOnly(SessionLogic):
+    """A session grows forward only: an out-of-order record before it starts another (a mutant of arrival order)."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        return [session for session in super().near(sessions, timestamp, edge) if session.start <= timestamp]
+
+
+class ClosedStaysOpen(SessionLogic):
+    """A closed session that is still in the state is merged and revised (seen in Kafka Streams with long retention)."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        return super().near(sessions, timestamp, -1)
+
+
+class NoTombstones(SessionLogic):
+    """Merged sessions are not retracted (bug museum 17: a double count downstream)."""
+
+    def tell_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Told]:
+        return super().tell_merge(near, merged, row)[-1:]
+
+
+class TombstoneAfterValue(SessionLogic):
+    """The tombstones follow the new session: one of the same window deletes it."""
+
+    def tell_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Told]:
+        told = super().tell_merge(near, merged, row)
+        return [told[-1], *told[:-1]]
+
+
+class DuplicateTombstones(SessionLogic):
+    """Each tombstone is sent twice: a folded table hides it (bug museum 6)."""
+
+    def tell_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Told]:
+        told = super().tell_merge(near, merged, row)
+        return [*told[:-1], *told[:-1], told[-1]]
+
+
+class TombstonesInWrongOrder(SessionLogic):
+    """Tombstones of a merge come latest end first: only an ordered list shows it."""
+
+    def tell_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Told]:
+        told = super().tell_merge(near, merged, row)
+        return [*told[-2::-1], told[-1]]
+
+
+class TimestampOfRecord(SessionLogic):
+    """A change carries the record's timestamp, not the window's end."""
+
+    def tell_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Told]:
+        told = super().tell_merge(near, merged, row)
+        return [*told[:-1], told[-1]._replace(timestamp=row.timestamp)]
+
+
+class GraceForgotten(SessionLogic):
+    """Sessions close at end + gap: the grace is forgotten in the close rule."""
+
+    def __init__(self, windows: SessionWindows) -> None:
+        super().__init__(windows)
+        self.windows = _declared(windows, grace_ms=0)
+
+
+class GapForgotten(SessionLogic):
+    """Sessions close at end + grace: the gap is forgotten in the close rule (KAFKA-12718)."""
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Told]:
+        return super().take(key, sessions, row, clock + self.windows.gap_ms if clock else 0)
+
+
+class CloseEdgeIncluded(SessionLogic):
+    """A session closes one tick early: `<=` for `<` (KAFKA-8289)."""
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Told]:
+        return super().take(key, sessions, row, clock + 1 if clock else 0)
+
+
+class LatenessOfRecord(SessionLogic):
+    """Lateness is tested on the record alone, though the declaration says the merged session."""
+
+    def __init__(self, windows: SessionWindows) -> None:
+        super().__init__(windows)
+        self.windows = _declared(windows, late="own")
+
+
+class NothingIsLate(SessionLogic):
+    """Late records are never dropped."""
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Told]:
+        return super().take(key, sessions, row, 0)
+
+
+class ShuffleOrder(SessionLogic):
+    """Rows are taken in the order in which the shuffle left them, which is here made a certain one."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return sorted(rows, key=lambda row: (row.order * 2_654_435_761) % 4_294_967_296)
+
+
+class TimestampOrder(SessionLogic):
+    """Rows of a batch are taken by timestamp instead of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return sorted(rows, key=lambda row: row.timestamp or 0)
+
+
+class AggregateInArrivalOrder(SessionLogic):
+    """The record's value goes before the merged sessions' aggregates."""
+
+    def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
+        by = self.windows.aggregate
+        value = by.aggregator(key[0], row.value, by.initializer())
+        for session in near:
+            value = by.merger(key[0], value, session.value)
+        return value
+
+
+class MergerForgotten(SessionLogic):
+    """Of merged sessions only the last one's aggregate is kept."""
+
+    def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
+        return super().aggregate(key, near[-1:], row)
+
+
+class RepeatsDropped(SessionLogic):
+    """A record at an instant that the session already ends or starts at is taken for a repeat and dropped."""
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Told]:
+        if any(row.timestamp in (session.start, session.end) for session in sessions):
+            return []
+        return super().take(key, sessions, row, clock)
+
+
+class StateNeverExpires(SessionLogic):
+    """Sessions stay in the state for ever."""
+
+    def kept(self, sessions: list[Session], told_edge: int, clock: int) -> list[Session]:
+        return sessions
+
+
+class StateExpiresTooSoon(SessionLogic):
+    """State is dropped as soon as the gap is over, with grace still running."""
+
+    def kept(self, sessions: list[Session], told_edge: int, clock: int) -> list[Session]:
+        return [session for session in sessions if session.end >= clock - self.windows.gap_ms]
+
+
+class ForgetsBetweenBatches(SessionLogic):
+    """State is not carried over a cut."""
+
+    def kept(self, sessions: list[Session], told_edge: int, clock: int) -> list[Session]:
+        return []
+
+
+class ForgetsAtRestart(SessionLogic):
+    """State is tagged with the query's build, and state of another build is not recognised: a restart loses it.
+
+    The tag is the fraction of a session's start; it stands for a salted hash or a versioned state name.
+    """
+
+    def __init__(self, windows: SessionWindows) -> None:
+        super().__init__(windows)
+        self.build = uuid.uuid4().int % 1_000_000
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Told]:
+        mine = [
+            session._replace(start=session.start // 1_000_000)
+            for session in sessions
+            if session.start % 1_000_000 == self.build
+        ]
+        told = super().take(key, mine, row, clock)
+        sessions[:] = [session._replace(start=session.start * 1_000_000 + self.build) for session in mine]
+        return told
+
+
+class TellsProcessingTime(SessionLogic):
+    """Something of the present instant leaks into the output: a replayed batch isn't what was written first."""
+
+    def tell_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Told]:
+        told = super().tell_merge(near, merged, row)
+        return [*told[:-1], told[-1]._replace(timestamp=merged.end + uuid.uuid4().int % 2)]
+
+
+class SharedAcrossKeys(SessionLogic):
+    """A record also takes in what other keys of its state group left in a shared cache: packing isn't harmless."""
+
+    def __init__(self, windows: SessionWindows) -> None:
+        super().__init__(windows)
+        self.cache: dict[int, Session] = {}
+
+    def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
+        cached = self.cache.get(row.timestamp or 0)
+        value = super().aggregate(key, near if near or cached is None else [cached], row)
+        self.cache[row.timestamp or 0] = Session(row.timestamp or 0, row.timestamp or 0, value)
+        return value
+
+
+class LateOneBatchLater(SessionLogic):
+    """The clock is read one tick per key too old: closings are judged by the previous clock (SPARK-40925)."""
+
+    def close(self, sessions: list[Session], told_edge: int, clock: int) -> list[Told]:
+        return super().close(sessions, told_edge, clock - self.windows.gap_ms)
+
+
+class ClosesTwice(SessionLogic):
+    """What was closed is told again at the next closing (bug museum: a second final result)."""
+
+    def close(self, sessions: list[Session], told_edge: int, clock: int) -> list[Told]:
+        return super().close(sessions, told_edge - 10 * self.windows.gap_ms, clock)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A seeded bug of the stateful operator.
+
+    Attributes:
+        name: What the command calls it.
+        logic: The mutated logic.
+        sentence: What is wrong with it.
+        shape: The shape of histories that it is held to.
+    """
+
+    name: str
+    logic: type[SessionLogic]
+    shape: str = "update"
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong with it, from its docstring."""
+        return (self.logic.__doc__ or "").split("\n")[0].rstrip(".")
+
+
+def _name(logic: type[SessionLogic]) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in logic.__name__).lstrip("_")
+
+
+_CLOSING = {LateOneBatchLater, ClosesTwice}
+MUTANTS = {
+    _name(logic): Mutant(_name(logic), logic, "close" if logic in _CLOSING else "update")
+    for logic in (
+        ExclusiveGap,
+        OneMillisecondTooFar,
+        OneNeighbour,
+        ForwardOnly,
+        ClosedStaysOpen,
+        NoTombstones,
+        TombstoneAfterValue,
+        DuplicateTombstones,
+        TombstonesInWrongOrder,
+        TimestampOfRecord,
+        GraceForgotten,
+        GapForgotten,
+        CloseEdgeIncluded,
+        LatenessOfRecord,
+        NothingIsLate,
+        ShuffleOrder,
+        TimestampOrder,
+        AggregateInArrivalOrder,
+        MergerForgotten,
+        RepeatsDropped,
+        StateNeverExpires,
+        StateExpiresTooSoon,
+        ForgetsBetweenBatches,
+        ForgetsAtRestart,
+        TellsProcessingTime,
+        SharedAcrossKeys,
+        LateOneBatchLater,
+        ClosesTwice,
+    )
+}
+
+
+class Travelling(SessionLogic):
+    """Hands each key to the mutant that its history belongs to: bugs travel in cohorts too.
+
+    The history with place `p` in the cohort belongs to the mutant whose bounds hold `p`.
+    """
+
+    def __init__(self, windows: SessionWindows, mutants: list[type[SessionLogic]], starts: list[int]) -> None:
+        super().__init__(windows)
+        self.logics = [mutant(windows) for mutant in mutants]
+        self.starts = starts
+
+    def for_key(self, key: tuple[Any, ...]) -> SessionLogic:
+        """Give the mutant of the key's history; the cohort's own key has the right logic."""
+        if key[0] in (None, PUSHER):
+            return self
+        place = int(key[0].split("|", 1)[0])
+        return self.logics[sum(start <= place for start in self.starts) - 1]
+
+
+def travelling(mutants: list[type[SessionLogic]], starts: list[int]) -> Callable[[SessionWindows], SessionLogic]:
+    """Give what makes a `Travelling` of a declaration; mutant `i` has the histories from `starts[i]` on."""
+    return lambda windows: Travelling(windows, mutants, starts)
+
+
+def _declared(windows: SessionWindows, **changed: Any) -> SessionWindows:
+    return replace(windows, **changed)

@@ -1,0 +1,77 @@
+"""For pytest suites: hold a Spark job of one's own to the reference of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .spark_witness import Job
+
+
+@pytest.fixture(scope="session")
+def conforms() -> Callable[..., None]:
+    """A function `conforms(job, options, histories=300, seed=0)` that fails the test on the smallest disagreement."""
+    return assert_conforms
+
+
+def assert_conforms(
+    job: Job,
+    options: Mapping[str, Any],
+    histories: int = 300,
+    seed: int = 0,
+    operator: str = "session_windows",
+) -> None:
+    """Hold a streaming job to the reference over random, out-of-order histories, all in one query.
+
+    Args:
+        job: Takes a streaming DataFrame with the columns key (string), value (as the options' aggregate wants it),
+            timestamp (bigint, ms) and order (bigint, the order of arrival), and gives a streaming DataFrame in append
+            mode with the columns key, window (struct of start and end; the end is the last record's timestamp), value
+            and timestamp. A null value is a tombstone. A column `ordinal`, where there is one, orders a key's changes.
+        options: The options that the job implements, as in a history file; durations in ms.
+        histories: How many histories to draw.
+        seed: What they are drawn from.
+        operator: The operator's name.
+
+    Raises:
+        AssertionError: The job parts from the reference; the message has the smallest history and both outcomes.
+        BadInput: The options are none of the operator's.
+        StreamproofError: The query failed, or Spark couldn't be started.
+    """
+    from ..reference.play import play
+    from .check import SCHEDULE
+    from .cohorts import cohorts_of
+    from .draws import Shape, draw_histories
+    from .examinations import breaks, examine
+    from .findings import Finding, account, sentence
+    from .laws import LAWS
+    from .outcomes import Outcome, differences
+    from .shrinking import shrink, without_heartbeats
+    from .spark_witness import Plan, answer
+
+    plan = Plan(job=job)
+    drawn = list(draw_histories(Shape(options, SCHEDULE, operator=operator), histories, seed))
+    examination = examine(cohorts_of(drawn)[0][0], plan)
+    failing = [history for history, broken in zip(drawn, examination.broken, strict=True) if "changelog" in broken]
+    if not failing:
+        return
+    confirmed = breaks(failing[:1], "changelog", plan)[0]
+    smallest = shrink(failing[0], lambda some: breaks(some, "changelog", plan)) if confirmed else failing[0]
+    if confirmed and breaks([without_heartbeats(smallest)], "changelog", plan)[0]:
+        smallest = without_heartbeats(smallest)
+    reference, outcome = Outcome.of_play(smallest.name, play(smallest)), answer([smallest], plan)[0]
+    found = differences(reference, outcome)
+    finding = Finding(
+        "changelog",
+        sentence(LAWS["changelog"].sentence, "the job", found[0]) if found else "violated, but only in its cohort.",
+        smallest,
+        ("reference", reference),
+        ("the job", outcome),
+        found,
+        confirmed,
+        seed,
+    )
+    raise AssertionError(f"{len(failing)} of {histories} histories part from the reference.\n{account(finding)}")

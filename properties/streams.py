@@ -1,0 +1,208 @@
+"""Runs a streaming query over given micro-batches, and hands back what it wrote in each of them.
+
+Every batch is one parquet file, so the cuts are ours. Output goes through `foreachBatch`, keyed by the batch's id, so
+that a batch replayed after a crash replaces itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..reference.errors import StreamproofError
+from .spark_session import spark_log_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Build: TypeAlias = "Callable[[DataFrame], DataFrame]"
+
+
+class _PlannedCrash(Exception):
+    """Raised between a batch's output and its commit."""
+
+
+@dataclass
+class StreamOutput:
+    """What a query wrote.
+
+    Attributes:
+        batches: `(data batch, table)` in the order of the query's own batches. The batch without data that follows a
+            moved watermark counts as the data batch after it, or as the last one.
+        replayed: For each batch that a crash made Spark run again: what it wrote at first and what it wrote again.
+        leftover: The rows of the state named by `state`, at the end.
+    """
+
+    batches: list[tuple[int, pa.Table]] = field(default_factory=list)
+    replayed: list[tuple[pa.Table, pa.Table]] = field(default_factory=list)
+    leftover: list[dict[str, object]] = field(default_factory=list)
+
+
+def run_stream(
+    spark: SparkSession,
+    batches: Sequence[pa.Table],
+    build: Build,
+    *,
+    stop_after: int | None = None,
+    crash_in: int | None = None,
+    stepwise: bool = False,
+    state: str | None = None,
+) -> StreamOutput:
+    """Run a streaming query over the batches, in a fresh checkpoint.
+
+    Args:
+        spark: The session.
+        batches: One arrow table a micro-batch, all of one schema; an empty table is an empty batch.
+        build: Turns the streaming input into the streaming result.
+        stop_after: Stop the query after that batch, and start it again from its checkpoint.
+        crash_in: Let the query die in that batch, after its output and before its commit, and start it again.
+        stepwise: Hand over one batch at a time and wait for the batch without data that follows it.
+        state: The state variable whose rows are read at the end with Spark's state data source.
+
+    Raises:
+        StreamproofError: The query failed; the message has its last line and the log's path.
+    """
+    with tempfile.TemporaryDirectory(prefix="streamproof-", ignore_cleanup_errors=True) as folder:
+        run = _Run(spark, Path(folder), batches, build)
+        if stepwise:
+            run.step_through()
+        elif stop_after is None:
+            run.make_available(len(batches))
+            run.drain(crash_in)
+        else:
+            run.make_available(stop_after + 1)
+            run.drain(crash_in if crash_in is not None and crash_in <= stop_after else None)
+            run.make_available(len(batches))
+            run.drain(crash_in if crash_in is not None and crash_in > stop_after else None)
+        if state is not None:
+            reader = spark.read.format("statestore").option("path", str(run.checkpoint)).option("stateVarName", state)
+            run.output.leftover = [row.asDict(recursive=True) for row in reader.load().collect()]
+        return run.finished()
+
+
+class _Run:
+    def __init__(self, spark: SparkSession, folder: Path, batches: Sequence[pa.Table], build: Build) -> None:
+        self.spark = spark
+        self.source, self.checkpoint = folder / "source", folder / "checkpoint"
+        self.source.mkdir()
+        self.batches = batches
+        self.available = 0
+        self.output = StreamOutput()
+        self.tables: dict[int, pa.Table] = {}
+        # The schema comes from a file, for arrow's types and Spark's agree there.
+        schema_file = folder / "schema.parquet"
+        pq.write_table(batches[0].schema.empty_table(), schema_file)
+        self.schema = spark.read.parquet(str(schema_file)).schema
+        self.build = build
+        # Built once before anything runs, so that a declaration that is refused is refused without a query.
+        self.result()
+
+    def result(self) -> DataFrame:
+        """Declare the query anew, as a restarted job does."""
+        source = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1).parquet(str(self.source))
+        return self.build(source)
+
+    def make_available(self, count: int) -> None:
+        """Put the first `count` batches into the source, each a second younger than the one before it."""
+        for number in range(self.available, count):
+            target = self.source / f"{number:06d}.parquet"
+            hidden = self.source.parent / f"{number:06d}.writing"
+            pq.write_table(self.batches[number], hidden)
+            os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
+            hidden.rename(target)
+        self.available = max(self.available, count)
+
+    def drain(self, crash_in: int | None = None) -> None:
+        """Run all available batches; with a planned crash, run on after it."""
+        crashed = self.start_and_wait(crash_in)
+        if crashed:
+            self.start_and_wait(None)
+
+    def start_and_wait(self, crash_in: int | None) -> bool:
+        pending = [crash_in]
+
+        def write(frame: DataFrame, batch_id: int) -> None:
+            table = frame.toArrow()
+            before = self.tables.get(batch_id)
+            if before is not None:
+                self.output.replayed.append((before, table))
+            self.tables[batch_id] = table
+            if pending[0] is not None and self.data_batch(batch_id) == (pending[0], True):
+                pending[0] = None
+                raise _PlannedCrash
+
+        query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
+        running = query.trigger(availableNow=True).start()
+        with _told_failures(planned=crash_in is not None):
+            try:
+                running.awaitTermination()
+            finally:
+                running.stop()
+        return crash_in is not None and pending[0] is None
+
+    def step_through(self) -> None:
+        def write(frame: DataFrame, batch_id: int) -> None:
+            self.tables[batch_id] = frame.toArrow()
+
+        query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
+        running = query.start()
+        with _told_failures(planned=False):
+            try:
+                for number in range(len(self.batches)):
+                    self.make_available(number + 1)
+                    running.processAllAvailable()
+            finally:
+                running.stop()
+
+    def data_batch(self, batch_id: int) -> tuple[int, bool]:
+        """Give the newest file that a batch of the query has seen, and whether that file is the batch's own."""
+
+        def offset(number: int) -> int:
+            if number < 0:
+                return -1
+            text = (self.checkpoint / "offsets" / str(number)).read_text()
+            return int(json.loads(text.splitlines()[-1])["logOffset"])
+
+        return offset(batch_id), offset(batch_id) != offset(batch_id - 1)
+
+    def finished(self) -> StreamOutput:
+        last = len(self.batches) - 1
+        for batch_id in sorted(self.tables):
+            newest, own = self.data_batch(batch_id)
+            self.output.batches.append((newest if own else min(newest + 1, last), self.tables[batch_id]))
+        return self.output
+
+
+@contextlib.contextmanager
+def _told_failures(planned: bool) -> Iterator[None]:
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        yield
+    except StreamingQueryException as error:
+        if planned and _PlannedCrash.__name__ in str(error):
+            return
+        raise StreamproofError(
+            f"the Spark query failed: {_cause(str(error))} (the log is {spark_log_path()})"
+        ) from None
+
+
+def _cause(text: str) -> str:
+    """The line of a query's failure that says what went wrong."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    marked = [
+        line
+        for line in lines
+        if "BadInput" in line or line.startswith(("pyspark.", "java.", "ValueError", "TypeError"))
+    ]
+    line = (marked or lines or ["no message"])[-1 if marked else 0]
+    return line.split("BadInput:", 1)[-1].strip() if "BadInput:" in line else line[:500]
