@@ -25,6 +25,8 @@ from ..reference.errors import BadInput, StreamproofError
 if TYPE_CHECKING:
     from ..reference.histories import History
     from .check import Report
+    from .compare import Comparison
+    from .data import DataSet
     from .outcomes import Outcome
 
 EXITS = {"conforms": 0, "violated": 1, "inconclusive": 2}
@@ -273,12 +275,36 @@ def compare(
     witnesses = [name.value for name in on or (WitnessName.REFERENCE, WitnessName.SPARK, WitnessName.DUCKDB)]
     with _steps() as progress:
         comparison = compare_data(data_set, options, witnesses, batches, progress)
-    _print_comparison(comparison, data)
+    _print_comparison(comparison, data_set)
     raise typer.Exit(EXITS[comparison.verdict])
 
 
-def _print_comparison(comparison: Any, data: str) -> None:
-    raise NotImplementedError
+def _print_comparison(comparison: Comparison, data_set: DataSet) -> None:
+    disorder = data_set.disorder()
+    for note, count in data_set.notes.items():
+        results.print(f"{note}: {count:,}", markup=False)
+    results.print(
+        f"out of order: {disorder.late_rows:,} records, the furthest {disorder.largest_lateness_ms:,} ms behind",
+        markup=False,
+    )
+    table = Table(
+        "witness", "seconds", "dropped", title=f"{data_set.name}, {comparison.batches} batches", title_justify="left"
+    )
+    for witness in comparison.witnesses:
+        dropped = comparison.dropped.get(witness)
+        reasons = "not told" if dropped is None else ", ".join(f"{why}: {count:,}" for why, count in dropped.items())
+        table.add_row(witness, f"{comparison.seconds[witness]:.1f}", reasons or "none")
+    results.print(table)
+    merges = "" if comparison.merges is None else f", {comparison.merges:,} records that joined sessions"
+    results.print(
+        f"{comparison.rows:,} records, {comparison.sessions:,} sessions, {comparison.changes:,} changes "
+        f"({comparison.tombstones:,} tombstones){merges}.",
+        markup=False,
+    )
+    for left, right, difference in comparison.differences:
+        results.print(f"key {difference.key}, batch {difference.when}:", markup=False)
+        results.print(f"  {left}: {difference.left}\n  {right}: {difference.right}", markup=False, soft_wrap=True)
+    results.print(f"[{STYLES[comparison.verdict]}]{comparison.verdict}[/]: {comparison.why}")
 
 
 @app.command()

@@ -52,7 +52,8 @@ class ClosedStaysOpen(SessionLogic):
     """A closed session that is still in the state is merged and revised (seen in Kafka Streams with long retention)."""
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
-        return super().near(sessions, timestamp, -1)
+        gap = self.windows.gap_ms
+        return [session for session in sessions if session.end >= timestamp - gap and session.start <= timestamp + gap]
 
 
 class NoTombstones(SessionLogic):

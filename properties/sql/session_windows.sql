@@ -1,9 +1,9 @@
 -- Session windows of many histories in one statement, by definition: no state but the session that each record is in.
 --
 -- Reads the relation `arrivals`, a row an arrival:
---   history, position (order of arrival, over all histories), batch, heartbeat (whether it is one), key (an integer that
---   no two histories share; null for a null key), timestamp (ms), and the value as one of whole (an integer), fraction
---   (DOUBLE) and text, or none.
+--   history, position (order of arrival, over all histories), batch, heartbeat (whether it is one), key (an integer
+--   that no two histories share; null for a null key), timestamp (ms), and the value as one of whole (an integer),
+--   fraction (DOUBLE) and text, or none.
 -- Takes $clock ('stream_time', 'batch'), $gap_ms, $grace_ms, $late ('merged', 'own') and $emit ('update', 'close').
 -- Gives a row a session: its key and bounds, what its values come to, and the positions of its records, in order.
 WITH RECURSIVE
@@ -38,7 +38,7 @@ steps AS (
     WINDOW arrived AS (PARTITION BY key ORDER BY position)
 ),
 
--- After each step of a key: its sessions that were open at the step, with the new record among them.
+-- After each step of a key: the sessions that were open at that step, the new record among them. Step 0 starts it off.
 sessions AS (
     SELECT 0::BIGINT AS step, NULL::BIGINT AS key, NULL::BIGINT AS session_start, NULL::BIGINT AS session_end,
         NULL::BIGINT[] AS positions, NULL::BIGINT AS next_edge, false AS is_late
@@ -55,7 +55,8 @@ sessions AS (
             SELECT *, coalesce(session_start - max(session_end) OVER before_it > $gap_ms, true) AS starts_island
             FROM (
                 -- The sessions that are still open,
-                SELECT new.step, new.key, session_start, session_end, positions, new.edge, new.next_edge, false AS is_new
+                SELECT new.step, new.key, session_start, session_end, positions,
+                    new.edge, new.next_edge, false AS is_new
                 FROM sessions AS old JOIN steps AS new ON new.key = old.key AND new.step = old.step + 1
                 WHERE session_end >= new.edge
                 UNION ALL
@@ -73,7 +74,7 @@ sessions AS (
 -- A session is final when it is closed at the next step, or there is no next step.
 final AS (
     SELECT key, session_start, session_end, unnest(positions) AS position, generate_subscripts(positions, 1) AS place
-    FROM sessions WHERE NOT is_late AND (next_edge IS NULL OR session_end < next_edge) AND step > 0
+    FROM sessions WHERE step > 0 AND NOT is_late AND (next_edge IS NULL OR session_end < next_edge)
 )
 
 SELECT final.key, session_start, session_end,

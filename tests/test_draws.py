@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, find, given, settings
+from hypothesis import strategies as st
+from streamproof.properties.cohorts import clock_schedule
+from streamproof.properties.draws import (
+    KINDS,
+    Move,
+    Shape,
+    declarations,
+    draw_histories,
+    draw_move,
+    histories,
+    history_of,
+)
+from streamproof.properties.situations import SESSION_SITUATIONS, situations_of
+from streamproof.reference.histories import CUT, Heartbeat, History
+from streamproof.reference.operators import operator_named
+from streamproof.reference.records import Record
+
+QUIET = settings(deadline=None, max_examples=40, derandomize=True, database=None)
+SEARCH = settings(QUIET, max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+
+SCHEDULE = (20, 45, 45, 90, 140)
+SHAPE = Shape({"gap_ms": 10, "grace_ms": 5}, SCHEDULE)
+
+MOVES = st.builds(
+    Move,
+    kind=st.integers(0, KINDS - 1),
+    back=st.integers(0, 4),
+    jitter=st.integers(0, 12),
+    key=st.integers(0, 2),
+    value=st.integers(0, 3),
+    cuts=st.integers(0, 2),
+)
+
+
+def move(kind: int, jitter: int = 0, key: int = 0, cuts: int = 0, back: int = 0, value: int = 0) -> Move:
+    return Move(kind, back, jitter, key, value, cuts)
+
+
+def placed(*moves: Move, shape: Shape = SHAPE) -> list[tuple[str | None, int]]:
+    return [(record.key, record.timestamp) for record in history_of(shape, moves).records]
+
+
+def within_the_clock(history: History, schedule: tuple[int, ...]) -> bool:
+    batches = zip(history.batches, schedule, strict=True)
+    return all(0 <= line.timestamp <= clock for batch, clock in batches for line in batch if isinstance(line, Record))
+
+
+def test_the_same_seed_gives_the_same_histories() -> None:
+    assert list(draw_histories(SHAPE, 20, seed=1)) == list(draw_histories(SHAPE, 20, seed=1))
+
+
+def test_another_seed_gives_other_histories() -> None:
+    assert list(draw_histories(SHAPE, 20, seed=1)) != list(draw_histories(SHAPE, 20, seed=2))
+
+
+def test_more_histories_begin_with_the_same_ones() -> None:
+    assert list(draw_histories(SHAPE, 20, seed=1))[:5] == list(draw_histories(SHAPE, 5, seed=1))
+
+
+def test_the_histories_of_a_seed_differ_among_themselves() -> None:
+    assert len({history.lines for history in draw_histories(SHAPE, 50, seed=1)}) == 50
+
+
+def test_histories_are_named_by_number() -> None:
+    assert [history.name for history in draw_histories(SHAPE, 3, seed=1)] == ["h0", "h1", "h2"]
+
+
+@pytest.mark.parametrize("arrivals", [1, 7, 20])
+def test_a_drawn_history_has_exactly_the_shapes_arrivals(arrivals: int) -> None:
+    shape = Shape(SHAPE.options, SCHEDULE, arrivals)
+    assert {len(history.records) for history in draw_histories(shape, 30, seed=1)} == {arrivals}
+
+
+def test_drawn_cuts_leave_every_batch_its_share() -> None:
+    counts = [0] * len(SCHEDULE)
+    for history in draw_histories(SHAPE, 300, seed=1):
+        for number, batch in enumerate(history.batches):
+            counts[number] += len(batch) - 1
+    assert min(counts) > sum(counts) / len(SCHEDULE) / 2
+
+
+def test_a_few_hundred_drawn_histories_meet_every_situation() -> None:
+    met = situations_of(draw_histories(SHAPE, 200, seed=1))
+    assert [name for name in SESSION_SITUATIONS if not met[name]] == []
+
+
+@QUIET
+@given(st.lists(MOVES, max_size=25), declarations())
+def test_every_record_lies_within_its_batchs_clock(moves: list[Move], options: dict[str, Any]) -> None:
+    assert within_the_clock(history_of(Shape(options, SCHEDULE), moves), SCHEDULE)
+
+
+@pytest.mark.parametrize("schedule", [(20,), (0, 0, 5), (5, 5, 5), (10**12, 10**12 + 1)])
+def test_drawn_records_lie_within_their_batchs_clock(schedule: tuple[int, ...]) -> None:
+    shape = Shape(SHAPE.options, schedule)
+    assert all(within_the_clock(history, schedule) for history in draw_histories(shape, 50, seed=1))
+
+
+@QUIET
+@given(st.lists(MOVES, max_size=25))
+def test_every_list_of_moves_gives_a_history_under_the_schedule(moves: list[Move]) -> None:
+    assert clock_schedule(history_of(SHAPE, moves)) == SCHEDULE
+
+
+@QUIET
+@given(st.lists(MOVES, max_size=25))
+def test_every_batch_ends_with_its_heartbeat(moves: list[Move]) -> None:
+    assert [batch[-1] for batch in history_of(SHAPE, moves).batches] == [Heartbeat(clock) for clock in SCHEDULE]
+
+
+def test_no_moves_give_the_bare_schedule() -> None:
+    assert history_of(Shape(SHAPE.options, (5, 9)), []).lines == (Heartbeat(5), CUT, Heartbeat(9))
+
+
+def test_a_history_has_the_batch_clock() -> None:
+    assert history_of(SHAPE, []).clock == "batch"
+
+
+def test_moves_beyond_the_shapes_arrivals_are_left_out() -> None:
+    assert len(history_of(Shape(SHAPE.options, SCHEDULE, arrivals=2), [move(0)] * 5).records) == 2
+
+
+def test_cuts_beyond_the_schedule_stay_in_the_last_batch() -> None:
+    assert len(history_of(SHAPE, [move(0, cuts=2)] * 9).batches) == len(SCHEDULE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "jitter", "timestamp"),
+    [
+        (0, 0, 45),
+        (0, 5, 40),
+        (1, 0, 25),
+        (2, 0, 35),
+        (3, 0, 36),
+        (4, 0, 15),
+        (5, 0, 14),
+        (6, 3, 28),
+        (6, 13, 28),
+        (7, 0, 4),
+        (7, 1, 5),
+        (7, 2, 6),
+        (8, 2, 3),
+        (9, 4, 15),
+        (10, 0, 25),
+    ],
+)
+def test_a_move_places_its_record_by_the_one_it_names_or_by_the_edge(kind: int, jitter: int, timestamp: int) -> None:
+    # The record at 25 is in the second batch, whose clock was 20 before: the close edge is 20 - 10 - 5.
+    assert placed(move(0, jitter=20, cuts=1), move(kind, jitter))[1] == ("a", timestamp)
+
+
+@pytest.mark.parametrize("kind", [2, 3, 4, 5, 6, 10])
+def test_a_move_near_a_record_takes_its_key(kind: int) -> None:
+    assert placed(move(0, jitter=10, key=1), move(kind, key=2))[1][0] == "b"
+
+
+@pytest.mark.parametrize("kind", [0, 1, 7, 8, 9])
+def test_other_moves_keep_their_own_key(kind: int) -> None:
+    assert placed(move(0, key=1), move(kind, key=2))[1][0] == "c"
+
+
+def test_a_repeat_is_the_whole_record_again() -> None:
+    history = history_of(SHAPE, [move(0, jitter=3, key=1, value=2), move(10, cuts=1)])
+    assert history.records[0] == history.records[1]
+
+
+def test_values_stay_within_the_shapes() -> None:
+    shape = Shape(SHAPE.options, SCHEDULE, values=1)
+    assert {record.value for history in draw_histories(shape, 20, seed=1) for record in history.records} == {0, 1}
+
+
+@pytest.mark.parametrize("keys", [("a",), ("x", "y"), ("a", "b", "c", "d")])
+def test_the_shapes_keys_alone_are_drawn(keys: tuple[str, ...]) -> None:
+    shape = Shape(SHAPE.options, SCHEDULE, keys=keys)
+    assert {record.key for history in draw_histories(shape, 50, seed=1) for record in history.records} == set(keys[:3])
+
+
+def test_the_first_key_is_drawn_most_often() -> None:
+    keys = [record.key for history in draw_histories(SHAPE, 100, seed=1) for record in history.records]
+    assert keys.count("a") > keys.count("b") > keys.count("c")
+
+
+def test_the_smallest_integers_draw_the_simplest_move() -> None:
+    assert draw_move(lambda low, high: low) == Move(0, 0, 0, 0, 0, 0)
+
+
+@QUIET
+@given(declarations())
+def test_every_declaration_is_one(options: dict[str, Any]) -> None:
+    operator_named("session_windows").declare(options)
+
+
+@QUIET
+@given(declarations(["sum"]))
+def test_declarations_may_be_held_to_some_aggregates(options: dict[str, Any]) -> None:
+    assert options["aggregate"] == "sum"
+
+
+@pytest.fixture(scope="module")
+def shrunk() -> History:
+    """What Hypothesis makes of the planted failure `some merge of three came up`."""
+    shape = Shape(SHAPE.options, SCHEDULE[:2], arrivals=8)
+    return find(
+        histories(shape), lambda history: situations_of([history])["merge of three or more"] > 0, settings=SEARCH
+    )
+
+
+def test_hypothesis_shrinks_a_planted_failure_to_few_records(shrunk: History) -> None:
+    assert 3 <= len(shrunk.records) <= 6
+
+
+def test_hypothesis_shrinks_a_planted_failure_to_one_key_and_no_value(shrunk: History) -> None:
+    assert {(record.key, record.value) for record in shrunk.records} == {("a", 0)}
+
+
+def test_hypothesis_shrinks_a_planted_failure_to_few_cuts(shrunk: History) -> None:
+    assert sum(len(batch) > 1 for batch in shrunk.batches) <= 2
+
+
+@pytest.mark.xfail(reason="the simplest move, kind 0 without jitter, lies at the batch's clock, its largest timestamp")
+def test_hypothesis_shrinks_a_planted_failure_to_small_timestamps() -> None:
+    shape = Shape(SHAPE.options, SCHEDULE[:1], arrivals=2)
+    found = find(histories(shape), lambda history: len(history.records) >= 1, settings=SEARCH)
+    assert [record.timestamp for record in found.records] == [0]

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from streamproof.properties.duckdb_witness import session_table, tables
+from streamproof.properties.outcomes import Grain
+from streamproof.reference.aggregates import COUNT, LIST, MAX, MIN, SUM
+from streamproof.reference.errors import BadInput
+from streamproof.reference.histories import CUT, Delivery, Heartbeat, History, Line, Record
+from streamproof.reference.play import play
+from streamproof.reference.windows import SessionWindows
+
+# The values of one history come from one pool; floats are such that no sum of them is rounded.
+POOLS: dict[str, list[list[Any]]] = {
+    "count": [[None, 1, "x"]],
+    "list": [[None, "x", 1, 2.5, True, [1, None], {"a": 2}, "\ud800"]],
+    "sum": [[1, -3, 2**62, 10**25, 0], [0.5, 1, -3.25, 7]],
+    "min": [[1, -3, 2**62, 10**25, 0.5, 1.0], ["b", "a", "A", ""]],
+    "max": [["", "a", "b", "é", "\uffff", "\U0001f600", "a\0b"], [1, 0.5, -(10**25)]],
+}
+
+
+def event(key: str | None, timestamp: int, value: Any = 1) -> Record:
+    return Record("events", key, value, timestamp)
+
+
+def table(*lines: Line, clock: str = "stream_time", **options: Any) -> dict[Any, Any]:
+    (outcome,) = tables([History("session_windows", {"gap_ms": 10, **options}, lines, clock)])
+    assert outcome.final is not None
+    return outcome.final
+
+
+def drawn(draw: random.Random, options: dict[str, Any], clock: str) -> History:
+    """A random history with late records, cuts, heartbeats and null keys."""
+    lines: list[Line] = []
+    pool = draw.choice(POOLS[options["aggregate"]])
+    for _ in range(draw.randrange(30)):
+        kind = draw.random()
+        if kind < 0.1:
+            lines.append(CUT)
+        elif kind < 0.15:
+            lines.append(Heartbeat(draw.randrange(100)))
+        else:
+            key = None if kind < 0.2 else draw.choice("ab")
+            lines.append(event(key, draw.randrange(81), draw.choice(pool)))
+    return History("session_windows", options, tuple(lines), clock)
+
+
+@pytest.mark.parametrize("aggregate", POOLS)
+@pytest.mark.parametrize("clock", ["stream_time", "batch"])
+@pytest.mark.parametrize("emit", ["update", "close"])
+@pytest.mark.parametrize("late", ["merged", "own"])
+def test_duckdb_and_the_reference_agree_on_random_histories(aggregate, clock, emit, late):
+    draw = random.Random(f"{aggregate} {clock} {emit} {late}")
+    histories = [
+        drawn(draw, {"gap_ms": gap, "grace_ms": grace, "aggregate": aggregate, "emit": emit, "late": late}, clock)
+        for gap, grace in ((5, 0), (8, 30), (12, 3))
+        for _ in range(40)
+    ]
+    for history, outcome in zip(histories, tables(histories), strict=True):
+        assert outcome.final == play(history).table, history.to_text()
+
+
+def test_records_exactly_one_gap_apart_share_a_session():
+    assert table(event("a", 0), event("a", 10)) == {("a", (0, 10)): (2, 10)}
+
+
+def test_records_more_than_one_gap_apart_do_not_share_a_session():
+    found = table(event("a", 0), event("a", 11), grace_ms=100)
+    assert found == {("a", (0, 0)): (1, 0), ("a", (11, 11)): (1, 11)}
+
+
+def test_a_record_between_two_sessions_merges_them():
+    assert table(event("a", 0), event("a", 20), event("a", 10), grace_ms=100) == {("a", (0, 20)): (3, 20)}
+
+
+def test_keys_do_not_share_sessions():
+    assert table(event("a", 5), event("b", 5)) == {("a", (5, 5)): (1, 5), ("b", (5, 5)): (1, 5)}
+
+
+def test_the_members_of_a_merge_are_in_order_of_the_sessions_ends_with_the_new_record_last():
+    lines = (event("k", 20, "a"), event("k", 0, "b"), event("k", 10, "c"))
+    assert table(*lines, grace_ms=100, aggregate="list") == {("k", (0, 20)): (["b", "a", "c"], 20)}
+
+
+def test_a_record_whose_session_is_closed_is_dropped():
+    assert table(event("a", 100), event("a", 89)) == {("a", (100, 100)): (1, 100)}
+
+
+def test_a_record_at_the_edge_is_not_late():
+    assert table(event("a", 100), event("a", 88), gap_ms=12) == {("a", (88, 100)): (2, 100)}
+
+
+def test_a_late_record_joins_a_session_that_is_open():
+    assert table(event("a", 30), event("b", 42), event("a", 29)) == {
+        ("a", (30, 30)): (1, 30),
+        ("b", (42, 42)): (1, 42),
+    }
+    assert table(event("a", 32), event("b", 42), event("a", 25))[("a", (25, 32))] == (2, 32)
+
+
+def test_a_record_before_the_edge_is_late_on_its_own_whatever_session_it_would_join():
+    lines = (event("a", 32), event("b", 42), event("a", 25))
+    assert table(*lines, late="own") == {("a", (32, 32)): (1, 32), ("b", (42, 42)): (1, 42)}
+
+
+def test_a_closed_session_is_never_revised_and_may_overlap_a_later_one():
+    # At 22 the session from 0 to 4 is closed; 5 lies within the gap of it, and 3 within it.
+    lines = (event("a", 0), event("a", 4), event("a", 15), event("b", 22), event("a", 5), event("a", 3))
+    assert table(*lines, grace_ms=2) == {
+        ("a", (0, 4)): (2, 4),
+        ("a", (3, 15)): (3, 15),
+        ("b", (22, 22)): (1, 22),
+    }
+
+
+def test_the_batch_clock_stands_still_within_a_batch():
+    lines = (event("a", 100), event("a", 0))
+    assert table(*lines, clock="batch") == {("a", (100, 100)): (1, 100), ("a", (0, 0)): (1, 0)}
+    assert table(lines[0], CUT, lines[1], clock="batch") == {("a", (100, 100)): (1, 100)}
+
+
+def test_a_heartbeat_moves_the_clock():
+    assert table(Heartbeat(100), event("a", 0)) == {}
+
+
+def test_a_null_key_is_dropped_and_does_not_move_the_clock():
+    assert table(event(None, 100), event("a", 0)) == {("a", (0, 0)): (1, 0)}
+
+
+@pytest.mark.parametrize("clock", ["stream_time", "batch"])
+def test_emit_close_tells_the_sessions_that_the_last_clock_has_closed(clock):
+    lines = (event("a", 0), event("a", 5), event("b", 16), event("b", 17))
+    assert table(*lines, emit="close", clock=clock) == {("a", (0, 5)): (2, 5)}
+    assert table(event("a", 0), Heartbeat(10), emit="close", clock=clock) == {}
+    assert table(event("a", 0), Heartbeat(11), emit="close", clock=clock) == {("a", (0, 0)): (1, 0)}
+
+
+def test_a_sum_of_whole_numbers_is_whole_and_exact():
+    found = table(event("a", 0, 2**63 - 1), event("a", 0, 2**63 - 1), aggregate="sum")
+    assert found == {("a", (0, 0)): (2**64 - 2, 0)}
+    assert type(found["a", (0, 0)][0]) is int
+
+
+def test_a_sum_of_whole_numbers_and_floats_is_a_float():
+    found = table(event("a", 0, 1), event("a", 0, 0.5), aggregate="sum")
+    assert found == {("a", (0, 0)): (1.5, 0)}
+
+
+def test_strings_are_compared_by_code_point():
+    lines = (event("a", 0, "\U0001f600"), event("a", 0, "\uffff"))
+    assert table(*lines, aggregate="max") == {("a", (0, 0)): ("\U0001f600", 0)}
+
+
+def test_a_history_without_records_has_an_empty_table():
+    assert table() == {}
+
+
+def test_no_histories_have_no_outcomes():
+    assert tables([]) == []
+
+
+def test_histories_of_several_options_and_clocks_come_back_in_their_order():
+    lines = (event("a", 100), event("a", 89))
+    asked = [
+        History("session_windows", {"gap_ms": 10}, lines, "stream_time", "first"),
+        History("session_windows", {"gap_ms": 20}, lines, "stream_time", "second"),
+        History("session_windows", {"gap_ms": 10}, lines, "batch", "third"),
+        History("session_windows", {"gap_ms": 10}, lines, "stream_time", "fourth"),
+    ]
+    outcomes = tables(asked)
+    assert [outcome.history for outcome in outcomes] == ["first", "second", "third", "fourth"]
+    assert [len(outcome.table) for outcome in outcomes] == [1, 1, 2, 1]
+    assert {outcome.grain for outcome in outcomes} == {Grain.END}
+
+
+def test_the_same_key_in_two_histories_is_two_keys():
+    one, two = (History("session_windows", {"gap_ms": 10}, (event("a", at),)) for at in (0, 5))
+    assert [outcome.final for outcome in tables([one, two])] == [{("a", (0, 0)): (1, 0)}, {("a", (5, 5)): (1, 5)}]
+
+
+@pytest.mark.parametrize(
+    ("values", "aggregate", "message"),
+    [
+        (["x"], "sum", "sum can't take the value 'x'"),
+        ([1, "x"], "min", "can't compare the string 'x' with the number 1"),
+        ([10**40], "sum", "more than 38 digits"),
+        ([10**38 - 1] * 20, "sum", "more than 38 digits"),
+        (["\ud800"], "max", "surrogate"),
+    ],
+)
+def test_a_value_that_duckdb_cannot_take_is_refused(values, aggregate, message):
+    with pytest.raises(BadInput, match=message):
+        table(*(event("a", 0, value) for value in values), aggregate=aggregate)
+
+
+def test_an_operator_without_a_statement_is_refused():
+    with pytest.raises(BadInput, match="duckdb has no statement for range_aggregate"):
+        tables([History("range_aggregate", {}, ())])
+
+
+def test_a_delivery_is_refused():
+    with pytest.raises(BadInput, match="no channels"):
+        table(Delivery("response", "r", "l"))
+
+
+def arrivals(values: pa.Array, keys: list[str | None], timestamps: list[int], batches: list[int]) -> pa.Table:
+    return pa.table({"key": pa.array(keys, pa.string()), "value": values, "timestamp": timestamps, "batch": batches})
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "values", "expected"),
+    [
+        (COUNT, pa.nulls(4, pa.int32()), [1, 2]),
+        (SUM, pa.array([1, 2, 3, 4], pa.int32()), [2, 4]),
+        (SUM, pa.array([0.5, 2, 3, 4], pa.float64()), [2.0, 3.5]),
+        (MIN, pa.array(["d", "c", "b", "a"]), ["c", "b"]),
+        (MAX, pa.array([1, 2, 3, 4], pa.int64()), [2, 3]),
+        (LIST, pa.array(["d", None, "b", "a"]), [[None], ["d", "b"]]),
+    ],
+)
+def test_a_session_table_gives_the_sessions_by_key(aggregate, values, expected):
+    given = arrivals(values, ["b", "a", "b", None], [10, 0, 20, 500], [0, 0, 1, 1])
+    found = session_table(given, SessionWindows(10, aggregate=aggregate))
+    assert found.select(["key", "start", "end"]).to_pylist() == [
+        {"key": "a", "start": 0, "end": 0},
+        {"key": "b", "start": 10, "end": 20},
+    ]
+    assert found.column("value").to_pylist() == expected
+
+
+def test_a_session_table_and_the_reference_agree():
+    draw = random.Random(7)
+    rows = 400
+    keys = [draw.choice(["a", "b", "c", None]) for _ in range(rows)]
+    timestamps = [place + draw.randrange(60) for place in range(rows)]
+    batches = [place // 90 for place in range(rows)]
+    given = arrivals(pa.nulls(rows, pa.int64()), keys, timestamps, batches)
+    lines: list[Line] = []
+    for place in range(rows):
+        lines += [CUT] if place and batches[place] != batches[place - 1] else []
+        lines.append(event(keys[place], timestamps[place]))
+    for clock in ("batch", "stream_time"):
+        found = session_table(given, SessionWindows(3, 5), clock)
+        columns = (found.column(name).to_pylist() for name in ("key", "start", "end", "value"))
+        table = {(key, (start, end)): (value, end) for key, start, end, value in zip(*columns, strict=True)}
+        history = History("session_windows", {"gap_ms": 3, "grace_ms": 5}, tuple(lines), clock)
+        assert table == play(history).table
+
+
+def test_a_session_table_of_no_rows_is_empty():
+    assert session_table(arrivals(pa.nulls(0, pa.int64()), [], [], []), SessionWindows(10)).num_rows == 0
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.bool_(), pa.date32()])
+def test_a_session_table_refuses_a_type_that_cannot_be_summed(kind):
+    given = arrivals(pa.nulls(1, kind), ["a"], [0], [0])
+    with pytest.raises(BadInput, match=re.escape(f"sum can't take values of type {kind}")):
+        session_table(given, SessionWindows(10, aggregate=SUM))
