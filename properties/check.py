@@ -216,7 +216,10 @@ class _Check:
     def state(self, examination: Examination) -> None:
         law = self.laws["state"]
         law.judged += len(examination.cohort.histories)
-        law.situations["state expired"] += sum(bool(played.accepted) for played in examination.played)
+        edge = examination.cohort.schedule[-1] - 2 * retention_of(examination.cohort.options)
+        law.situations["state expired"] += sum(
+            any(taken.record.timestamp < edge for taken in played.accepted) for played in examination.played
+        )
         for place, broken in enumerate(examination.broken):
             if "state" in broken:
                 history, outcome = examination.cohort.histories[place], examination.outcomes[place]

@@ -67,10 +67,10 @@ def cohorts_of(histories: Sequence[History]) -> list[tuple[Cohort, list[int]]]:
     for place, history in enumerate(histories):
         alone = place if any(record.key is None for record in history.records) else -1
         options = tuple(sorted((name, repr(value)) for name, value in history.options.items()))
-        groups[history.operator, options, clock_schedule(history), alone].append(place)
+        groups[history.operator, options, history.clock, clock_schedule(history), alone].append(place)
     return [
         (Cohort(operator, histories[places[0]].options, schedule, tuple(histories[place] for place in places)), places)
-        for (operator, _, schedule, _), places in groups.items()
+        for (operator, _, _, schedule, _), places in groups.items()
     ]
 
 
@@ -89,7 +89,7 @@ def pack(cohort: Cohort, value_type: pa.DataType, encode: Any = lambda value: va
     for number, clock in enumerate(cohort.schedule):
         keys: list[str | None] = [PUSHER]
         # The reserved key's value is of the column's type too: an aggregate would refuse null.
-        values: list[Any] = ["0" if pa.types.is_string(value_type) else 0]
+        values: list[Any] = [_acceptable(value_type)]
         timestamps = [clock]
         for place, batches in enumerate(batches_of):
             for line in batches[number]:
@@ -98,14 +98,23 @@ def pack(cohort: Cohort, value_type: pa.DataType, encode: Any = lambda value: va
                     values.append(encode(line.value))
                     timestamps.append(line.timestamp)
         try:
-            column = pa.array(values, value_type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise BadInput(f"batch {number}: a value doesn't fit Spark's {value_type}: {error}") from None
+            key_column, column = pa.array(keys, pa.string()), pa.array(values, value_type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+            raise BadInput(
+                f"batch {number}: a key or value can't travel as {value_type}: {error}; "
+                "use smaller numbers and whole text"
+            ) from None
         arrived = pa.array(range(order, order + len(keys)), pa.int64())
         order += len(keys)
-        columns = [pa.array(keys, pa.string()), column, pa.array(timestamps, pa.int64()), arrived]
+        columns = [key_column, column, pa.array(timestamps, pa.int64()), arrived]
         tables.append(pa.table(columns, names=["key", "value", "timestamp", "order"]))
     return tables
+
+
+def _acceptable(value_type: pa.DataType) -> Any:
+    if pa.types.is_string(value_type):
+        return "0"
+    return 0 if pa.types.is_integer(value_type) or pa.types.is_floating(value_type) else None
 
 
 def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:

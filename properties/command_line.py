@@ -246,6 +246,7 @@ def compare(
     gap: Annotated[str, typer.Option(help='The gap, such as "30 minutes".')] = "4 hours",
     grace: Annotated[str, typer.Option(help="The grace.")] = "0 ms",
     emit: Annotated[str, typer.Option(help="update or close.")] = "update",
+    late: Annotated[str, typer.Option(help="merged or own.")] = "merged",
     batches: Annotated[int, typer.Option(min=1, help="How many micro-batches.")] = 12,
     on: Annotated[
         list[WitnessName] | None, typer.Option("--on", help="Witnesses; reference, spark and duckdb by default.")
@@ -263,6 +264,7 @@ def compare(
         "grace_ms": milliseconds("--grace", grace),
         "aggregate": aggregate,
         "emit": emit,
+        "late": late,
     }
     operator_named(operator).declare(options)
     if data == "flights":

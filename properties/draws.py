@@ -83,7 +83,7 @@ def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> Hi
         key = shape.keys[move.key % len(shape.keys)]
         beside = near.timestamp
         timestamp = {
-            0: latest - move.jitter,
+            0: latest * move.jitter // 12,
             1: beside,
             2: beside + gap,
             3: beside + gap + 1,
@@ -92,7 +92,7 @@ def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> Hi
             6: beside + move.jitter % gap,
             7: clock - gap - grace + move.jitter % 3 - 1,
             8: clock - gap - grace - move.jitter,
-            9: latest * move.jitter // 12,
+            9: latest - move.jitter,
             10: beside,
         }[move.kind]
         record = Record("events", key, min(move.value, shape.values), max(0, min(timestamp, latest)))

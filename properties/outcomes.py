@@ -122,10 +122,8 @@ def differences(left: Outcome, right: Outcome, bag: bool = False) -> list[Differ
 
 
 def canonical(table: Table, bag: bool) -> Table:
-    """The table with its list values sorted, where their order isn't fixed."""
-    if not bag:
-        return table
-    return {row: (_sorted(value), timestamp) for row, (value, timestamp) in table.items()}
+    """The table with its list values sorted, where their order isn't fixed, and with typed truth values."""
+    return {row: (_typed(_sorted(value) if bag else value), at) for row, (value, at) in table.items()}
 
 
 def _steps(
@@ -137,9 +135,21 @@ def _steps(
             if with_dropped:
                 steps[arrival if by_arrival else batch, output.key, "dropped"].append(output)
         else:
-            change = output._replace(value=_sorted(output.value)) if bag else output
+            change = output._replace(value=_typed(_sorted(output.value) if bag else output.value))
             steps[arrival if by_arrival else batch, output.key, "changes"].append(change)
+        if by_arrival:
+            # Where both tell it, the order across keys is part of the answer too.
+            steps[arrival, None, "order of keys"].append(output if isinstance(output, Dropped) else change)
     return steps
+
+
+def _typed(value: Any) -> Any:
+    """The value, with true and false told apart from 1 and 0, which Python takes for equal."""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, list):
+        return [_typed(member) for member in value]
+    return {name: _typed(member) for name, member in value.items()} if isinstance(value, dict) else value
 
 
 def _sorted(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Shrinking in cohorts: each round tries all the smaller candidates in one query.
 
-A Spark query costs seconds whether it carries one candidate or a thousand. So a round doesn't bisect; it tries every
-history of up to three of the records, and everything that is one step simpler, at once.
+A Spark query costs seconds whether it carries one candidate or a thousand. So a round doesn't bisect: it tries
+everything that is one step simpler at once, and once every choice of up to three of the records too.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ SMALL = 3
 MANY = 24
 
 
-def size(history: History) -> tuple[int, int, int, int, str]:
-    """What smaller means: fewer records, then fewer lines, smaller timestamps, values and keys."""
+def size(history: History) -> tuple[int, int, int, int, int, str]:
+    """What smaller means: fewer records, then fewer lines, earlier batches, smaller timestamps, values and keys."""
     records = history.records
     return (
         len(records),
         len(history.lines),
+        sum(number * len(batch) for number, batch in enumerate(record_batches(history))),
         sum(record.timestamp for record in records),
         sum(abs(record.value) if isinstance(record.value, int) else 1 for record in records),
         "".join(record.key or "" for record in records),
@@ -39,18 +40,18 @@ def shrinking(history: History) -> Generator[list[History], Sequence[bool], Hist
     All candidates keep the clock schedule, and so share a cohort, with those of other histories of that schedule too.
     """
     best = history
-    thorough = True
+    thorough_done = False
     while True:
+        thorough = not thorough_done and SMALL < len(best.records) <= MANY
+        thorough_done = thorough_done or thorough
         distinct = {candidate.lines: candidate for candidate in _candidates(best, thorough)}
         candidates = sorted((other for other in distinct.values() if size(other) < size(best)), key=size)
         if not candidates:
             return best
         failing = [candidate for candidate, fails in zip(candidates, (yield candidates), strict=True) if fails]
-        if failing:
-            best = min(failing, key=size)
-        elif not thorough or len(best.records) <= SMALL:
+        if not failing:
             return best
-        thorough = False
+        best = min(failing, key=size)
 
 
 def shrink(history: History, fails: Fails, rounds: int = 8) -> History:
@@ -125,7 +126,7 @@ def _candidates(history: History, thorough: bool) -> Iterator[History]:
             batches[number].append(record)
         return history.with_lines(with_heartbeats(batches, schedule))
 
-    if thorough and SMALL < len(placed) <= MANY:
+    if thorough:
         for count in range(1, SMALL + 1):
             yield from (built(chosen) for chosen in combinations(placed, count))
     for width in (len(placed) // 2, len(placed) // 4, 2, 1):

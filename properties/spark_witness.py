@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MERGE_IN_PARTITION = "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition"
 STATE = "sessions"
 MANY_KEYS = 200
+MANY_GROUPS = 64
 
 
 class Encoding(NamedTuple):
@@ -91,12 +92,9 @@ def run_cohort(cohort: Cohort, plan: Plan = PLAIN) -> tuple[list[Outcome], Strea
     tables = pack(cohort, encoding.type, encoding.encode)
     groups = plan.state_groups
     if groups is None and len(cohort.histories) > MANY_KEYS:
-        groups = 64
+        groups = MANY_GROUPS
     output = _run(tables, builder(cohort.options, plan, groups), plan)
-    entries = entries_of(output, encoding.decode)
-    if plan.native:
-        # Spark's own operator promises no order, so its sessions of a batch are told by end.
-        entries.sort(key=lambda entry: (entry.batch, getattr(entry.output, "timestamp", 0)))
+    entries = _by_end_if(plan.native, entries_of(output, encoding.decode))
     grain, knows = Grain.BATCH, not plan.native and plan.job is None
     outcomes = [
         Outcome(history.name, grain, own, knows_dropped=knows)
@@ -115,7 +113,9 @@ def answer_table(batches: Sequence[pa.Table], options: Mapping[str, Any], native
         native: Whether to run Spark's own operator.
     """
     plan = Plan(native=native)
-    return entries_of(_run(batches, builder(options, plan, None), plan), lambda value: value)
+    keys = {key for table in batches for key in table.column("key").unique().to_pylist()}
+    groups = MANY_GROUPS if len(keys) > MANY_KEYS else None
+    return _by_end_if(native, entries_of(_run(batches, builder(options, plan, groups), plan), lambda value: value))
 
 
 def builder(options: Mapping[str, Any], plan: Plan, state_groups: int | None) -> Build:
@@ -181,6 +181,13 @@ def encoding_for(options: Mapping[str, Any], values: Sequence[Any]) -> Encoding:
 def entries_of(output: StreamOutput, decode: Callable[[Any], Any]) -> list[Entry]:
     """Turn what a query wrote into entries at batch grain, each key's in order."""
     return [entry for batch, table in output.batches for entry in _entries(batch, table, decode)]
+
+
+def _by_end_if(native: bool, entries: list[Entry]) -> list[Entry]:
+    # Spark's own operator promises no order, so its sessions of a batch are told by end.
+    return (
+        sorted(entries, key=lambda entry: (entry.batch, getattr(entry.output, "timestamp", 0))) if native else entries
+    )
 
 
 def _entries(batch: int, table: pa.Table, decode: Callable[[Any], Any]) -> Iterator[Entry]:

@@ -31,7 +31,7 @@ class Aggregate:
 
     Attributes:
         name: What options and messages call it.
-        initializer: Gives the aggregate of nothing.
+        initializer: Gives the aggregate of nothing. No aggregate of something may be None, for that is a tombstone.
         aggregator: `(key, value, aggregate) -> aggregate`, for each new record.
         merger: `(key, one, two) -> aggregate`, for each session that is merged, in session order.
         refuses: Gives what the aggregate wanted instead of this value, or None where it takes it.
@@ -62,7 +62,14 @@ def reduce(
     """The aggregate of KIP-94's `reduce`: the first value stands for itself, and sessions merge by the reducer too."""
 
     def either(one: Any, two: Any) -> Any:
-        return two if one is None else one if two is None else reducer(one, two)
+        if one is None or two is None:
+            return two if one is None else one
+        try:
+            return reducer(one, two)
+        except TypeError as error:
+            raise BadInput(
+                f"{name} can't take {one!r} and {two!r} together: use values of one type ({error})"
+            ) from None
 
     return Aggregate(
         name,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -106,11 +107,13 @@ def read_history(path: Path) -> History:
         BadInput: The file can't be read, is empty, or has a bad line; the message names the file and the line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not UTF-8 at byte {error.start}: save the file as UTF-8") from None
-    except OSError as error:
-        raise BadInput(f"{path}: can't be read ({error.strerror}): check the path and its permissions") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"{path}: can't be read ({getattr(error, 'strerror', None) or error}): check the path and its permissions"
+        ) from None
     return parse_history(text, name=path.stem, source=str(path))
 
 
@@ -121,7 +124,8 @@ def parse_history(text: str, name: str = "history", source: str = "history") -> 
         BadInput: The text is empty, or a line is bad; the message names the source, the line and the remedy.
     """
     reader = _Reader(source)
-    objects = [(number, reader.load(number, line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    lines_of_text = enumerate(text.removeprefix("\ufeff").split("\n"), 1)
+    objects = [(number, reader.load(number, line)) for number, line in lines_of_text if line.strip()]
     if not objects:
         raise BadInput(f'{source}: empty: the first line must be a header such as {{"operator": "session_windows", …}}')
     number, header = objects[0]
@@ -150,14 +154,27 @@ class _Reader:
                     self.fail(number, f"{name!r} stands twice in one object: keep one of them")
             return dict(found)
 
+        def number_of(text: str) -> float:
+            found = float(text)
+            return (
+                found
+                if isfinite(found)
+                else self.fail(number, f"{text} is too large for a number: write a smaller one")
+            )
+
         try:
-            content = json.loads(line, parse_constant=refuse, object_pairs_hook=pairs)
+            content = json.loads(line, parse_constant=refuse, parse_float=number_of, object_pairs_hook=pairs)
+            json.dumps(content, ensure_ascii=False).encode()
         except json.JSONDecodeError as error:
-            self.fail(number, f"not JSON: {error.msg} at column {error.colno}")
+            self.fail(number, f"not JSON: {error.msg} at column {error.colno}: write one JSON object a line")
+        except UnicodeEncodeError:
+            self.fail(number, "half of a surrogate pair, which is no text: write the whole character")
+        except ValueError:
+            self.fail(number, "a whole number with too many digits: write it as a string")
         except RecursionError:
-            self.fail(number, "nested too deeply to be read")
+            self.fail(number, "nested too deeply to be read: flatten the value, or write it as a string")
         if not isinstance(content, dict):
-            self.fail(number, f"a line must be a JSON object, not {type(content).__name__}")
+            self.fail(number, f"a line must be a JSON object, not {type(content).__name__}: write {{…}}")
         return content
 
     def header(self, number: int, content: dict[str, Any]) -> tuple[Operator, dict[str, Any], str]:

@@ -18,7 +18,7 @@ class Behaviour(Protocol):
     """A state machine that takes one arrival at a time and tells what changes."""
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record; it moves the clock itself, for a dropped record may not."""
+        """Take a record; it moves the clock itself, for a dropped record may not. `Dropped` comes last, if at all."""
         ...
 
     def advance(self) -> list[Output]:
@@ -56,10 +56,9 @@ def _declare_session_windows(options: Mapping[str, Any]) -> SessionWindows:
         raise BadInput(
             'session_windows needs the option gap_ms: the inactivity gap in milliseconds, such as "gap_ms": 10'
         )
-    given = dict(options)
-    if given.get("retention_ms", 0) == -1:
-        raise BadInput("retention_ms is -1: retention can't be negative; leave it out for gap + grace")
-    return SessionWindows(**{**given, "aggregate": named_aggregate(given.get("aggregate", "count"))})
+    if options.get("retention_ms", 0) is None:
+        raise BadInput("retention_ms is null: give milliseconds, or leave it out for gap + grace")
+    return SessionWindows(**{**options, "aggregate": named_aggregate(options.get("aggregate", "count"))})
 
 
 def _refuse_unknown(name: str, options: Mapping[str, Any], known: set[str]) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .clocks import Clock, make_clock
-from .histories import Cut, Delivery, Heartbeat, History
+from .errors import BadInput
+from .histories import CUT, Cut, Heartbeat, History
 from .operators import Behaviour, operator_named
-from .records import Accepted, Dropped, Output, Table, fold
+from .records import Accepted, Dropped, Output, Record, Table, fold
 
 
 class Entry(NamedTuple):
@@ -52,34 +53,37 @@ def play(history: History, behaviour: Callable[[Any, Clock], Behaviour] | None =
     clock = make_clock(history.clock)
     machine = (behaviour or operator.behaviour)(operator.declare(history.options), clock)
     played = Played()
-    arrivals = sum(not isinstance(line, Cut) for line in history.lines)
+    arrivals = len(history.lines) - history.lines.count(CUT)
     arrival = batch = 0
 
     def tell(outputs: list[Output]) -> None:
-        number = max(0, min(arrival, arrivals - 1))
-        played.entries.extend(Entry(number, batch, output) for output in outputs)
+        if outputs:
+            number = max(0, min(arrival, arrivals - 1))
+            played.entries += [Entry(number, batch, output) for output in outputs]
 
     def end_of_batch() -> None:
         played.steps.append((len(played.entries), len(played.accepted), clock.now))
 
     for line in history.lines:
-        match line:
-            case Cut():
-                end_of_batch()
-                batch += 1
-                clock.cut()
-                tell(machine.advance())
-                continue
-            case Heartbeat():
-                clock.observe(line.timestamp)
-                tell(machine.advance())
-            case Delivery():
-                raise NotImplementedError("no operator with channels yet")
-            case _:
+        if isinstance(line, Record):
+            try:
                 outputs = machine.arrive(line)
-                tell(outputs)
-                if not any(isinstance(output, Dropped) for output in outputs):
-                    played.accepted.append(Accepted(line, clock.now))
+            except BadInput as error:
+                raise BadInput(f"{history.name}: arrival {arrival}: {error}") from None
+            tell(outputs)
+            if not (outputs and isinstance(outputs[-1], Dropped)):
+                played.accepted.append(Accepted(line, clock.now))
+        elif isinstance(line, Heartbeat):
+            clock.observe(line.timestamp)
+            tell(machine.advance())
+        elif isinstance(line, Cut):
+            end_of_batch()
+            batch += 1
+            clock.cut()
+            tell(machine.advance())
+            continue
+        else:
+            raise NotImplementedError("no operator with channels yet")
         arrival += 1
     clock.cut()
     tell(machine.advance())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .errors import BadInput
 from .records import Key
 
 MIN_SEGMENT_INTERVAL_MS = 60_000
@@ -35,38 +36,49 @@ class SessionStore:
     def __init__(
         self, retention_ms: int, segments: int = 3, minimum_interval_ms: int = MIN_SEGMENT_INTERVAL_MS
     ) -> None:
+        if segments < 2:
+            raise BadInput(f"segments is {segments}: a store needs two or more, one that fills and one that expires")
         self.retention_ms = retention_ms
         self.interval_ms = max(retention_ms // (segments - 1), minimum_interval_ms)
-        self.segments: dict[int, dict[Key, dict[tuple[int, int], Any]]] = {}  # index, key, (end, start) to aggregate
+        self.sessions: dict[Key, dict[tuple[int, int], Any]] = {}  # key, then (end, start), to aggregate
+        self.segments: dict[int, set[tuple[Key, int, int]]] = {}  # index to the (key, end, start) that it holds
         self.first_segment = 0
 
     def advance(self, clock: int) -> None:
         """Forget the segments that hold nothing but sessions with end < clock - retention."""
         first_segment = (clock - self.retention_ms) // self.interval_ms
-        if first_segment > self.first_segment:
-            self.first_segment = first_segment
-            self.segments = {index: keys for index, keys in self.segments.items() if index >= first_segment}
+        if first_segment <= self.first_segment:
+            return
+        self.first_segment = first_segment
+        for index in [index for index in self.segments if index < self.first_segment]:
+            for key, end, start in self.segments.pop(index):
+                self._forget(key, end, start)
 
     def put(self, key: Key, session: Session) -> bool:
         """Keep a session, in place of one of the same window; one whose segment has expired is dropped (False)."""
         index = session.end // self.interval_ms
         if index < self.first_segment:
             return False
-        self.segments.setdefault(index, {}).setdefault(key, {})[session.end, session.start] = session.aggregate
+        self.segments.setdefault(index, set()).add((key, session.end, session.start))
+        self.sessions.setdefault(key, {})[session.end, session.start] = session.aggregate
         return True
 
     def remove(self, key: Key, session: Session) -> None:
         """Forget the session of that window, if there is one."""
-        kept = self.segments.get(session.end // self.interval_ms, {}).get(key, {})
-        kept.pop((session.end, session.start), None)
+        if (session.end, session.start) in self.sessions.get(key, ()):
+            self.segments[session.end // self.interval_ms].remove((key, session.end, session.start))
+            self._forget(key, session.end, session.start)
 
     def fetch(self, key: Key, earliest_end: int, latest_start: int) -> list[Session]:
         """Give the key's sessions with end >= earliest_end and start <= latest_start, by end, then start."""
-        earliest_segment = earliest_end // self.interval_ms
-        return sorted(
+        found = [
             Session(end, start, aggregate)
-            for index, keys in self.segments.items()
-            if index >= earliest_segment
-            for (end, start), aggregate in keys.get(key, {}).items()
+            for (end, start), aggregate in self.sessions.get(key, {}).items()
             if end >= earliest_end and start <= latest_start
-        )
+        ]
+        return sorted(found)
+
+    def _forget(self, key: Key, end: int, start: int) -> None:
+        del self.sessions[key][end, start]
+        if not self.sessions[key]:
+            del self.sessions[key]

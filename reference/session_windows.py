@@ -69,14 +69,15 @@ class Behaviour:
         """Take a record: merge the open sessions within the gap of it, add it, and tell the new session."""
         if record.key is None:
             return [Dropped(None, "null key")]
+        before = self.clock.now
         self.clock.observe(record.timestamp)
-        told = self.advance()
+        told = self.advance() if self.clock.now > before else []
         windows, key, timestamp = self.windows, record.key, record.timestamp
         edge = windows.close_edge(self.clock.now)
 
         near = self.store.fetch(key, max(timestamp - windows.gap_ms, edge), timestamp + windows.gap_ms)
-        start = min([timestamp] + [session.start for session in near])
-        end = max([timestamp] + [session.end for session in near])
+        start = min(timestamp, near[0].start) if near else timestamp  # open sessions of a key never overlap
+        end = max(timestamp, near[-1].end) if near else timestamp
         if (end if windows.late == "merged" else timestamp) < edge:
             return [*told, Dropped(key, "late")]
 

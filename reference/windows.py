@@ -6,7 +6,7 @@ All durations are milliseconds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from .aggregates import COUNT, Aggregate
 from .errors import BadInput
@@ -34,18 +34,20 @@ class SessionWindows:
 
     gap_ms: int
     grace_ms: int = 0
-    retention_ms: int = field(default=-1)
+    retention_ms: int = field(default_factory=lambda: _UNSAID)
     aggregate: Aggregate = COUNT
     emit: Literal["update", "close"] = "update"
     late: Literal["merged", "own"] = "merged"
 
     def __post_init__(self) -> None:
         """Check the declaration, and fill in the retention."""
-        if self.retention_ms == -1 and _whole(self.gap_ms) and _whole(self.grace_ms):
+        if self.retention_ms is _UNSAID and _whole(self.gap_ms) and _whole(self.grace_ms):
             object.__setattr__(self, "retention_ms", self.gap_ms + self.grace_ms)
         for name in ("gap_ms", "grace_ms", "retention_ms"):
             if not _whole(getattr(self, name)):
                 raise BadInput(f"{name} is {getattr(self, name)!r}: give a whole number of milliseconds")
+        if not isinstance(self.aggregate, Aggregate):
+            raise BadInput(f"aggregate is {self.aggregate!r}: give an Aggregate; named_aggregate looks one up by name")
         if self.gap_ms <= 0:
             raise BadInput(f"gap_ms is {self.gap_ms}: a session's gap must be positive")
         if self.grace_ms < 0:
@@ -66,6 +68,9 @@ class SessionWindows:
     def expiry_edge(self, clock: int) -> int:
         """Give the edge (ms) at that clock: a session may be forgotten iff its end lies before it."""
         return clock - self.retention_ms
+
+
+_UNSAID: Any = None
 
 
 def _whole(number: object) -> bool:
