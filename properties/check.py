@@ -21,7 +21,7 @@ from . import findings as finding_files
 from .cohorts import cohorts_of
 from .draws import Shape, draw_histories
 from .duckdb_witness import tables
-from .examinations import Examination, breaks, examine, examine_restart
+from .examinations import Examination, breaks, examine, examine_restart, shrunk
 from .findings import Finding, account, sentence
 from .laws import (
     LAWS,
@@ -37,7 +37,6 @@ from .laws import (
     worst,
 )
 from .outcomes import Difference, Grain, Outcome, differences
-from .shrinking import shrink, without_heartbeats
 from .situations import situations_of
 from .spark_witness import PLAIN, Plan, answer, run_cohort
 
@@ -322,22 +321,18 @@ class _Check:
         if name not in finding_files.ASKABLE or not shrink_it:
             return
         self.progress(f"shrinking the first violation of {name!r}")
-        confirmed = breaks([history], name, self.plan)[0]
-        smallest = shrink(history, lambda candidates: self.asked(candidates, name)) if confirmed else history
-        plain = without_heartbeats(smallest)
-        if confirmed and breaks([plain], name, self.plan)[0]:
-            smallest = plain
-        if name == "changelog":
-            played, other = play(smallest), answer([smallest], self.plan)[0]
-            found = differences(Outcome.of_play(smallest.name, played), other) or found
+        smallest, confirmed = shrunk(history, name, self.plan, self.asked)
         self.report.found.remove(written)
         finding_files.forget(written[1])
-        self.write(name, witness, smallest, found, played, other, confirmed)
+        if name == "changelog":
+            self.keep(finding_files.disagreement(witness, smallest, self.plan, confirmed, self.seed))
+        else:
+            self.write(name, witness, smallest, found, play(smallest), other, confirmed)
 
-    def asked(self, candidates: Sequence[History], name: str) -> list[bool]:
+    def asked(self, candidates: Sequence[History], law: str, plan: Plan) -> list[bool]:
         self.report.queries += 1
         self.report.histories += len(candidates)
-        return breaks(candidates, name, self.plan)
+        return breaks(candidates, law, plan)
 
     def write(
         self,
@@ -359,6 +354,10 @@ class _Check:
             confirmed,
             self.seed,
         )
+        return self.keep(finding)
+
+    def keep(self, finding: Finding) -> tuple[Finding, Path]:
+        """Write a finding, and note where."""
         self.report.found.append((finding, finding_files.save(finding, self.folder)))
         return self.report.found[-1]
 

@@ -7,9 +7,11 @@ could not run.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -31,10 +34,13 @@ if TYPE_CHECKING:
 
 EXITS = {"conforms": 0, "violated": 1, "inconclusive": 2}
 COULD_NOT_RUN = 3
+INTERRUPTED = 130
+"""What typer makes of Ctrl-C."""
 STYLES = {"conforms": "green", "violated": "bold red", "inconclusive": "yellow"}
 
 app = typer.Typer(
-    help="Hold Spark stream operators to a reference model.",
+    help="Hold Spark stream operators to a reference model. "
+    "Exits 0 where it conforms, 1 where it is violated, 2 where that is inconclusive, and 3 if it could not run.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -61,22 +67,40 @@ def main() -> NoReturn:
     """Run the command line: usage errors and bad input exit 3 with one message, and no traceback."""
     # Installed by `pip`, the workers find the package by themselves; Ctrl-C must reach this process alone.
     code: int = COULD_NOT_RUN
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
     try:
-        code = app(standalone_mode=False) or 0
+        code = app(prog_name="streamproof", standalone_mode=False) or 0
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        sys.stdout.flush()
     except typer.Exit as stop:
         code = stop.exit_code
     except (KeyboardInterrupt, typer.Abort):
+        code = COULD_NOT_RUN
         messages.print("interrupted: what was found until then is on disk", style="yellow")
     except StreamproofError as error:
-        messages.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        _say_error(str(error))
+    except (BrokenPipeError, SystemExit):  # of a closed pipe typer and rich make a SystemExit
+        _discard_output()
+        code = COULD_NOT_RUN
+        _say_error("the output was closed before all of it was told; findings are on disk")
     except Exception as error:
-        if not _is_usage_error(error):
-            raise
-        messages.print(f"error: {_usage(error)}", style="red", markup=False, soft_wrap=True)
+        if _is_usage_error(error):
+            _say_error(_usage(error))
+        else:
+            traceback.print_exc()
     _leave(code)
+
+
+def _say_error(text: str) -> None:
+    if text:
+        messages.print(f"error: {text}", style="red", markup=False, soft_wrap=True)
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _leave(code: int) -> NoReturn:
@@ -99,6 +123,8 @@ def _is_usage_error(error: Exception) -> bool:
 
 
 def _usage(error: Any) -> str:
+    if not error.format_message():
+        return ""  # the command was called without arguments, and the help is printed already
     context = getattr(error, "ctx", None)
     hint = f" (see `{context.command_path} --help`)" if context is not None else ""
     return f"{error.format_message()}{hint}"
@@ -118,7 +144,9 @@ def _steps() -> Iterator[Callable[[str], None]]:
 
 @app.command()
 def check(
-    operators: Annotated[list[str] | None, typer.Argument(help="Operators to check; all by default.")] = None,
+    operators: Annotated[
+        list[str] | None, typer.Argument(help="Operators to check, such as session_windows; all by default.")
+    ] = None,
     histories: Annotated[int, typer.Option(min=1, help="How many random histories to draw.")] = 2000,
     seed: Seed = 0,
     folder: FindingsFolder = Path(".streamproof/findings"),
@@ -182,11 +210,15 @@ def run(
     table: Annotated[bool, typer.Option("--table", help="Print the folded table at the end instead.")] = False,
 ) -> None:
     """Run history files on one witness, and print what comes out as JSON Lines."""
-    histories = _histories(paths)
-    for outcome in _answer(histories, on):
-        lines = outcome.table_lines() if table or on is WitnessName.DUCKDB else outcome.to_lines()
-        for line in lines:
-            print(json.dumps(line, ensure_ascii=False))
+    outcomes = _answer(_histories(paths), on)
+    try:
+        for outcome in outcomes:
+            lines = outcome.table_lines() if table or on is WitnessName.DUCKDB else outcome.to_lines()
+            for line in lines:
+                print(json.dumps(line, ensure_ascii=False))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `head` has read enough
+        _discard_output()
 
 
 def _histories(paths: Sequence[Path]) -> list[History]:
@@ -226,13 +258,13 @@ def _answer(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
             f"note: Spark has the batch clock, not stream time: {', '.join(otherwise)}", markup=False, soft_wrap=True
         )
     with _steps() as progress:
-        progress(f"{len(histories)} histories on Spark")
+        progress(f"{len(histories)} {'history' if len(histories) == 1 else 'histories'} on Spark")
         return answer(histories, Plan(native=on is WitnessName.SPARK_NATIVE))
 
 
 @app.command()
 def compare(
-    operator: Annotated[str, typer.Argument(help="The operator.")],
+    operator: Annotated[str, typer.Argument(help="The operator, such as session_windows.")],
     data: Annotated[str, typer.Option("--data", help="`flights`, or a parquet, CSV or JSON Lines file.")],
     key: Annotated[
         list[str] | None, typer.Option("--key", help="A column of the key; may be given several times.")
@@ -243,10 +275,14 @@ def compare(
     ] = None,
     value: Annotated[str | None, typer.Option("--value", help="The column that is aggregated.")] = None,
     aggregate: Annotated[str, typer.Option(help="count, sum, min, max or list.")] = "count",
-    gap: Annotated[str, typer.Option(help='The gap, such as "30 minutes".')] = "4 hours",
-    grace: Annotated[str, typer.Option(help="The grace.")] = "0 ms",
-    emit: Annotated[str, typer.Option(help="update or close.")] = "update",
-    late: Annotated[str, typer.Option(help="merged or own.")] = "merged",
+    gap: Annotated[str, typer.Option(help='The inactivity gap that ends a session, such as "30 minutes".')] = "4 hours",
+    grace: Annotated[str, typer.Option(help="How much longer a session stays open for late records.")] = "0 ms",
+    emit: Annotated[
+        str, typer.Option(help="Tell every change of a session (update), or its final value (close).")
+    ] = "update",
+    late: Annotated[
+        str, typer.Option(help="Lateness is tested on the merged session (merged), or on the record alone (own).")
+    ] = "merged",
     batches: Annotated[int, typer.Option(min=1, help="How many micro-batches.")] = 12,
     on: Annotated[
         list[WitnessName] | None, typer.Option("--on", help="Witnesses; reference, spark and duckdb by default.")
@@ -281,6 +317,13 @@ def compare(
     raise typer.Exit(EXITS[comparison.verdict])
 
 
+def _told(outputs: Any) -> str:
+    from .findings import shown
+
+    listed = outputs if isinstance(outputs, list) else [] if outputs is None else [outputs]
+    return ", ".join(map(shown, listed)) or "nothing"
+
+
 def _print_comparison(comparison: Comparison, data_set: DataSet) -> None:
     disorder = data_set.disorder()
     for note, count in data_set.notes.items():
@@ -290,7 +333,11 @@ def _print_comparison(comparison: Comparison, data_set: DataSet) -> None:
         markup=False,
     )
     table = Table(
-        "witness", "seconds", "dropped", title=f"{data_set.name}, {comparison.batches} batches", title_justify="left"
+        "witness",
+        "seconds",
+        "dropped",
+        title=f"{escape(data_set.name)}, {comparison.batches} batches",
+        title_justify="left",
     )
     for witness in comparison.witnesses:
         dropped = comparison.dropped.get(witness)
@@ -304,14 +351,16 @@ def _print_comparison(comparison: Comparison, data_set: DataSet) -> None:
         markup=False,
     )
     for left, right, difference in comparison.differences:
-        results.print(f"key {difference.key}, batch {difference.when}:", markup=False)
-        results.print(f"  {left}: {difference.left}\n  {right}: {difference.right}", markup=False, soft_wrap=True)
-    results.print(f"[{STYLES[comparison.verdict]}]{comparison.verdict}[/]: {comparison.why}")
+        when = "at the end" if difference.when is None else f"batch {difference.when}"
+        results.print(f"key {difference.key}, {when}:", markup=False)
+        for witness, told in ((left, difference.left), (right, difference.right)):
+            results.print(f"  {witness}: {_told(told)}", markup=False, soft_wrap=True)
+    results.print(f"[{STYLES[comparison.verdict]}]{comparison.verdict}[/]: {escape(comparison.why)}")
 
 
 @app.command()
 def mutants(
-    operator: Annotated[str, typer.Argument(help="The operator.")],
+    operator: Annotated[str, typer.Argument(help="The operator, such as session_windows.")],
     names: Annotated[list[str] | None, typer.Argument(help="Mutants; all by default.")] = None,
     histories: Annotated[int, typer.Option(min=1, help="How many random histories each is held to.")] = 100,
     seed: Seed = 0,
@@ -365,7 +414,7 @@ def doctor() -> None:
         "optional": "[yellow]optional[/]",
     }
     for finding in found:
-        table.add_row(marks[finding.status], finding.name, finding.found, finding.remedy)
+        table.add_row(marks[finding.status], finding.name, escape(finding.found), escape(finding.remedy))
     results.print(table)
     raise typer.Exit(COULD_NOT_RUN if any(finding.blocks for finding in found) else 0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..reference.histories import History
@@ -11,10 +11,12 @@ from ..reference.play import Played, play
 from .cohorts import PUSHER, Cohort, cohorts_of
 from .laws import same_entries, state_left, table_at_every_cut
 from .outcomes import Difference, Outcome, differences
+from .shrinking import shrink, trimmed, without_heartbeats
 from .spark_witness import PLAIN, Plan, run_cohort
 from .streams import StreamOutput
 
 Broken = dict[str, list[Difference]]
+Ask = Callable[[Sequence[History], str, Plan], list[bool]]
 
 
 @dataclass
@@ -125,3 +127,18 @@ def breaks(histories: Sequence[History], law: str, plan: Plan = PLAIN) -> list[b
         for place, broken in zip(places, examination.broken, strict=True):
             answers[place] = law in broken
     return answers
+
+
+def shrunk(history: History, law: str, plan: Plan = PLAIN, ask: Ask = breaks) -> tuple[History, bool]:
+    """Confirm alone that a history breaks a law, and shrink it.
+
+    Returns:
+        The smallest history found, and whether it breaks the law alone; the history as it was, where it doesn't.
+    """
+    if not breaks([history], law, plan)[0]:
+        return history, False
+    smallest = shrink(history, lambda candidates: ask(candidates, law, plan))
+    for plainer in (without_heartbeats(smallest), trimmed(smallest)):
+        if plainer.lines != smallest.lines and breaks([plainer], law, plan)[0]:
+            return plainer, True
+    return smallest, True

@@ -14,12 +14,17 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..reference.errors import BadInput
 from ..reference.histories import History, read_history
+from ..reference.play import play
 from ..reference.records import Change, Dropped
-from .outcomes import Difference, Grain, Outcome
+from .laws import LAWS
+from .outcomes import Difference, Grain, Outcome, differences
+
+if TYPE_CHECKING:
+    from .spark_witness import Plan
 
 DEFAULT_FOLDER = Path(".streamproof/findings")
 ASKABLE = ("changelog", "table at every cut", "state")
@@ -56,6 +61,17 @@ class Finding:
     def name(self) -> str:
         """A name for files: the law and the number of records."""
         return f"{self.law.replace(' ', '-')}-{len(self.history.records)}-records"
+
+
+def disagreement(witness: str, history: History, plan: Plan, confirmed: bool, seed: int) -> Finding:
+    """Run a history alone on the reference and on Spark, and tell where the changelogs part."""
+    from .spark_witness import answer
+
+    reference, outcome = Outcome.of_play(history.name, play(history)), answer([history], plan)[0]
+    found = differences(reference, outcome)
+    law = LAWS["changelog"]
+    said = sentence(law.sentence, witness, found[0]) if found else f"violated: {law.sentence}; but in its cohort only."
+    return Finding(law.name, said, history, ("reference", reference), (witness, outcome), found, confirmed, seed)
 
 
 def versions() -> str:

@@ -74,12 +74,10 @@ LAWS = {
     law.name: law
     for law in (
         Law("fold is meaning", "the reference's behaviour folds to its meaning after every batch", SESSION_SITUATIONS),
-        Law(
-            "changelog", "Spark's changelog is the reference's, as ordered lists per key and batch", SESSION_SITUATIONS
-        ),
+        Law("changelog", "the changelog is the reference's, as ordered lists per key and batch", SESSION_SITUATIONS),
         Law(
             "table at every cut",
-            "Spark's folded changelog is the meaning of the accepted records at every cut",
+            "the folded changelog is the meaning of the accepted records at every cut",
             SESSION_SITUATIONS,
         ),
         Law("order", "the order of arrival plays no part when nothing is late", ("order changed", *_MERGES)),

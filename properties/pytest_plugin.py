@@ -41,37 +41,19 @@ def assert_conforms(
         BadInput: The options are none of the operator's.
         StreamproofError: The query failed, or Spark couldn't be started.
     """
-    from ..reference.play import play
+    __tracebackhide__ = True
     from .check import SCHEDULE
     from .cohorts import cohorts_of
     from .draws import Shape, draw_histories
-    from .examinations import breaks, examine
-    from .findings import Finding, account, sentence
-    from .laws import LAWS
-    from .outcomes import Outcome, differences
-    from .shrinking import shrink, without_heartbeats
-    from .spark_witness import Plan, answer
+    from .examinations import examine, shrunk
+    from .findings import account, disagreement
+    from .spark_witness import Plan
 
     plan = Plan(job=job)
     drawn = list(draw_histories(Shape(options, SCHEDULE, operator=operator), histories, seed))
     examination = examine(cohorts_of(drawn)[0][0], plan)
     failing = [history for history, broken in zip(drawn, examination.broken, strict=True) if "changelog" in broken]
-    if not failing:
-        return
-    confirmed = breaks(failing[:1], "changelog", plan)[0]
-    smallest = shrink(failing[0], lambda some: breaks(some, "changelog", plan)) if confirmed else failing[0]
-    if confirmed and breaks([without_heartbeats(smallest)], "changelog", plan)[0]:
-        smallest = without_heartbeats(smallest)
-    reference, outcome = Outcome.of_play(smallest.name, play(smallest)), answer([smallest], plan)[0]
-    found = differences(reference, outcome)
-    finding = Finding(
-        "changelog",
-        sentence(LAWS["changelog"].sentence, "the job", found[0]) if found else "violated, but only in its cohort.",
-        smallest,
-        ("reference", reference),
-        ("the job", outcome),
-        found,
-        confirmed,
-        seed,
-    )
-    raise AssertionError(f"{len(failing)} of {histories} histories part from the reference.\n{account(finding)}")
+    if failing:
+        smallest, confirmed = shrunk(failing[0], "changelog", plan)
+        finding = disagreement("the job", smallest, plan, confirmed, seed)
+        raise AssertionError(f"{len(failing)} of {histories} histories part from the reference.\n{account(finding)}")

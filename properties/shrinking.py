@@ -116,6 +116,14 @@ def without_heartbeats(history: History) -> History:
     return history.with_lines(lines)
 
 
+def trimmed(history: History) -> History:
+    """The history without the batches after its last record."""
+    batches = record_batches(history)
+    while len(batches) > 1 and not batches[-1]:
+        batches.pop()
+    return history.with_lines(with_heartbeats(batches, clock_schedule(history)[: len(batches)]))
+
+
 def _candidates(history: History, thorough: bool) -> Iterator[History]:
     schedule = clock_schedule(history)
     placed = [(number, record) for number, batch in enumerate(record_batches(history)) for record in batch]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -197,12 +198,10 @@ def _told_failures(planned: bool) -> Iterator[None]:
 
 
 def _cause(text: str) -> str:
-    """The line of a query's failure that says what went wrong."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    marked = [
-        line
-        for line in lines
-        if "BadInput" in line or line.startswith(("pyspark.", "java.", "ValueError", "TypeError"))
-    ]
-    line = (marked or lines or ["no message"])[-1 if marked else 0]
-    return line.split("BadInput:", 1)[-1].strip() if "BadInput:" in line else line[:500]
+    """The line of a query's failure that says what went wrong: a worker's exception, if there is one."""
+    raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception|BadInput)): (.+)$", text, re.MULTILINE)
+    told = [(kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException")]
+    if told:
+        kind, said = told[-1]
+        return said if kind == "BadInput" else f"{kind}: {said}"
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no message")[:500]

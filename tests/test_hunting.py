@@ -1,0 +1,49 @@
+"""The seeded bugs on real Spark: every mutant is killed, and every law that Spark is held to kills one."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+from streamproof.properties.hunting import Kill, chosen, hunt
+from streamproof.properties.mutants.session_windows import MUTANTS
+from streamproof.reference.errors import BadInput
+
+
+@pytest.fixture(scope="module")
+def kills(spark: SparkSession) -> dict[str, Kill]:
+    return {kill.mutant.name: kill for kill in hunt(chosen("session_windows", []), histories=60, rounds=2)}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_mutant_is_killed(kills: dict[str, Kill], mutant: str) -> None:
+    assert kills[mutant].killed
+
+
+@pytest.mark.parametrize(
+    "law", ["changelog", "table at every cut", "order", "cuts", "repeats", "restart", "replay", "state"]
+)
+def test_the_law_has_been_seen_to_catch_a_seeded_bug(kills: dict[str, Kill], law: str) -> None:
+    assert [name for name, kill in kills.items() if law in kill.laws]
+
+
+def test_duplicate_and_swapped_tombstones_are_caught_though_every_table_is_right(kills: dict[str, Kill]) -> None:
+    for name in ("duplicate_tombstones", "tombstones_in_wrong_order"):
+        assert "table at every cut" not in kills[name].laws
+
+
+def test_only_the_state_law_sees_that_state_never_expires(kills: dict[str, Kill]) -> None:
+    assert set(kills["state_never_expires"].laws) == {"state"}
+
+
+def test_only_the_restart_law_sees_that_a_restart_forgets(kills: dict[str, Kill]) -> None:
+    assert set(kills["forgets_at_restart"].laws) == {"restart"}
+
+
+def test_shrunk_histories_are_short(kills: dict[str, Kill]) -> None:
+    lengths = [len(kill.smallest.records) for kill in kills.values() if kill.smallest is not None]
+    assert max(lengths) <= 4
+
+
+def test_an_unknown_mutant_is_refused_with_those_there_are() -> None:
+    with pytest.raises(BadInput, match="unknown mutant 'x': use one of exclusive_gap"):
+        chosen("session_windows", ["x"])
