@@ -119,6 +119,11 @@ def check(
     started = time.monotonic()
     try:
         _Check(report, laws, histories, seed, folder, progress, plan).run()
+    except BaseException:
+        # What was begun may have judged only a part of its histories.
+        for result in report.results:
+            result.unfinished = True
+        raise
     finally:
         report.seconds = time.monotonic() - started
     return report

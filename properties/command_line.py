@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import sys
 import traceback
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .check import Report
     from .compare import Comparison
     from .data import DataSet
+    from .laws import LawResult
     from .outcomes import Outcome
 
 EXITS = {"conforms": 0, "violated": 1, "inconclusive": 2}
@@ -65,7 +67,8 @@ class WitnessName(StrEnum):
 
 def main() -> NoReturn:
     """Run the command line: usage errors and bad input exit 3 with one message, and no traceback."""
-    # Installed by `pip`, the workers find the package by themselves; Ctrl-C must reach this process alone.
+    # An interrupted call to the JVM is told once, by us, and not by its client's log.
+    logging.disable(logging.CRITICAL)
     code: int = COULD_NOT_RUN
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -185,8 +188,7 @@ def _print_report(report: Report, findings: Sequence[str]) -> None:
     for result in report.results:
         said = result.law.sentence
         if result.verdict == "inconclusive":
-            missing = ", ".join(result.missing) if result.judged else "no history judged"
-            said += f" (never came up: {missing})" if result.judged else f" ({missing})"
+            said += f" ({_why_inconclusive(result)})"
         verdict = f"[{STYLES[result.verdict]}]{result.verdict}[/]"
         table.add_row(result.law.name, verdict, f"{result.judged:,}", f"{len(result.violations):,}", said)
     results.print(table)
@@ -199,6 +201,12 @@ def _print_report(report: Report, findings: Sequence[str]) -> None:
         f"{report.operator}: [{STYLES[report.verdict]}]{report.verdict}[/] — {report.histories:,} histories on Spark "
         f"in {report.queries} queries, {report.seconds:.0f} s, seed {report.seed}."
     )
+
+
+def _why_inconclusive(result: LawResult) -> str:
+    if result.unfinished:
+        return "not finished"
+    return f"never came up: {', '.join(result.missing)}" if result.judged else "no history judged"
 
 
 @app.command()

@@ -53,6 +53,7 @@ class LawResult:
     judged: int = 0
     situations: Counter[str] = field(default_factory=Counter)
     violations: list[tuple[History, list[Difference]]] = field(default_factory=list)
+    unfinished: bool = False
 
     @property
     def missing(self) -> list[str]:
@@ -61,10 +62,11 @@ class LawResult:
 
     @property
     def verdict(self) -> Verdict:
-        """Violated by one violation; inconclusive without a history or a needed situation."""
+        """Violated by one violation; inconclusive without a history or a needed situation, or when cut short."""
         if self.violations:
             return Verdict.VIOLATED
-        return Verdict.INCONCLUSIVE if self.missing or not self.judged else Verdict.CONFORMS
+        nothing_shown = self.unfinished or self.missing or not self.judged
+        return Verdict.INCONCLUSIVE if nothing_shown else Verdict.CONFORMS
 
 
 _LATE = ("late dropped", "late rescued")

@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -182,8 +184,22 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
                 f"Spark's JVM didn't start on Java {java.version} ({java.home}): the reason is in {log}; "
                 "set JAVA_HOME to another Java 17 or newer, or ask for less memory."
             ) from error
-    SparkContext(conf=conf, gateway=gateway)
+    with _interrupts_kept():
+        SparkContext(conf=conf, gateway=gateway)
     return SparkSession.builder.getOrCreate()
+
+
+@contextlib.contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep this process's answer to Ctrl-C: PySpark's own speaks to the JVM in the midst of another call to it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _opened(log: Path) -> BinaryIO:

@@ -13,7 +13,7 @@ from streamproof.reference.histories import CUT, Heartbeat, History, Line
 from streamproof.reference.play import Entry, play
 from streamproof.reference.records import Change, Dropped, Record
 
-QUIET = settings(deadline=None, max_examples=40, derandomize=True, database=None)
+QUIET = settings(deadline=None, max_examples=20, derandomize=True, database=None)
 SCHEDULE = (20, 45, 45, 90)
 SHAPE = Shape({"gap_ms": 10, "grace_ms": 5}, SCHEDULE)
 
@@ -190,14 +190,13 @@ def test_a_null_key_is_packed_as_null() -> None:
 @pytest.mark.parametrize("value", ["x", 10**30, True, [1], {"a": 1}])
 def test_a_value_that_does_not_fit_is_refused_with_its_batch(value: Any) -> None:
     cohort = only_cohort(history(record(5), CUT, record(5, value=value)))
-    with pytest.raises(BadInput, match=r"^batch 1: a value doesn't fit Spark's int64"):
+    with pytest.raises(BadInput, match=r"^batch 1: a key or value can't travel as int64: .*; use smaller numbers"):
         pack(cohort, pa.int64())
 
 
-@pytest.mark.xfail(reason="UnicodeEncodeError escapes", raises=UnicodeEncodeError)
 @pytest.mark.parametrize("one", [record(5, value="\ud800"), record(5, key="\ud800", value="x")], ids=["value", "key"])
 def test_half_a_surrogate_pair_is_refused(one: Record) -> None:
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInput, match=r"^batch 0: a key or value can't travel as string: .* and whole text$"):
         pack(only_cohort(history(one)), pa.string())
 
 

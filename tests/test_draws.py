@@ -22,7 +22,7 @@ from streamproof.reference.operators import operator_named
 from streamproof.reference.records import Record
 
 QUIET = settings(deadline=None, max_examples=40, derandomize=True, database=None)
-SEARCH = settings(QUIET, max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+SEARCH = settings(QUIET, max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 SCHEDULE = (20, 45, 45, 90, 140)
 SHAPE = Shape({"gap_ms": 10, "grace_ms": 5}, SCHEDULE)
@@ -133,8 +133,9 @@ def test_cuts_beyond_the_schedule_stay_in_the_last_batch() -> None:
 @pytest.mark.parametrize(
     ("kind", "jitter", "timestamp"),
     [
-        (0, 0, 45),
-        (0, 5, 40),
+        (0, 0, 0),
+        (0, 5, 18),
+        (0, 12, 45),
         (1, 0, 25),
         (2, 0, 35),
         (3, 0, 36),
@@ -146,13 +147,14 @@ def test_cuts_beyond_the_schedule_stay_in_the_last_batch() -> None:
         (7, 1, 5),
         (7, 2, 6),
         (8, 2, 3),
-        (9, 4, 15),
+        (9, 0, 45),
+        (9, 4, 41),
         (10, 0, 25),
     ],
 )
 def test_a_move_places_its_record_by_the_one_it_names_or_by_the_edge(kind: int, jitter: int, timestamp: int) -> None:
     # The record at 25 is in the second batch, whose clock was 20 before: the close edge is 20 - 10 - 5.
-    assert placed(move(0, jitter=20, cuts=1), move(kind, jitter))[1] == ("a", timestamp)
+    assert placed(move(9, jitter=20, cuts=1), move(kind, jitter))[1] == ("a", timestamp)
 
 
 @pytest.mark.parametrize("kind", [2, 3, 4, 5, 6, 10])
@@ -205,7 +207,7 @@ def test_declarations_may_be_held_to_some_aggregates(options: dict[str, Any]) ->
 @pytest.fixture(scope="module")
 def shrunk() -> History:
     """What Hypothesis makes of the planted failure `some merge of three came up`."""
-    shape = Shape(SHAPE.options, SCHEDULE[:2], arrivals=8)
+    shape = Shape(SHAPE.options, SCHEDULE[:2], arrivals=5)
     return find(
         histories(shape), lambda history: situations_of([history])["merge of three or more"] > 0, settings=SEARCH
     )
@@ -223,7 +225,6 @@ def test_hypothesis_shrinks_a_planted_failure_to_few_cuts(shrunk: History) -> No
     assert sum(len(batch) > 1 for batch in shrunk.batches) <= 2
 
 
-@pytest.mark.xfail(reason="the simplest move, kind 0 without jitter, lies at the batch's clock, its largest timestamp")
 def test_hypothesis_shrinks_a_planted_failure_to_small_timestamps() -> None:
     shape = Shape(SHAPE.options, SCHEDULE[:1], arrivals=2)
     found = find(histories(shape), lambda history: len(history.records) >= 1, settings=SEARCH)

@@ -891,6 +891,7 @@ class ForgetsAtCuts(Behaviour):
     def advance(self) -> list[Output]:
         if self.clock.now != self.last:
             self.last = self.clock.now
+            self.store.sessions.clear()
             self.store.segments.clear()
         return super().advance()
 

@@ -40,8 +40,15 @@ def test_a_grace_cannot_be_negative() -> None:
         SessionWindows(10, -1)
 
 
-@pytest.mark.parametrize("name", ["gap_ms", "grace_ms", "retention_ms"])
-@pytest.mark.parametrize("value", [1.5, 10.0, "10", None, True, [10], float("nan")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name in ("gap_ms", "grace_ms", "retention_ms")
+        for value in (1.5, 10.0, "10", None, True, [10], float("nan"))
+        if (name, value) != ("retention_ms", None)
+    ],
+)
 def test_a_duration_is_a_whole_number(name: str, value: Any) -> None:
     with pytest.raises(BadInput, match=f"{name} is .*: give a whole number of milliseconds"):
         SessionWindows(**{"gap_ms": 10, name: value})
@@ -84,8 +91,17 @@ def test_options_declare_the_same_windows() -> None:
     assert declared == SessionWindows(10, 5, 20, COUNT, "close", "own")
 
 
+def test_a_retention_of_none_is_the_default_in_python() -> None:
+    assert SessionWindows(10, 5, None) == SessionWindows(10, 5)  # type: ignore[arg-type]
+
+
+def test_a_retention_of_null_is_refused_among_options() -> None:
+    with pytest.raises(BadInput, match=r"retention_ms is null: give milliseconds, or leave it out for gap \+ grace"):
+        operator_named("session_windows").declare({"gap_ms": 10, "retention_ms": None})
+
+
 def test_a_retention_of_minus_1_is_no_default_among_options() -> None:
-    with pytest.raises(BadInput, match="retention_ms is -1: retention can't be negative; leave it out"):
+    with pytest.raises(BadInput, match=r"retention_ms is -1, less than gap \+ grace \(10\).* leave it out"):
         operator_named("session_windows").declare({"gap_ms": 10, "retention_ms": -1})
 
 

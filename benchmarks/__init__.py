@@ -1,0 +1,1 @@
+"""Measures streamproof's speed and memory: `python -m benchmarks --list` names what there is."""

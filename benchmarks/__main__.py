@@ -1,0 +1,5 @@
+"""Runs the command line: `python -m benchmarks`."""
+
+from .command_line import main
+
+main()

@@ -1,0 +1,82 @@
+"""Measures how much cheaper a cohort is than one query a history, and Spark's own operator on a cohort.
+
+What is timed is Spark's part, with packing before it and unpacking after it; drawing and the reference are left out.
+"""
+
+from __future__ import annotations
+
+from streamproof.properties.check import SHAPES
+from streamproof.properties.cohorts import Cohort, cohorts_of, pack, unpack
+from streamproof.properties.draws import draw_histories
+from streamproof.properties.spark_session import spark_session
+from streamproof.properties.spark_witness import Plan, builder, encoding_for, entries_of, run_cohort
+from streamproof.properties.streams import run_stream
+from streamproof.reference.play import Entry
+
+from .figures import Figure, Setting, Target, figure, ratio, seconds
+
+NATIVE = Plan(native=True)
+
+
+def run(setting: Setting) -> list[Figure]:
+    """Measure; every side is warm, in one session, and the sides take turns."""
+    count, rounds = setting.size(5000, 300), setting.times()
+    update, native = (_cohort(name, count) for name in ("update", "native"))
+    warming, a_round = setting.size(2, 1), setting.size(2, 1)
+    singles = [cohorts_of([history])[0][0] for history in update.histories[: warming + rounds * a_round]]
+
+    setting.progress(f"warming up: {warming} single histories, a cohort on either operator")
+    for single in singles[:warming]:
+        run_cohort(single)
+    if not setting.small:
+        run_cohort(update)
+        run_cohort(native, NATIVE)
+    taken: dict[str, list[float]] = {"single": [], "cohort": [], "stepwise": [], "availableNow": []}
+    for number in range(rounds):
+        setting.progress(f"round {number + 1} of {rounds}: {a_round} single histories, {count:,} in a cohort")
+        for single in singles[warming + number * a_round : warming + (number + 1) * a_round]:
+            taken["single"].append(seconds(lambda single=single: run_cohort(single)))  # type: ignore[misc]
+        taken["cohort"].append(seconds(lambda: run_cohort(update)))
+        taken["stepwise"].append(seconds(lambda: run_cohort(native, NATIVE)))
+        taken["availableNow"].append(seconds(lambda: _native_available_now(native)))
+
+    each = f"{SHAPES['update'].arrivals} arrivals in {len(update.schedule)} batches"
+    whole = f"{count:,} histories of {each}"
+    rates = {name: [(1 if name == "single" else count) / run for run in runs] for name, runs in taken.items()}
+    one = figure("stateful operator, one query a history", "histories/s", rates["single"], f"1 history of {each}")
+    many = figure("stateful operator, cohort", "histories/s", rates["cohort"], whole, Target("at least", 400))
+    return [
+        figure("stateful operator, one query", "seconds", taken["single"], f"1 history of {each}"),
+        figure("stateful operator, the cohort's query", "seconds", taken["cohort"], whole),
+        one,
+        many,
+        ratio("cohort over one query a history", many, one, Target("at least", 1000)),
+        figure(
+            "native operator, cohort, stepwise (as checks run it)",
+            "histories/s",
+            rates["stepwise"],
+            whole,
+            Target("at least", 2000),
+        ),
+        figure(
+            "native operator, cohort, availableNow (late rows may be taken)",
+            "histories/s",
+            rates["availableNow"],
+            whole,
+            Target("at least", 2000),
+        ),
+    ]
+
+
+def _cohort(shape: str, count: int) -> Cohort:
+    (cohort, _), *others = cohorts_of(list(draw_histories(SHAPES[shape], count, seed=0)))
+    assert not others
+    return cohort
+
+
+def _native_available_now(cohort: Cohort) -> list[list[Entry]]:
+    values = [record.value for history in cohort.histories for record in history.records]
+    encoding = encoding_for(cohort.options, values)
+    tables = pack(cohort, encoding.type, encoding.encode)
+    output = run_stream(spark_session(), tables, builder(cohort.options, NATIVE, None), stepwise=False)
+    return unpack(cohort, entries_of(output, encoding.decode))

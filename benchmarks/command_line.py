@@ -1,0 +1,174 @@
+"""The command `python -m benchmarks`.
+
+It exits 0 when every target was reached, or none was judged; 1 when one was missed; 3 when it could not run.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from streamproof.reference.errors import BadInput, StreamproofError
+
+from .figures import Figure, Setting
+from .machine import load_average, machine
+
+BENCHMARKS: Mapping[str, str] = {
+    "cohort": "a cohort of histories in one Spark query, against one query a history",
+    "reference": "the reference alone",
+    "duckdb": "DuckDB's vote on a cohort, against the reference",
+    "flights": "336,776 flights on the reference, on DuckDB, on both Spark operators, and how the time grows",
+    "memory": "peak resident memory of the driver for a large cohort",
+    "check": "the gate's wall time",
+}
+MISSED, COULD_NOT_RUN = 1, 3
+SMALL = "Sizes are small: this shows that the benchmarks run. These are not the README's figures; no target is judged."
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+results = Console(width=None if sys.stdout.isatty() else 170, highlight=False)
+messages = Console(stderr=True, highlight=False)
+
+
+class Size(StrEnum):
+    """How large the benchmarks are."""
+
+    FULL = "full"
+    SMALL = "small"
+
+
+def main() -> NoReturn:
+    """Run the command line: usage errors and bad input exit 3 with one message, and no traceback."""
+    code: int = COULD_NOT_RUN
+    try:
+        code = app(standalone_mode=False) or 0
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        messages.print("interrupted")
+    except StreamproofError as error:
+        messages.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        messages.print(f"error: {error.format_message()}", style="red", markup=False, soft_wrap=True)
+    spark = sys.modules.get("pyspark.sql")
+    session = None if spark is None else spark.SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
+    sys.exit(code)
+
+
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help=f"{', '.join(BENCHMARKS)}; all by default.")] = None,
+    size: Annotated[Size, typer.Option(help="small takes minutes; its figures say nothing.")] = Size.FULL,
+    rounds: Annotated[int | None, typer.Option(min=1, help="How often each is measured; 3 or 5 by default.")] = None,
+    file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file too.")] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
+) -> None:
+    """Measure what the README says of speed and memory, and hold it to its targets."""
+    if list_them:
+        table = Table("benchmark", "what it measures")
+        for name, sentence in BENCHMARKS.items():
+            table.add_row(name, sentence)
+        results.print(table)
+        return
+    chosen = list(dict.fromkeys(names or BENCHMARKS))
+    for name in chosen:
+        if name not in BENCHMARKS:
+            raise BadInput(f"unknown benchmark {name!r}: use some of {', '.join(BENCHMARKS)}")
+    small = size is Size.SMALL
+    told = machine()
+    results.print(", ".join(f"{name} {value}" for name, value in told.items()), markup=False, soft_wrap=True)
+    if small:
+        results.print(SMALL, style="yellow")
+    measured: list[dict[str, Any]] = []
+    missed: list[str] = []
+    for name in chosen:
+        setting = Setting(small, rounds, lambda step, name=name: _step(name, step))  # type: ignore[misc]
+        before, started = load_average(), time.monotonic()
+        figures: list[Figure] = import_module(f".{name}", __package__).run(setting)
+        found = {
+            "benchmark": name,
+            "command": _command(name, size, rounds),
+            "load average before": before,
+            "load average after": load_average(),
+            "seconds": round(time.monotonic() - started, 1),
+            "figures": [
+                asdict(figure)
+                | {
+                    "target": None if figure.target is None else figure.target._asdict(),
+                    "reached": None if small else figure.reached,
+                }
+                for figure in figures
+            ],
+        }
+        measured.append(found)
+        if not small:
+            missed += [f"{name}: {figure.name}" for figure in figures if figure.reached is False]
+        _print(found, figures, small)
+        if file is not None:
+            # After each benchmark, so that an interrupted run keeps what it had.
+            everything = {"size": size.value, "machine": told, "benchmarks": measured}
+            file.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n")
+    if small:
+        results.print(SMALL, style="yellow")
+    for name in missed:
+        results.print(f"target missed: {name}", style="red", markup=False)
+    raise typer.Exit(MISSED if missed else 0)
+
+
+def _step(name: str, step: str) -> None:
+    messages.print(f"{time.strftime('%H:%M:%S')} {name}: {step}", markup=False, soft_wrap=True)
+
+
+def _command(name: str, size: Size, rounds: int | None) -> str:
+    words = ["python", "-m", "benchmarks", name, "--size", size.value]
+    return shlex.join([*words, "--rounds", str(rounds)] if rounds else words)
+
+
+def _print(found: Mapping[str, Any], figures: Sequence[Figure], small: bool) -> None:
+    table = Table(
+        title=f"{found['benchmark']}: {BENCHMARKS[found['benchmark']]}",
+        caption=(
+            f"{found['command']}  ({found['seconds']:.0f} s; load average {found['load average before']} before, "
+            f"{found['load average after']} after)"
+        ),
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in ("figure", "sizes"):
+        table.add_column(column)
+    for column in ("median", "min … max", "runs"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for column in ("unit", "target", "reached"):
+        table.add_column(column)
+    for figure in figures:
+        reached = {True: "[green]yes[/]", False: "[bold red]no[/]", None: ""}[figure.reached]
+        table.add_row(
+            figure.name,
+            figure.sizes,
+            shown(figure.median),
+            f"{shown(figure.least)} … {shown(figure.largest)}",
+            str(figure.runs),
+            figure.unit,
+            "" if figure.target is None else f"{figure.target.side} {figure.target.bound:,g}",
+            "not judged" if small and figure.target else reached,
+        )
+    results.print(table)
+
+
+def shown(value: float) -> str:
+    """Write a number with about three digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

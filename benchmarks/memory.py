@@ -1,0 +1,115 @@
+"""Measures the peak resident memory of a cohort's examination, in a process of its own so that the peak is its own.
+
+`python -m benchmarks.memory COUNT` is that process: it prints the peaks (bytes) as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+from streamproof.reference.errors import MissingTool, StreamproofError
+
+from .figures import Figure, Setting, Target, figure
+from .machine import ROOT
+
+GIB = 2**30
+EVERY_SECONDS = 0.5
+
+
+def run(setting: Setting) -> list[Figure]:
+    """Measure, each time in a fresh process."""
+    if not Path("/proc/self/status").exists():
+        raise MissingTool("the benchmark memory reads /proc, which this system doesn't have: run it on Linux")
+    count, rounds = setting.size(20_000, 300), setting.times()
+    found: list[dict[str, int]] = []
+    for number in range(rounds):
+        setting.progress(f"round {number + 1} of {rounds}: {count:,} histories in a process of its own")
+        words = [sys.executable, "-m", "benchmarks.memory", str(count)]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            raise StreamproofError(f"`{' '.join(words)}` failed: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    sizes = f"{count:,} histories of 20 arrivals in 4 batches"
+
+    def peak(name: str, *parts: str, target: Target | None = None) -> Figure:
+        return figure(name, "GiB", [sum(peaks[part] for part in parts) / GIB for peaks in found], sizes, target)
+
+    return [
+        peak("Python process (draws, packs, plays, judges)", "python"),
+        peak("JVM", "java"),
+        peak("driver: Python process and JVM, sum of the peaks", "python", "java", target=Target("under", 4)),
+        peak("Spark's Python workers, sum of the peaks", "workers"),
+    ]
+
+
+class Process(NamedTuple):
+    """A process, as /proc tells it; `peak` is its largest resident memory (bytes) so far."""
+
+    name: str
+    parent: int
+    peak: int
+
+
+def processes() -> dict[int, Process]:
+    """Every process that can be read, by its number."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            pairs = (line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
+        except OSError:  # it has ended
+            continue
+        status = {name: value.strip() for name, value in pairs}
+        peak = int(status.get("VmHWM", "0 kB").split()[0]) * 1024
+        found[int(folder.name)] = Process(status["Name"], int(status["PPid"]), peak)
+    return found
+
+
+def watch(peaks: dict[int, tuple[str, int]], done: threading.Event) -> None:
+    """Keep the peak (bytes) of this process and of all that descend from it, until done."""
+    while True:
+        stop = done.wait(EVERY_SECONDS)
+        seen = processes()
+        for number, process in seen.items():
+            line = number
+            while line in seen and line != os.getpid():
+                line = seen[line].parent
+            if line == os.getpid():
+                kind = "python" if number == line else "java" if process.name == "java" else "workers"
+                peaks[number] = (kind, process.peak)
+        if stop:
+            return
+
+
+def measure(count: int) -> None:
+    """Examine one cohort of so many histories, and print the peaks."""
+    from streamproof.properties.check import SHAPES
+    from streamproof.properties.cohorts import cohorts_of
+    from streamproof.properties.draws import draw_histories
+    from streamproof.properties.examinations import examine
+
+    peaks: dict[int, tuple[str, int]] = {}
+    done = threading.Event()
+    watcher = threading.Thread(target=watch, args=(peaks, done))
+    watcher.start()
+    try:
+        examine(cohorts_of(list(draw_histories(SHAPES["update"], count, seed=0)))[0][0])
+    finally:
+        done.set()
+        watcher.join()
+    sums = {"python": 0, "java": 0, "workers": 0}
+    for kind, peak in peaks.values():
+        sums[kind] += peak
+    print(json.dumps(sums))
+
+
+if __name__ == "__main__":
+    typer.run(measure)

