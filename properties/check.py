@@ -327,12 +327,13 @@ class _Check:
             return
         self.progress(f"shrinking the first violation of {name!r}")
         smallest, confirmed = shrunk(history, name, self.plan, self.asked)
-        self.report.found.remove(written)
-        finding_files.forget(written[1])
         if name == "changelog":
-            self.keep(finding_files.disagreement(witness, smallest, self.plan, confirmed, self.seed))
+            smaller = self.keep(finding_files.disagreement(witness, smallest, self.plan, confirmed, self.seed))
         else:
-            self.write(name, witness, smallest, found, play(smallest), other, confirmed)
+            smaller = self.write(name, witness, smallest, found, play(smallest), other, confirmed)
+        self.report.found.remove(written)
+        if smaller[1] != written[1]:
+            finding_files.forget(written[1])
 
     def asked(self, candidates: Sequence[History], law: str, plan: Plan) -> list[bool]:
         self.report.queries += 1

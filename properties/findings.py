@@ -95,26 +95,36 @@ def account(finding: Finding) -> str:
 
 
 def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Container[str | None]) -> list[str]:
-    """The outcomes of some keys in two columns, by batch and key; a line on which they part is marked."""
-    rows: list[tuple[str, str, str]] = []
+    """The outcomes of some keys in two columns, by batch and key; a line on which they part is marked.
+
+    In each step changes come first, then dropped records, which are marked only where both witnesses know them.
+    """
+    rows: list[tuple[str, str, str, bool]] = []
     outcomes = (left[1], right[1])
     if Grain.END in (left[1].grain, right[1].grain):
         tables = [outcome.table for outcome in outcomes]
         for row in sorted(row for row in tables[0].keys() | tables[1].keys() if row[0] in keys):
             one, other = (shown(Change(*row, *table[row])) if row in table else "" for table in tables)
-            rows.append(("at the end", one, other))
+            rows.append(("at the end", one, other, one != other))
     else:
         sides = [[entry for entry in outcome.entries if entry.output.key in keys] for outcome in outcomes]
         for batch, key in sorted({(entry.batch, entry.output.key or "") for side in sides for entry in side}):
-            ours, theirs = (
-                [shown(entry.output) for entry in side if (entry.batch, entry.output.key or "") == (batch, key)]
-                for side in sides
-            )
-            for number, (one, other) in enumerate(zip_longest(ours, theirs, fillvalue="")):
-                rows.append((f"batch {batch}" if number == 0 else "", one, other))
+            when = f"batch {batch}"
+            for kind, compared in ((Change, True), (Dropped, all(outcome.knows_dropped for outcome in outcomes))):
+                ours, theirs = (
+                    [
+                        shown(entry.output)
+                        for entry in side
+                        if (entry.batch, entry.output.key or "") == (batch, key) and isinstance(entry.output, kind)
+                    ]
+                    for side in sides
+                )
+                for one, other in zip_longest(ours, theirs, fillvalue=""):
+                    rows.append((when, one, other, compared and one != other))
+                    when = ""
     width = max([len(left[0]), *(len(row[1]) for row in rows)])
     told = [f"    {'':10} {left[0]:{width}}   {right[0]}"]
-    told += [f"  {'≠' if one != other else ' '} {when:10} {one:{width}}   {other}" for when, one, other in rows]
+    told += [f"  {'≠' if parted else ' '} {when:10} {one:{width}}   {other}" for when, one, other, parted in rows]
     return [line.rstrip() for line in told]
 
 
@@ -160,7 +170,7 @@ def test_to_paste(finding: Finding) -> str:
     return (
         "from streamproof.properties.examinations import breaks\n"
         "from streamproof.reference.histories import parse_history\n\n"
-        f'HISTORY = """\\\n{history}\n"""\n\n\n'
+        f'HISTORY = r"""\n{history}\n"""\n\n\n'
         f"def {function}() -> None:\n"
         f'    assert breaks([parse_history(HISTORY)], "{law}") == [False]\n'
     )
@@ -178,15 +188,17 @@ def save(finding: Finding, folder: Path) -> Path:
         "finding.txt": account(finding),
         f"test_{finding.name.replace('-', '_')}.py": test_to_paste(finding),
     }
+    hidden = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         hidden = Path(tempfile.mkdtemp(prefix=".writing-", dir=target.parent))
         for name, text in files.items():
             (hidden / name).write_text(text, encoding="utf-8")
-        if target.exists():
-            shutil.rmtree(target)
+        forget(target)
         hidden.rename(target)
     except OSError as error:
+        if hidden is not None:
+            forget(hidden)
         raise BadInput(f"{target}: can't be written ({error.strerror}); the finding was:\n{account(finding)}") from None
     return target
 
@@ -202,6 +214,6 @@ def saved(folder: Path, operator: str) -> Iterator[History]:
     Raises:
         BadInput: A saved history can't be read any more; the message names the file.
     """
-    for path in sorted((folder / operator).glob("*/history.jsonl")):
+    for path in sorted((folder / operator).glob("[!.]*/history.jsonl")):
         history = read_history(path)
         yield History(history.operator, history.options, history.lines, history.clock, path.parent.name)

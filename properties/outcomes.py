@@ -132,21 +132,22 @@ def _steps(
     steps: dict[tuple[int, Key | None, str], list[Output]] = defaultdict(list)
     for arrival, batch, output in entries:
         if isinstance(output, Dropped):
-            if with_dropped:
-                steps[arrival if by_arrival else batch, output.key, "dropped"].append(output)
+            if not with_dropped:
+                continue
+            steps[arrival if by_arrival else batch, output.key, "dropped"].append(output)
         else:
-            change = output._replace(value=_typed(_sorted(output.value) if bag else output.value))
-            steps[arrival if by_arrival else batch, output.key, "changes"].append(change)
+            output = output._replace(value=_typed(_sorted(output.value) if bag else output.value))
+            steps[arrival if by_arrival else batch, output.key, "changes"].append(output)
         if by_arrival:
             # Where both tell it, the order across keys is part of the answer too.
-            steps[arrival, None, "order of keys"].append(output if isinstance(output, Dropped) else change)
+            steps[arrival, None, "order of keys"].append(output)
     return steps
 
 
 def _typed(value: Any) -> Any:
     """The value, with true and false told apart from 1 and 0, which Python takes for equal."""
     if isinstance(value, bool):
-        return str(value)
+        return ("truth value", value)
     if isinstance(value, list):
         return [_typed(member) for member in value]
     return {name: _typed(member) for name, member in value.items()} if isinstance(value, dict) else value

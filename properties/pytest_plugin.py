@@ -42,6 +42,7 @@ def assert_conforms(
         StreamproofError: The query failed, or Spark couldn't be started.
     """
     __tracebackhide__ = True
+    from ..reference.operators import operator_named
     from .check import SCHEDULE
     from .cohorts import cohorts_of
     from .draws import Shape, draw_histories
@@ -49,6 +50,7 @@ def assert_conforms(
     from .findings import account, disagreement
     from .spark_witness import Plan
 
+    operator_named(operator).declare(options)
     plan = Plan(job=job)
     drawn = list(draw_histories(Shape(options, SCHEDULE, operator=operator), histories, seed))
     examination = examine(cohorts_of(drawn)[0][0], plan)

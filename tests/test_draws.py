@@ -21,7 +21,7 @@ from streamproof.reference.histories import CUT, Heartbeat, History
 from streamproof.reference.operators import operator_named
 from streamproof.reference.records import Record
 
-QUIET = settings(deadline=None, max_examples=40, derandomize=True, database=None)
+QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
 SEARCH = settings(QUIET, max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 SCHEDULE = (20, 45, 45, 90, 140)

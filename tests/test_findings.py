@@ -149,7 +149,6 @@ def test_no_line_ends_in_spaces() -> None:
     assert lines == [line.rstrip() for line in lines]
 
 
-@pytest.mark.xfail(reason="the reference's dropped records push its changes down, beside others")
 def test_dropped_records_are_left_out_where_one_side_does_not_know_them() -> None:
     left = by_batch((0, Dropped("a", "late")), (0, ONE))
     lines = side_by_side(("reference", left), ("native", by_batch((0, ONE), knows_dropped=False)), {"a"})
@@ -208,14 +207,11 @@ def test_the_test_to_paste_has_the_history() -> None:
     assert parse_history(names_of(to_paste(finding()))["HISTORY"]) == finding().history
 
 
-BACKSLASHED = pytest.mark.xfail(reason="HISTORY is no raw string: the backslashes of its JSON are lost")
-
-
 @pytest.mark.parametrize(
     "text",
     [
         *["é", "'", "\u2028", "", "# noqa"],
-        *[pytest.param(text, marks=BACKSLASHED) for text in ("\\", '"', '"""', "\n", "a\\nb", "\\u00e9")],
+        *("\\", '"', '"""', "\n", "a\\nb", "\\u00e9"),
     ],
 )
 def test_the_test_to_paste_keeps_any_text(text: str) -> None:
@@ -291,7 +287,6 @@ def test_a_saved_history_that_cannot_be_read_any_more_is_refused(tmp_path: Path)
         list(saved(tmp_path, "session_windows"))
 
 
-@pytest.mark.xfail(reason="the glob `*` finds hidden folders too", raises=BadInput)
 def test_a_folder_that_was_never_finished_is_no_saved_finding(tmp_path: Path) -> None:
     unfinished = tmp_path / "session_windows" / ".writing-x"
     unfinished.mkdir(parents=True)
@@ -347,7 +342,6 @@ def test_a_full_disk_leaves_the_earlier_finding_as_it_was(
     assert "Seed 1;" in (path / "finding.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.xfail(reason="the hidden folder stays, and a later check would replay it")
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = Path.write_text
 

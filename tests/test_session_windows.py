@@ -612,8 +612,8 @@ def every_accepted_record_counts_once(history: History, machine: Machine = Behav
 
 SCHEDULE = (20, 45, 45, 90, 140)
 KEYS = ("a", "ab", "b")
-QUIET = settings(deadline=None, max_examples=40, derandomize=True, database=None)
-THOROUGH = settings(QUIET, max_examples=100)
+QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
+THOROUGH = settings(QUIET, max_examples=60)
 
 
 @st.composite
