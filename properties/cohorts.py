@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..reference.errors import BadInput
 from ..reference.histories import CUT, Heartbeat, History, Line
 from ..reference.play import Entry
-from ..reference.records import Record
+from ..reference.records import Change, Dropped, Record
 
 PUSHER = "~clock"
 
@@ -126,5 +126,7 @@ def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:
             by_history[0].append(entry)
         elif key != PUSHER:
             place, own = key.split("|", 1)
-            by_history[int(place)].append(entry._replace(output=entry.output._replace(key=own)))
+            output = entry.output
+            mine = Dropped(own, output.reason) if isinstance(output, Dropped) else Change(own, *output[1:])
+            by_history[int(place)].append(Entry(entry.arrival, entry.batch, mine))
     return by_history

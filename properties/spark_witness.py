@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -166,7 +167,9 @@ def encoding_for(options: Mapping[str, Any], values: Sequence[Any]) -> Encoding:
         case "count":
             return Encoding(pa.int32(), lambda value: None, same)
         case "list":
-            return Encoding(pa.string(), json.dumps, lambda members: [json.loads(member) for member in members])
+            # The same few texts come again and again.
+            loads = lru_cache(maxsize=100_000)(json.loads)
+            return Encoding(pa.string(), json.dumps, lambda members: [loads(member) for member in members])
     kinds = {type(value) for value in values}
     if kinds <= {int}:
         return Encoding(pa.int64(), same, same)
