@@ -116,7 +116,7 @@ def bench(
         }
         measured.append(found)
         if not small:
-            missed += [f"{name}: {figure.name}" for figure in figures if figure.reached is False]
+            missed += [f"{name}: {figure.name}" for figure in figures if figure.missed]
         _print(found, figures, small)
         if file is not None:
             # After each benchmark, so that an interrupted run keeps what it had.
@@ -163,7 +163,9 @@ def _print(found: Mapping[str, Any], figures: Sequence[Figure], small: bool) -> 
             f"{shown(figure.least)} … {shown(figure.largest)}",
             str(figure.runs),
             figure.unit,
-            "" if figure.target is None else f"{figure.target.side} {figure.target.bound:,g}",
+            ""
+            if figure.target is None
+            else f"{'aim: ' * figure.target.aim}{figure.target.side} {figure.target.bound:,g}",
             "not judged" if small and figure.target else reached,
         )
     results.print(table)

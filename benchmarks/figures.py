@@ -16,10 +16,12 @@ class Target(NamedTuple):
     Attributes:
         side: On which side of the bound the figure is to lie.
         bound: The bound, in the figure's unit.
+        aim: Whether it is a hope rather than a promise: a miss is told, and isn't a failure.
     """
 
     side: Literal["at least", "at most", "under"]
     bound: float
+    aim: bool = False
 
     def reached_by(self, value: float) -> bool:
         """Whether a value reaches the target."""
@@ -60,6 +62,11 @@ class Figure:
     def reached(self) -> bool | None:
         """Whether the median reaches the target; None without a target."""
         return None if self.target is None else self.target.reached_by(self.median)
+
+    @property
+    def missed(self) -> bool:
+        """Whether a target that is a promise was missed."""
+        return self.reached is False and self.target is not None and not self.target.aim
 
 
 def figure(name: str, unit: str, runs: Sequence[float], sizes: str, target: Target | None = None) -> Figure:

@@ -108,6 +108,11 @@ def _growth(close: Taken, rows: Sequence[int], batches: int, rounds: int) -> lis
         figures += [
             *points[:-1],
             figure(f"{NAMES[name]}, growth", "exponent", exponents(rows), sizes, Target("at most", 1.1)),
-            figure(f"{NAMES[name]}, growth of the last doubling (fixed query costs weigh least here)", "exponent", exponents(rows[-2:]), last),
+            figure(
+                f"{NAMES[name]}, growth of the last doubling (fixed query costs weigh least here)",
+                "exponent",
+                exponents(rows[-2:]),
+                last,
+            ),
         ]
     return figures
