@@ -18,7 +18,7 @@ from ..reference.histories import CUT, Heartbeat, History
 from ..reference.operators import operator_named
 from ..reference.play import Played, play
 from . import findings as finding_files
-from .cohorts import cohorts_of
+from .cohorts import cohorts_of, one_cohort
 from .draws import Shape, draw_histories
 from .duckdb_witness import tables
 from .examinations import Examination, breaks, examine, examine_restart, shrunk
@@ -173,7 +173,7 @@ class _Check:
             whole = [long_after(history) for history in [*drawn, *(one_key(*pair).history for pair in single)]]
         self.progress(f"{len(whole)} histories in one query: {name}")
         plan = replace(self.plan, read_state=name == "update")
-        examination = examine(cohorts_of(whole)[0][0], plan)
+        examination = examine(one_cohort(whole), plan)
         self.judge(examination, known)
         if name == "update":
             self.keys(examination, drawn, single)
@@ -270,7 +270,7 @@ class _Check:
         ]
         whole = [*drawn, *(variant.history for _, variant in variants)]
         self.progress(f"{len(whole)} histories in one query: reordered, cut elsewhere, repeated")
-        examination = examine(cohorts_of(whole)[0][0], self.plan)
+        examination = examine(one_cohort(whole), self.plan)
         self.judge(examination)
         outcomes = examination.outcomes
         for place, (number, variant) in enumerate(variants, len(drawn)):
@@ -293,7 +293,7 @@ class _Check:
             self.progress(
                 f"{len(drawn)} histories on Spark's own session_window{', merged before the shuffle' * merge}"
             )
-            cohort = cohorts_of(drawn)[0][0]
+            cohort = one_cohort(drawn)
             outcomes, _ = run_cohort(cohort, Plan(native=True, merge_in_partition=merge))
             self.report.queries += 1
             self.report.histories += len(drawn)

@@ -74,6 +74,18 @@ def cohorts_of(histories: Sequence[History]) -> list[tuple[Cohort, list[int]]]:
     ]
 
 
+def one_cohort(histories: Sequence[History]) -> Cohort:
+    """Put histories into one cohort.
+
+    Raises:
+        ValueError: They don't share operator, options, clock and clock schedule; none is left out silently.
+    """
+    cohorts = cohorts_of(histories)
+    if len(cohorts) != 1:
+        raise ValueError(f"{len(histories)} histories make {len(cohorts)} cohorts, not one")
+    return cohorts[0][0]
+
+
 def pack(cohort: Cohort, value_type: pa.DataType, encode: Any = lambda value: value) -> list[pa.Table]:
     """Lay a cohort out as one table a batch.
 

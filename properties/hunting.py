@@ -13,7 +13,7 @@ from ..reference.errors import BadInput
 from ..reference.histories import History
 from ..reference.operators import operator_named
 from .check import SHAPES, Progress, hash_of, long_after
-from .cohorts import cohorts_of
+from .cohorts import one_cohort
 from .draws import draw_histories
 from .examinations import examine, examine_restart
 from .findings import ASKABLE
@@ -109,7 +109,7 @@ def _random(
     progress: Progress,
 ) -> None:
     plan = _plan(mutants, [len(drawn)] * len(mutants), read_state=True)
-    examination = examine(cohorts_of([history for _ in mutants for history in drawn])[0][0], plan)
+    examination = examine(one_cohort([history for _ in mutants for history in drawn]), plan)
     progress(f"{len(mutants)} mutants with a restart and a crash")
     restarted = examine_restart(examination, plan, stop_after=1, crash_in=2)
     for number, mutant in enumerate(mutants):
@@ -131,7 +131,7 @@ def _patient(mutants: Sequence[Mutant], count: int, seed: int, kills: dict[str, 
     families = [(history, variants_of(history, generator.shuffle, generator.randint)) for history in drawn]
     flat = [member for history, variants in families for member in [history, *(v.history for v in variants)]]
     plan = _plan(mutants, [len(flat)] * len(mutants))
-    examination = examine(cohorts_of([history for _ in mutants for history in flat])[0][0], plan)
+    examination = examine(one_cohort([history for _ in mutants for history in flat]), plan)
     for number, mutant in enumerate(mutants):
         outcomes = iter(examination.outcomes[number * len(flat) : (number + 1) * len(flat)])
         for history, variants in families:
@@ -152,7 +152,7 @@ def _shrink(kills: Sequence[Kill], failing: dict[str, tuple[str, History]], roun
         def fails(asked: Sequence[Sequence[History]], caught: Sequence[Kill] = caught) -> list[list[bool]]:
             progress(f"shrinking: {sum(map(len, asked))} candidates in one query")
             plan = _plan([kill.mutant for kill in caught], [len(of_one) for of_one in asked], read_state=True)
-            examination = examine(cohorts_of([history for of_one in asked for history in of_one])[0][0], plan)
+            examination = examine(one_cohort([history for of_one in asked for history in of_one]), plan)
             broken = iter(examination.broken)
             return [
                 [failing[kill.mutant.name][0] in next(broken) for _ in of_one]

@@ -44,7 +44,7 @@ def assert_conforms(
     __tracebackhide__ = True
     from ..reference.operators import operator_named
     from .check import SCHEDULE
-    from .cohorts import cohorts_of
+    from .cohorts import one_cohort
     from .draws import Shape, draw_histories
     from .examinations import examine, shrunk
     from .findings import account, disagreement
@@ -53,7 +53,7 @@ def assert_conforms(
     operator_named(operator).declare(options)
     plan = Plan(job=job)
     drawn = list(draw_histories(Shape(options, SCHEDULE, operator=operator), histories, seed))
-    examination = examine(cohorts_of(drawn)[0][0], plan)
+    examination = examine(one_cohort(drawn), plan)
     failing = [history for history, broken in zip(drawn, examination.broken, strict=True) if "changelog" in broken]
     if failing:
         smallest, confirmed = shrunk(failing[0], "changelog", plan)
