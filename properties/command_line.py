@@ -392,14 +392,21 @@ def mutants(
     )
     for kill in kills:
         if kill.law is None:
+            held = f"0 of {max(kill.judged.values())}"
             table.add_row(
-                kill.mutant.name, "[bold red]survived[/]", f"0 of {kill.histories}", "", "", kill.mutant.sentence
+                kill.mutant.name,
+                "[bold red]survived[/]",
+                held,
+                "",
+                "",
+                kill.mutant.sentence,
             )
             continue
-        shrunk = "" if kill.smallest is None else f"{len(kill.smallest.records)} records"
+        smallest = kill.shrunk or kill.drawn[kill.law]
+        length = f"{len(smallest.records)} records{'' if kill.shrunk else ', as drawn'}"
         others = ", ".join(sorted(law for law in kill.laws if law != kill.law))
-        count = f"{kill.laws[kill.law]} of {kill.histories}"
-        table.add_row(kill.mutant.name, kill.law, count, shrunk, others, kill.mutant.sentence)
+        count = f"{kill.laws[kill.law]} of {kill.judged[kill.law]}"
+        table.add_row(kill.mutant.name, kill.law, count, length, others, kill.mutant.sentence)
     results.print(table)
     survivors = [kill.mutant.name for kill in kills if not kill.killed]
     results.print(f"{len(kills) - len(survivors)} of {len(kills)} mutants killed, seed {seed}.", markup=False)

@@ -19,8 +19,10 @@ from .examinations import examine, examine_restart
 from .findings import ASKABLE
 from .laws import repeated_twice, same_table, variants_of
 from .mutants.session_windows import MUTANTS, Mutant, travelling
-from .shrinking import shrink_together
+from .shrinking import shrink_together, size
 from .spark_witness import Plan
+
+RESTARTED = ("restart", "replay")
 
 
 @dataclass
@@ -30,14 +32,23 @@ class Kill:
     Attributes:
         mutant: The seeded bug.
         laws: By law: how many of the histories broke it.
-        histories: How many histories it was held to.
-        smallest: The smallest history that shows it, where the law that caught it can be asked again.
+        judged: By law: how many histories it was held to.
+        drawn: By law: the smallest of the drawn histories that broke it.
+        shrunk: The history that it was shrunk to, where the law that caught it can be asked again.
     """
 
     mutant: Mutant
     laws: dict[str, int] = field(default_factory=dict)
-    histories: int = 0
-    smallest: History | None = None
+    judged: dict[str, int] = field(default_factory=dict)
+    drawn: dict[str, History] = field(default_factory=dict)
+    shrunk: History | None = None
+
+    def held(self, law: str, history: History, broken: bool) -> None:
+        """Note that the mutant was held to a law on a history."""
+        self.judged[law] = self.judged.get(law, 0) + 1
+        if broken:
+            self.laws[law] = self.laws.get(law, 0) + 1
+            self.drawn[law] = min(self.drawn.get(law, history), history, key=size)
 
     @property
     def killed(self) -> bool:
@@ -114,15 +125,12 @@ def _random(
     restarted = examine_restart(examination, plan, stop_after=1, crash_in=2)
     for number, mutant in enumerate(mutants):
         kill = kills[mutant.name]
-        kill.histories += len(drawn)
         for place in range(number * len(drawn), (number + 1) * len(drawn)):
-            for law in [*examination.broken[place], *restarted.broken[place]]:
-                kill.laws[law] = kill.laws.get(law, 0) + 1
-        law_to_shrink = kill.law
-        if law_to_shrink in ASKABLE:
-            places = range(number * len(drawn), (number + 1) * len(drawn))
-            first = next(place for place in places if law_to_shrink in examination.broken[place])
-            failing[mutant.name] = (law_to_shrink, examination.cohort.histories[first])
+            for laws, broken in ((ASKABLE, examination.broken[place]), (RESTARTED, restarted.broken[place])):
+                for law in laws:
+                    kill.held(law, examination.cohort.histories[place], law in broken)
+        if kill.law in ASKABLE:
+            failing[mutant.name] = (kill.law, kill.drawn[kill.law])
 
 
 def _patient(mutants: Sequence[Mutant], count: int, seed: int, kills: dict[str, Kill]) -> None:
@@ -138,9 +146,8 @@ def _patient(mutants: Sequence[Mutant], count: int, seed: int, kills: dict[str, 
             base = next(outcomes)
             for variant in variants:
                 judge = repeated_twice if variant.law == "repeats" else same_table
-                if judge(history.name, base, next(outcomes)):
-                    laws = kills[mutant.name].laws
-                    laws[variant.law] = laws.get(variant.law, 0) + 1
+                parted = judge(history.name, base, next(outcomes))
+                kills[mutant.name].held(variant.law, history, bool(parted))
 
 
 def _shrink(kills: Sequence[Kill], failing: dict[str, tuple[str, History]], rounds: int, progress: Progress) -> None:
@@ -161,4 +168,4 @@ def _shrink(kills: Sequence[Kill], failing: dict[str, tuple[str, History]], roun
 
         smallest = shrink_together([failing[kill.mutant.name][1] for kill in caught], fails, rounds)
         for kill, history in zip(caught, smallest, strict=True):
-            kill.smallest = history
+            kill.shrunk = history

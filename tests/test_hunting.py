@@ -40,7 +40,7 @@ def test_only_the_restart_law_sees_that_a_restart_forgets(kills: dict[str, Kill]
 
 
 def test_shrunk_histories_are_short(kills: dict[str, Kill]) -> None:
-    lengths = [len(kill.smallest.records) for kill in kills.values() if kill.smallest is not None]
+    lengths = [len(kill.shrunk.records) for kill in kills.values() if kill.shrunk is not None]
     assert max(lengths) <= 4
 
 
