@@ -231,7 +231,7 @@ class _Check:
 
     def restart(self, whole: Examination) -> None:
         """A part of the cohort again, stopped after batch 1 and crashed in batch 2."""
-        part = Examination(*first(whole, max(1, len(whole.cohort.histories) // 5)), whole.output)
+        part = whole.part(max(1, len(whole.cohort.histories) // 5))
         self.progress(f"{len(part.cohort.histories)} histories with a restart and a crash")
         restarted = examine_restart(part, self.plan, stop_after=1, crash_in=2)
         self.report.queries += 3
@@ -389,12 +389,6 @@ def retention_of(options: Mapping[str, Any]) -> int:
     """The retention (ms) that options declare."""
     retention: int = operator_named("session_windows").declare(options).retention_ms
     return retention
-
-
-def first(examination: Examination, count: int) -> tuple[Any, list[Played], list[Outcome]]:
-    """The first histories of an examination."""
-    cohort = replace(examination.cohort, histories=examination.cohort.histories[:count])
-    return cohort, examination.played[:count], examination.outcomes[:count]
 
 
 def told(found: Iterable[tuple[Finding, Path]]) -> list[str]:

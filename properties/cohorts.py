@@ -129,6 +129,14 @@ def _acceptable(value_type: pa.DataType) -> Any:
     return 0 if pa.types.is_integer(value_type) or pa.types.is_floating(value_type) else None
 
 
+def owner(key: str) -> tuple[int, str] | None:
+    """Give the place of the history that a cohort's key belongs to, and its own key; None for the reserved key."""
+    if key == PUSHER:
+        return None
+    place, own = key.split("|", 1)
+    return int(place), own
+
+
 def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:
     """Hand every history its own entries, under its own keys; the reserved key's are left out."""
     by_history: list[list[Entry]] = [[] for _ in cohort.histories]
@@ -136,9 +144,9 @@ def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:
         key = entry.output.key
         if key is None:
             by_history[0].append(entry)
-        elif key != PUSHER:
-            place, own = key.split("|", 1)
+        elif (owned := owner(key)) is not None:
+            place, own = owned
             output = entry.output
             mine = Dropped(own, output.reason) if isinstance(output, Dropped) else Change(own, *output[1:])
-            by_history[int(place)].append(Entry(entry.arrival, entry.batch, mine))
+            by_history[place].append(Entry(entry.arrival, entry.batch, mine))
     return by_history

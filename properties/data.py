@@ -16,9 +16,9 @@ from pyarrow import csv
 
 from ..reference.aggregates import Aggregate
 from ..reference.errors import BadInput, MissingTool
+from ..reference.histories import LARGEST_TIMESTAMP_MS
 from .doctor import package_folder
 
-LARGEST_MS = 253_402_300_799_999  # the end of the year 9999, as in a history file
 ROWS_LISTED = 5
 NARROW_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 INTEGERS = (*NARROW_INTEGERS, "UBIGINT", "HUGEINT", "UHUGEINT")
@@ -307,7 +307,7 @@ def _to_data_set(
             raise BadInput(f"{path}: the order column {order!r} is {types[order]}, which has no order: cast it")
         place, has_order = _quoted(order), f"{_quoted(order)} IS NOT NULL"
         if placed_by_time:
-            valid = f"CASE WHEN {instant} BETWEEN 0 AND {LARGEST_MS} THEN {instant} END"
+            valid = f"CASE WHEN {instant} BETWEEN 0 AND {LARGEST_TIMESTAMP_MS} THEN {instant} END"
             place = f"coalesce({place}, make_timestamp(1000 * ({valid})))"
     found = connection.sql(
         f"""
@@ -325,7 +325,7 @@ def _without_gaps(
     """The rows that have a timestamp, and the notes on what was missing."""
     missing = pc.invert(found.column("has_timestamp"))
     times = found.column("timestamp")
-    in_range = pc.fill_null(pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, LARGEST_MS)), False)
+    in_range = pc.fill_null(pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, LARGEST_TIMESTAMP_MS)), False)
     wrong = found.filter(pc.and_(found.column("has_timestamp"), pc.invert(in_range)))
     if wrong.num_rows:
         first = min(wrong.column("row").to_pylist())

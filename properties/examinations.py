@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ..reference.histories import History
 from ..reference.play import Played, play
-from .cohorts import PUSHER, Cohort, cohorts_of
+from .cohorts import Cohort, cohorts_of, owner
 from .laws import same_entries, state_left, table_at_every_cut
 from .outcomes import Difference, Outcome, differences
 from .shrinking import shrink, trimmed, without_heartbeats
@@ -43,10 +43,14 @@ class Examination:
         keys: list[list[str]] = [[] for _ in self.cohort.histories]
         for row in self.output.leftover:
             for group in row["value"]["keys"]:  # type: ignore[index]
-                if group["key_0"] != PUSHER:
-                    place, key = group["key_0"].split("|", 1)
-                    keys[int(place)].append(key)
+                if (owned := owner(group["key_0"])) is not None:
+                    keys[owned[0]].append(owned[1])
         return keys
+
+    def part(self, count: int) -> Examination:
+        """The examination of the cohort's first histories, not judged."""
+        cohort = replace(self.cohort, histories=self.cohort.histories[:count])
+        return Examination(cohort, self.played[:count], self.outcomes[:count], self.output)
 
 
 def examine(cohort: Cohort, plan: Plan = PLAIN) -> Examination:
@@ -106,9 +110,8 @@ def _replayed_wrongly(output: StreamOutput) -> dict[int, set[str]]:
         # Rows of different keys may swap places between two runs of a batch; rows of one key may not.
         first, second = (_rows_by_key(table.to_pylist()) for table in (before, after))
         for key in first.keys() | second.keys():
-            if first.get(key) != second.get(key) and key is not None and key != PUSHER:
-                place, own = key.split("|", 1)
-                wrong[int(place)].add(own)
+            if first.get(key) != second.get(key) and (owned := owner(key)) is not None:
+                wrong[owned[0]].add(owned[1])
     return wrong
 
 

@@ -10,7 +10,7 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
@@ -216,4 +216,4 @@ def saved(folder: Path, operator: str) -> Iterator[History]:
     """
     for path in sorted((folder / operator).glob("[!.]*/history.jsonl")):
         history = read_history(path)
-        yield History(history.operator, history.options, history.lines, history.clock, path.parent.name)
+        yield replace(history, name=path.parent.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
@@ -16,9 +16,9 @@ from typing import Any
 from ..reference.histories import History
 from ..reference.operators import operator_named
 from ..reference.play import Played
-from ..reference.records import Change, Record, Row, Table, fold
+from ..reference.records import Record, fold
 from .cohorts import clock_schedule, with_heartbeats
-from .outcomes import Difference, Outcome, canonical, differences
+from .outcomes import Difference, Outcome, canonical, differences, grouped_by_key, table_differences
 from .situations import SESSION_SITUATIONS
 
 
@@ -123,35 +123,26 @@ def _tables_at_steps(history: History, played: Played, told: Callable[[int, int]
     for batch, (entries, accepted, clock) in enumerate(played.steps):
         meant = canonical(operator.meaning(definition, played.accepted[:accepted], clock), bag)
         folded = canonical(fold(told(batch, entries)), bag)
-        wrong = _table_differences(history.name, batch, meant, folded)
+        wrong = table_differences(history.name, batch, meant, folded)
         if wrong:
             return wrong
     return []
 
 
-def _table_differences(name: str, batch: int | None, left: Table, right: Table) -> list[Difference]:
-    def shown(row: Row, table: Table) -> Change | None:
-        return Change(*row, *table[row]) if row in table else None
-
-    rows = sorted(row for row in left.keys() | right.keys() if left.get(row) != right.get(row))
-    return [Difference(name, row[0], batch, shown(row, left), shown(row, right)) for row in rows]
-
-
 def same_table(name: str, left: Outcome, right: Outcome) -> list[Difference]:
     """Judge two outcomes by their final tables; lists are compared without their order."""
-    return _table_differences(name, None, canonical(left.table, True), canonical(right.table, True))
+    return table_differences(name, None, canonical(left.table, True), canonical(right.table, True))
 
 
 def repeated_twice(name: str, once: Outcome, twice: Outcome) -> list[Difference]:
     """Judge a history whose every record comes twice (aggregate `list`): the same sessions, each member twice."""
     doubled = {row: (value * 2, timestamp) for row, (value, timestamp) in once.table.items()}
-    return _table_differences(name, None, canonical(doubled, True), canonical(twice.table, True))
+    return table_differences(name, None, canonical(doubled, True), canonical(twice.table, True))
 
 
 def same_for_key(name: str, key: str, whole: Outcome, alone: Outcome) -> list[Difference]:
     """Judge one key's entries against those of the history without the other keys."""
-    own = [entry for entry in whole.entries if entry.output.key == key]
-    return differences(Outcome(name, whole.grain, own), alone)
+    return differences(Outcome(name, whole.grain, grouped_by_key(whole.entries)[key]), alone)
 
 
 def same_entries(one: Outcome, other: Outcome) -> list[Difference]:
@@ -170,7 +161,6 @@ class Variant:
 
     law: str
     history: History
-    key: str | None = None
 
 
 def variants_of(
@@ -185,10 +175,7 @@ def variants_of(
     flat = [record for batch in batches for record in batch]
 
     def again(law: str, new: Sequence[Sequence[Record]]) -> Variant:
-        variant = history.with_lines(with_heartbeats(new, schedule))
-        return Variant(
-            law, History(variant.operator, variant.options, variant.lines, variant.clock, f"{history.name}/{law}")
-        )
+        return Variant(law, replace(history, lines=with_heartbeats(new, schedule), name=f"{history.name}/{law}"))
 
     shuffled = list(flat)
     shuffle(shuffled)
@@ -207,9 +194,7 @@ def one_key(history: History, key: str) -> Variant:
     """Make the variant that has one key's records alone, under the same clock."""
     batches = [[record for record in batch if record.key == key] for batch in record_batches(history)]
     lines = with_heartbeats(batches, clock_schedule(history))
-    return Variant(
-        "keys", History(history.operator, history.options, lines, history.clock, f"{history.name}/keys"), key
-    )
+    return Variant("keys", replace(history, lines=lines, name=f"{history.name}/keys"))
 
 
 def _split(records: list[Record], sizes: Sequence[int]) -> list[list[Record]]:

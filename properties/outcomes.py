@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ..reference.play import Entry, Played
-from ..reference.records import Change, Dropped, Key, Output, Table, fold
+from ..reference.records import Change, Dropped, Key, Output, Row, Table, fold
 
 
 class Grain(IntEnum):
@@ -98,9 +98,7 @@ def differences(left: Outcome, right: Outcome, bag: bool = False) -> list[Differ
     from it, where both know, the dropped records.
     """
     if Grain.END in (left.grain, right.grain):
-        ours, theirs = canonical(left.table, bag), canonical(right.table, bag)
-        rows = sorted(row for row in ours.keys() | theirs.keys() if ours.get(row) != theirs.get(row))
-        return [Difference(left.history, row[0], None, _shown(row, ours), _shown(row, theirs)) for row in rows]
+        return table_differences(left.history, None, canonical(left.table, bag), canonical(right.table, bag))
     by_arrival = left.grain is Grain.ARRIVAL and right.grain is Grain.ARRIVAL
     with_dropped = left.knows_dropped and right.knows_dropped
     ours_by_step = _steps(left.entries, by_arrival, with_dropped, bag)
@@ -119,6 +117,16 @@ def differences(left: Outcome, right: Outcome, bag: bool = False) -> list[Differ
         )
         for when, key, kind in steps
     ]
+
+
+def table_differences(name: str, when: int | None, left: Table, right: Table) -> list[Difference]:
+    """Give every row on which two tables part, at that batch (None: at the end)."""
+
+    def shown(row: Row, table: Table) -> Change | None:
+        return Change(*row, *table[row]) if row in table else None
+
+    rows = sorted(row for row in left.keys() | right.keys() if left.get(row) != right.get(row))
+    return [Difference(name, row[0], when, shown(row, left), shown(row, right)) for row in rows]
 
 
 def canonical(table: Table, bag: bool) -> Table:
@@ -155,10 +163,6 @@ def _typed(value: Any) -> Any:
 
 def _sorted(value: Any) -> Any:
     return sorted(value, key=lambda member: json.dumps(member, sort_keys=True)) if isinstance(value, list) else value
-
-
-def _shown(row: tuple[Key, Any], table: Table) -> Any:
-    return None if row not in table else Change(*row, *table[row])
 
 
 def grouped_by_key(entries: Iterable[Entry]) -> dict[Key | None, list[Entry]]:

@@ -45,7 +45,8 @@ def shrinking(history: History) -> Generator[list[History], Sequence[bool], Hist
         thorough = not thorough_done and SMALL < len(best.records) <= MANY
         thorough_done = thorough_done or thorough
         distinct = {candidate.lines: candidate for candidate in _candidates(best, thorough)}
-        candidates = sorted((other for other in distinct.values() if size(other) < size(best)), key=size)
+        limit = size(best)
+        candidates = sorted((other for other in distinct.values() if size(other) < limit), key=size)
         if not candidates:
             return best
         failing = [candidate for candidate, fails in zip(candidates, (yield candidates), strict=True) if fails]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -39,6 +39,8 @@ class Delivery(NamedTuple):
 
 Line: TypeAlias = Record | Heartbeat | Cut | Delivery
 CUT = Cut()
+LARGEST_TIMESTAMP_MS = 253_402_300_799_999
+"""The end of the year 9999, the last that Spark's workers can tell."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class History:
 
     def with_lines(self, lines: Iterable[Line]) -> History:
         """Give the same history with other lines."""
-        return History(self.operator, self.options, tuple(lines), self.clock, self.name)
+        return replace(self, lines=tuple(lines))
 
     def to_text(self) -> str:
         """Write the history as a history file's text; `parse_history` reads it back."""
@@ -228,7 +230,7 @@ class _Reader:
     def timestamp(self, number: int, value: Any, name: str) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
             self.fail(number, f"the {name} {value!r} is no whole number: give milliseconds as an integer")
-        if not 0 <= value <= 253_402_300_799_999:
+        if not 0 <= value <= LARGEST_TIMESTAMP_MS:
             self.fail(number, f"the {name} {value} is out of range: give milliseconds since 1970, up to the year 9999")
         return value
 

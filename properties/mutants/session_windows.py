@@ -13,7 +13,7 @@ from typing import Any
 
 from ...reference.windows import SessionWindows
 from ...spark_impl.session_windows import Arrived, Session, SessionLogic, Told
-from ..cohorts import PUSHER
+from ..cohorts import owner
 
 
 class ExclusiveGap(SessionLogic):
@@ -325,10 +325,10 @@ class Travelling(SessionLogic):
 
     def for_key(self, key: tuple[Any, ...]) -> SessionLogic:
         """Give the mutant of the key's history; the cohort's own key has the right logic."""
-        if key[0] in (None, PUSHER):
+        owned = None if key[0] is None else owner(key[0])
+        if owned is None:
             return self
-        place = int(key[0].split("|", 1)[0])
-        return self.logics[sum(start <= place for start in self.starts) - 1]
+        return self.logics[sum(start <= owned[0] for start in self.starts) - 1]
 
 
 def travelling(mutants: list[type[SessionLogic]], starts: list[int]) -> Callable[[SessionWindows], SessionLogic]:
