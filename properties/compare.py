@@ -156,10 +156,12 @@ def compare_data(
     found: list[Disagreement] = []
     for name in names[1:]:
         tell(f"comparing {names[0]} with {name}")
-        between = _between(outcomes[names[0]], outcomes[name], bag="spark-native" in (names[0], name), windows=windows)
+        between = _between(
+            outcomes[names[0]], outcomes[name], unordered="spark-native" in (names[0], name), windows=windows
+        )
         found += [Disagreement(names[0], name, difference) for difference in between]
 
-    sessions = len(outcomes[names[0]].table) if names else 0
+    sessions = len(outcomes[names[0]].result) if names else 0
     verdict, why = _verdict(names, sessions, found)
     changes, tombstones = _changes(outcomes)
     return Comparison(
@@ -236,8 +238,8 @@ def _cut(data: DataSet, options: Mapping[str, Any], windows: SessionWindows, bat
     return Arrivals(data.name, table.append_column("batch", pa.array(batch, pa.int64())), options, windows)
 
 
-def _between(left: Outcome, right: Outcome, bag: bool, windows: SessionWindows) -> list[Difference]:
-    found = differences(left, right, bag)
+def _between(left: Outcome, right: Outcome, unordered: bool, windows: SessionWindows) -> list[Difference]:
+    found = differences(left, right, unordered)
     if Grain.END in (left.grain, right.grain) and windows.aggregate.name == "sum":
         return [difference for difference in found if not _only_rounded(difference)]
     return found

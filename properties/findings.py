@@ -21,7 +21,7 @@ from ..reference.histories import History, read_history
 from ..reference.play import play
 from ..reference.records import Change, Dropped
 from .laws import LAWS
-from .outcomes import Difference, Grain, Outcome, differences
+from .outcomes import Difference, Grain, Outcome, differences, row_place, sorted_rows
 
 if TYPE_CHECKING:
     from .spark_witness import Plan
@@ -95,27 +95,32 @@ def account(finding: Finding) -> str:
 
 
 def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Container[str | None]) -> list[str]:
-    """The outcomes of some keys in two columns, by batch and key; a line on which they part is marked.
+    """The outcomes of some keys in two columns, by batch (or arrival) and key; a line on which they part is marked.
 
     In each step changes come first, then dropped records, which are marked only where both witnesses know them.
     """
     rows: list[tuple[str, str, str, bool]] = []
     outcomes = (left[1], right[1])
     if Grain.END in (left[1].grain, right[1].grain):
-        tables = [outcome.table for outcome in outcomes]
-        for row in sorted(row for row in tables[0].keys() | tables[1].keys() if row[0] in keys):
-            one, other = (shown(Change(*row, *table[row])) if row in table else "" for table in tables)
+        results = [dict(sorted_rows(outcome.result)) for outcome in outcomes]
+        for at in sorted((at for at in results[0].keys() | results[1].keys() if at[0] in keys), key=row_place):
+            one, other = (", ".join(map(shown, result.get(at, []))) for result in results)
             rows.append(("at the end", one, other, one != other))
     else:
-        sides = [[entry for entry in outcome.entries if entry.output.key in keys] for outcome in outcomes]
-        for batch, key in sorted({(entry.batch, entry.output.key or "") for side in sides for entry in side}):
-            when = f"batch {batch}"
+        by_arrival = Grain.BATCH not in (left[1].grain, right[1].grain)
+        sides = [
+            [(entry.arrival if by_arrival else entry.batch, entry.output) for entry in outcome.entries]
+            for outcome in outcomes
+        ]
+        told_of = {(number, output.key or "") for side in sides for number, output in side if output.key in keys}
+        for number, key in sorted(told_of):
+            when = f"{'arrival' if by_arrival else 'batch'} {number}"
             for kind, compared in ((Change, True), (Dropped, all(outcome.knows_dropped for outcome in outcomes))):
                 ours, theirs = (
                     [
-                        shown(entry.output)
-                        for entry in side
-                        if (entry.batch, entry.output.key or "") == (batch, key) and isinstance(entry.output, kind)
+                        shown(output)
+                        for at, output in side
+                        if (at, output.key or "") == (number, key) and isinstance(output, kind)
                     ]
                     for side in sides
                 )

@@ -14,11 +14,11 @@ from itertools import pairwise
 from typing import Any
 
 from ..reference.histories import History
-from ..reference.operators import operator_named
+from ..reference.operators import collect, operator_named
 from ..reference.play import Played
-from ..reference.records import Record, fold
+from ..reference.records import Record
 from .cohorts import clock_schedule, with_heartbeats
-from .outcomes import Difference, Outcome, canonical, differences, grouped_by_key, table_differences
+from .outcomes import Difference, Outcome, canonical, differences, grouped_by_key, result_differences
 from .situations import SESSION_SITUATIONS
 
 
@@ -47,13 +47,14 @@ class Law:
 
 @dataclass
 class LawResult:
-    """What a law says of the histories it judged."""
+    """What a law says of the histories it judged; `skipped` says why it couldn't be asked at all, if so."""
 
     law: Law
     judged: int = 0
     situations: Counter[str] = field(default_factory=Counter)
     violations: list[tuple[History, list[Difference]]] = field(default_factory=list)
     unfinished: bool = False
+    skipped: str = ""
 
     @property
     def missing(self) -> list[str]:
@@ -119,11 +120,11 @@ def table_at_every_cut(history: History, played: Played, outcome: Outcome) -> li
 
 def _tables_at_steps(history: History, played: Played, told: Callable[[int, int], Iterable[Any]]) -> list[Difference]:
     operator = operator_named(history.operator)
-    definition, bag = operator.declare(history.options), operator.bag(history.options)
+    definition = played.definition
     for batch, (entries, accepted, clock) in enumerate(played.steps):
-        meant = canonical(operator.meaning(definition, played.accepted[:accepted], clock), bag)
-        folded = canonical(fold(told(batch, entries)), bag)
-        wrong = table_differences(history.name, batch, meant, folded)
+        meant = canonical(operator.meaning(definition, played.accepted[:accepted], clock), definition.unordered)
+        folded = canonical(collect(definition, told(batch, entries)), definition.unordered)
+        wrong = result_differences(history.name, batch, meant, folded)
         if wrong:
             return wrong
     return []
@@ -131,13 +132,14 @@ def _tables_at_steps(history: History, played: Played, told: Callable[[int, int]
 
 def same_table(name: str, left: Outcome, right: Outcome) -> list[Difference]:
     """Judge two outcomes by their final tables; lists are compared without their order."""
-    return table_differences(name, None, canonical(left.table, True), canonical(right.table, True))
+    return result_differences(name, None, canonical(left.result, True), canonical(right.result, True))
 
 
 def repeated_twice(name: str, once: Outcome, twice: Outcome) -> list[Difference]:
     """Judge a history whose every record comes twice (aggregate `list`): the same sessions, each member twice."""
-    doubled = {row: (value * 2, timestamp) for row, (value, timestamp) in once.table.items()}
-    return table_differences(name, None, canonical(doubled, True), canonical(twice.table, True))
+    assert isinstance(once.result, dict)
+    doubled = {row: (value * 2, timestamp) for row, (value, timestamp) in once.result.items()}
+    return result_differences(name, None, canonical(doubled, True), canonical(twice.result, True))
 
 
 def same_for_key(name: str, key: str, whole: Outcome, alone: Outcome) -> list[Difference]:

@@ -11,10 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ..reference.play import Entry, Played
-from ..reference.records import Change, Dropped, Key, Output, Row, Table, fold
+from ..reference.records import Bag, Change, Dropped, Key, Output, Row, Table, Window, bag, fold
+
+Result: TypeAlias = Table | Bag
 
 
 class Grain(IntEnum):
@@ -34,33 +36,38 @@ class Outcome:
         grain: `ARRIVAL`: entries tell arrival and batch; `BATCH`: the batch alone is told (arrival is -1); `END`: only
             the table is known, and `entries` is empty.
         entries: The outputs, in order; a witness at batch grain keeps the order within a key only.
-        final: The table at the end; where there are entries, it is their fold.
+        final: The table (of a stream: the bag) at the end; where there are entries, it is what they come to.
         knows_dropped: Whether dropped records are among the entries.
+        is_stream: Whether the result is a stream, of which all results count, rather than a table.
     """
 
     history: str
     grain: Grain
     entries: list[Entry] = field(default_factory=list)
-    final: Table | None = None
+    final: Result | None = None
     knows_dropped: bool = True
+    is_stream: bool = False
 
     @property
-    def table(self) -> Table:
-        """The table at the end."""
-        return fold(entry.output for entry in self.entries) if self.final is None else self.final
+    def result(self) -> Result:
+        """The table at the end, or of a stream the bag of all its results."""
+        if self.final is not None:
+            return self.final
+        outputs = [entry.output for entry in self.entries]
+        return bag(outputs) if self.is_stream else fold(outputs)
 
     @classmethod
     def of_play(cls, history: str, played: Played) -> Outcome:
         """The reference's outcome of a history."""
-        return cls(history, Grain.ARRIVAL, played.entries)
+        return cls(history, Grain.ARRIVAL, played.entries, is_stream=played.definition.is_stream)
 
     def to_lines(self) -> list[dict[str, Any]]:
         """The outcome as `streamproof run` prints it."""
         return [_entry_line(self.history, self.grain, entry) for entry in self.entries]
 
     def table_lines(self) -> list[dict[str, Any]]:
-        """The table as `streamproof run --table` prints it, in key order."""
-        return [_change_fields(self.history, Change(*row, *at)) for row, at in sorted(self.table.items())]
+        """The result as `streamproof run --table` prints it: a table in key order, a bag by key, timestamp, value."""
+        return [_change_fields(self.history, change) for _, changes in sorted_rows(self.result) for change in changes]
 
 
 def _change_fields(history: str, change: Change) -> dict[str, Any]:
@@ -91,18 +98,19 @@ class Difference(NamedTuple):
     right: Any
 
 
-def differences(left: Outcome, right: Outcome, bag: bool = False) -> list[Difference]:
-    """Give every key and step at which two outcomes part; `bag` compares list values without their order.
+def differences(left: Outcome, right: Outcome, unordered: bool = False) -> list[Difference]:
+    """Give every key and step at which two outcomes part; `unordered` compares list values without their order.
 
-    At the end, tables are compared; else the ordered list of changes of each key in each batch (or arrival), and apart
-    from it, where both know, the dropped records.
+    At the end, tables (of streams: bags) are compared; else the ordered list of changes of each key in each batch (or
+    arrival), and apart from it, where both know, the dropped records.
     """
     if Grain.END in (left.grain, right.grain):
-        return table_differences(left.history, None, canonical(left.table, bag), canonical(right.table, bag))
+        ours, theirs = (canonical(outcome.result, unordered) for outcome in (left, right))
+        return result_differences(left.history, None, ours, theirs)
     by_arrival = left.grain is Grain.ARRIVAL and right.grain is Grain.ARRIVAL
     with_dropped = left.knows_dropped and right.knows_dropped
-    ours_by_step = _steps(left.entries, by_arrival, with_dropped, bag)
-    theirs_by_step = _steps(right.entries, by_arrival, with_dropped, bag)
+    ours_by_step = _steps(left.entries, by_arrival, with_dropped, unordered)
+    theirs_by_step = _steps(right.entries, by_arrival, with_dropped, unordered)
     steps = sorted(
         (
             step
@@ -119,23 +127,49 @@ def differences(left: Outcome, right: Outcome, bag: bool = False) -> list[Differ
     ]
 
 
-def table_differences(name: str, when: int | None, left: Table, right: Table) -> list[Difference]:
-    """Give every row on which two tables part, at that batch (None: at the end)."""
+def result_differences(name: str, when: int | None, left: Result, right: Result) -> list[Difference]:
+    """Give every row on which two tables, or key on which two bags, part, at that batch (None: at the end)."""
+    ours, theirs = dict(sorted_rows(left)), dict(sorted_rows(right))
+    rows = sorted((row for row in ours.keys() | theirs.keys() if ours.get(row) != theirs.get(row)), key=row_place)
 
-    def shown(row: Row, table: Table) -> Change | None:
-        return Change(*row, *table[row]) if row in table else None
+    def shown(result: Result, changes: list[Change]) -> Change | list[Change] | None:
+        return changes if isinstance(result, list) else changes[0] if changes else None
 
-    rows = sorted(row for row in left.keys() | right.keys() if left.get(row) != right.get(row))
-    return [Difference(name, row[0], when, shown(row, left), shown(row, right)) for row in rows]
+    return [
+        Difference(name, row[0], when, shown(left, ours.get(row, [])), shown(right, theirs.get(row, [])))
+        for row in rows
+    ]
 
 
-def canonical(table: Table, bag: bool) -> Table:
-    """The table with its list values sorted, where their order isn't fixed, and with typed truth values."""
-    return {row: (_typed(_sorted(value) if bag else value), at) for row, (value, at) in table.items()}
+def sorted_rows(result: Result) -> list[tuple[Row, list[Change]]]:
+    """The rows of a table in key order, or the results of a bag by key and window."""
+    if isinstance(result, dict):
+        return [(row, [Change(*row, *result[row])]) for row in sorted(result, key=row_place)]
+    rows: dict[Row, list[Change]] = defaultdict(list)
+    for change in result:
+        rows[change.key, change.window].append(change)
+    return sorted(rows.items(), key=lambda row: row_place(row[0]))
+
+
+def row_place(row: Row) -> tuple[bool, str, Window]:
+    """The place of a row in key order, by key (null first) and window."""
+    key, window = row
+    return (key is not None, key or "", window or (0, 0))
+
+
+def canonical(result: Result, unordered: bool) -> Result:
+    """The result with its list values sorted, where their order isn't fixed, and with typed truth values."""
+
+    def value_of(value: Any) -> Any:
+        return _typed(_sorted(value) if unordered else value)
+
+    if isinstance(result, dict):
+        return {row: (value_of(value), at) for row, (value, at) in result.items()}
+    return [change._replace(value=value_of(change.value)) for change in result]
 
 
 def _steps(
-    entries: Sequence[Entry], by_arrival: bool, with_dropped: bool, bag: bool
+    entries: Sequence[Entry], by_arrival: bool, with_dropped: bool, unordered: bool
 ) -> dict[tuple[int, Key | None, str], list[Output]]:
     steps: dict[tuple[int, Key | None, str], list[Output]] = defaultdict(list)
     for arrival, batch, output in entries:
@@ -144,7 +178,7 @@ def _steps(
                 continue
             steps[arrival if by_arrival else batch, output.key, "dropped"].append(output)
         else:
-            output = output._replace(value=_typed(_sorted(output.value) if bag else output.value))
+            output = output._replace(value=_typed(_sorted(output.value) if unordered else output.value))
             steps[arrival if by_arrival else batch, output.key, "changes"].append(output)
         if by_arrival:
             # Where both tell it, the order across keys is part of the answer too.

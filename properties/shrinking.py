@@ -44,7 +44,7 @@ def shrinking(history: History) -> Generator[list[History], Sequence[bool], Hist
     while True:
         thorough = not thorough_done and SMALL < len(best.records) <= MANY
         thorough_done = thorough_done or thorough
-        distinct = {candidate.lines: candidate for candidate in _candidates(best, thorough)}
+        distinct = {repr(candidate.lines): candidate for candidate in _candidates(best, thorough)}
         limit = size(best)
         candidates = sorted((other for other in distinct.values() if size(other) < limit), key=size)
         if not candidates:
@@ -127,12 +127,15 @@ def trimmed(history: History) -> History:
 
 def _candidates(history: History, thorough: bool) -> Iterator[History]:
     schedule = clock_schedule(history)
+    paced = len(history.lines) > len(history.records)  # else its records alone move the clock
     placed = [(number, record) for number, batch in enumerate(record_batches(history)) for record in batch]
 
     def built(chosen: Sequence[Placed]) -> History:
         batches: list[list[Record]] = [[] for _ in schedule]
         for number, record in chosen:
             batches[number].append(record)
+        if not paced:
+            return history.with_lines(record for _, record in chosen)
         return history.with_lines(with_heartbeats(batches, schedule))
 
     if thorough:

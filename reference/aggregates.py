@@ -1,16 +1,23 @@
 """Aggregates in KIP-94's form: an initializer, an aggregator and a session merger.
 
-Source: KIP-94, "Public Interfaces" (`aggregate`, `reduce`, `count`, `SessionMerger`).
+The named ones are told here in all their forms, Python, Spark SQL and DuckDB SQL, so that every witness computes the
+same. Source: KIP-94, "Public Interfaces" (`aggregate`, `reduce`, `count`, `SessionMerger`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from dataclasses import field as option
 from typing import Any
 
+from .declarations import Definition, field_of, text_field
 from .errors import BadInput
-from .records import Key, Value
+from .records import Key, Record, Value
+
+
+def _itself(aggregate: Any) -> Any:
+    return aggregate
 
 
 def _anything(value: Value) -> str | None:
@@ -35,7 +42,13 @@ class Aggregate:
         aggregator: `(key, value, aggregate) -> aggregate`, for each new record.
         merger: `(key, one, two) -> aggregate`, for each session that is merged, in session order.
         refuses: Gives what the aggregate wanted instead of this value, or None where it takes it.
-        ordered: Whether the result depends on the order of arrival; a meaning then fixes it up to order only.
+        ordered: Whether the result depends on the order of arrival.
+        finish: Turns an aggregate into what is told; most tell themselves.
+        subtractor: `(key, value, aggregate) -> aggregate`, takes a value away again, where that can be done: for
+            aggregates of tables (join semantics, "KTable Aggregate").
+        spark: Its form in Spark SQL, over the column `value`; empty where it has none.
+        duckdb: Its form in DuckDB's SQL, over `value`, a struct {position, whole, fraction, text} of which arrival it
+            came with and, where it has to be reckoned with, the value itself, and over `place`, its order.
     """
 
     name: str
@@ -44,6 +57,17 @@ class Aggregate:
     merger: Callable[[Key, Any, Any], Any]
     refuses: Callable[[Value], str | None] = _anything
     ordered: bool = False
+    finish: Callable[[Any], Any] = _itself
+    subtractor: Callable[[Key, Value, Any], Any] | None = None
+    spark: str = ""
+    duckdb: str = ""
+
+    def of(self, key: Key, values: Iterable[Value]) -> Any:
+        """Aggregate values in their order, and finish."""
+        aggregate = self.initializer()
+        for value in values:
+            aggregate = self.aggregator(key, value, aggregate)
+        return self.finish(aggregate)
 
     def check(self, value: Value) -> None:
         """Refuse a value that the aggregate can't take.
@@ -80,23 +104,126 @@ def reduce(
     )
 
 
-COUNT = Aggregate("count", lambda: 0, lambda key, value, total: total + 1, lambda key, one, two: one + two)
-SUM = Aggregate("sum", lambda: 0, lambda key, value, total: total + value, lambda key, one, two: one + two, _a_number)
-MIN = reduce(min, "min", _a_number_or_string)
-MAX = reduce(max, "max", _a_number_or_string)
+def _without_first(key: Key, value: Value, members: list[Any]) -> list[Any]:
+    place = [repr(member) for member in members].index(repr(value))  # to Python 1 and true are equal
+    return members[:place] + members[place + 1 :]
+
+
+COUNT = Aggregate(
+    "count",
+    initializer=lambda: 0,
+    aggregator=lambda key, value, total: total + 1,
+    merger=lambda key, one, two: one + two,
+    subtractor=lambda key, value, total: total - 1,
+    spark="count(1)",
+    duckdb="count(value.position)",
+)
+SUM = Aggregate(
+    "sum",
+    initializer=lambda: 0,
+    aggregator=lambda key, value, total: total + value,
+    merger=lambda key, one, two: one + two,
+    refuses=_a_number,
+    subtractor=lambda key, value, total: total - value,
+    spark="sum(value)",
+    duckdb="{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place)}",
+)
+MIN = replace(
+    reduce(min, "min", _a_number_or_string),
+    spark="min(value)",
+    duckdb="{whole: min(value.whole), fraction: min(value.fraction), text: min(value.text)}",
+)
+MAX = replace(
+    reduce(max, "max", _a_number_or_string),
+    spark="max(value)",
+    duckdb="{whole: max(value.whole), fraction: max(value.fraction), text: max(value.text)}",
+)
 LIST = Aggregate(
-    "list", list, lambda key, value, members: [*members, value], lambda key, one, two: one + two, ordered=True
+    "list",
+    initializer=list,
+    aggregator=lambda key, value, members: [*members, value],
+    merger=lambda key, one, two: one + two,
+    ordered=True,
+    subtractor=_without_first,
+    spark="collect_list(value)",
+    duckdb="coalesce(list(value.position ORDER BY place) FILTER (value.position IS NOT NULL), [])",
+)
+AVERAGE = Aggregate(
+    "average",
+    initializer=lambda: (0, 0),
+    aggregator=lambda key, value, aggregate: (aggregate[0] + value, aggregate[1] + 1),
+    merger=lambda key, one, two: (one[0] + two[0], one[1] + two[1]),
+    refuses=_a_number,
+    finish=lambda aggregate: aggregate[0] / aggregate[1],
+    spark="avg(value)",
+    duckdb="{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place), members: count(value.position)}",
 )
 
 AGGREGATES = {aggregate.name: aggregate for aggregate in (COUNT, SUM, MIN, MAX, LIST)}
+AGGREGATES_OF_SAMZA = {**AGGREGATES, AVERAGE.name: AVERAGE}
+AGGREGATES_OF_TABLES = {aggregate.name: aggregate for aggregate in (COUNT, SUM, LIST)}
 
 
-def named_aggregate(name: str) -> Aggregate:
+def named_aggregate(name: str, known: Mapping[str, Aggregate] = AGGREGATES) -> Aggregate:
     """Look an aggregate up by name.
 
     Raises:
         BadInput: There is none of that name; the message lists those there are.
     """
-    if not isinstance(name, str) or name not in AGGREGATES:
-        raise BadInput(f"unknown aggregate {name!r}: use one of {', '.join(AGGREGATES)}")
-    return AGGREGATES[name]
+    if not isinstance(name, str) or name not in known:
+        raise BadInput(f"unknown aggregate {name!r}: use one of {', '.join(known)}")
+    return known[name]
+
+
+@dataclass(frozen=True)
+class TableAggregate(Definition):
+    """A table aggregated by a field that is not its key: the old value is subtracted, the new one added.
+
+    Attributes:
+        group_by: The field of the value object that names the group: a string, or null for no group.
+        aggregate: `count`, `sum` or `list`: those that can subtract.
+        field: The field of the value object that is aggregated; `sum` needs one, `list` takes the whole value without.
+
+    A sum of fractions is mended by subtraction too, so that it may differ from a sum anew in its last digits, and loses
+    what is small beside 10^16.
+
+    Raises:
+        BadInput: A field's name is no string, the aggregate can't subtract, or `sum` has no field.
+
+    Source: join semantics, "KTable Aggregate".
+    """
+
+    group_by: str = option(metadata={"needed": 'the field that names the group, such as "group_by": "country"'})
+    aggregate: Aggregate = option(
+        default=COUNT, metadata={"read": lambda name: named_aggregate(name, AGGREGATES_OF_TABLES)}
+    )
+    field: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        for name in ("group_by", "field"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and (name, value) != ("field", None):
+                raise BadInput(f"{name} is {value!r}: give the name of a field of the value object")
+        if self.aggregate.subtractor is None:
+            raise BadInput(f"the aggregate {self.aggregate.name} can't subtract: use count, sum or list")
+        if self.aggregate.name == "sum" and self.field is None:
+            raise BadInput('sum needs the option field: the field that is summed, such as "field": "amount"')
+
+    @property
+    def unordered(self) -> bool:
+        """A list's order depends on which of two equal members was taken away."""
+        return self.aggregate.ordered
+
+    def group(self, value: Value) -> Key | None:
+        """Give the group of a value; a tombstone has none."""
+        return None if value is None else text_field(value, self.group_by, "the group")
+
+    def member(self, value: Value) -> Value:
+        """Give what a value adds to its group."""
+        return value if self.field is None else field_of(value, self.field, "what is aggregated", "add it")
+
+    def check(self, record: Record) -> None:
+        """Refuse a value without its fields, or whose field the aggregate can't take."""
+        if record.key is not None and self.group(record.value) is not None:
+            self.aggregate.check(self.member(record.value))

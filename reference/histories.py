@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from .clocks import CLOCKS
+from .declarations import Definition
 from .errors import BadInput
-from .operators import Operator, operator_named
+from .joins import ForeignKeyJoin
+from .operators import operator_named
 from .records import Record
 
 
@@ -39,6 +41,8 @@ class Delivery(NamedTuple):
 
 Line: TypeAlias = Record | Heartbeat | Cut | Delivery
 CUT = Cut()
+ROUTES = {"subscription": ("foreign_key",), "response": ("foreign_key", "key")}
+"""What names a route of each channel."""
 LARGEST_TIMESTAMP_MS = 253_402_300_799_999
 """The end of the year 9999, the last that Spark's workers can tell."""
 
@@ -53,6 +57,7 @@ class History:
         lines: Records, heartbeats, deliveries and cuts, in order of arrival.
         clock: `stream_time` or `batch`.
         name: What outcomes call it: the file's name without its extension.
+        numbers: The number of each line in the file that it was read from, if it was.
     """
 
     operator: str
@@ -60,6 +65,7 @@ class History:
     lines: tuple[Line, ...]
     clock: str = "stream_time"
     name: str = field(default="history", compare=False)
+    numbers: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def records(self) -> list[Record]:
@@ -79,7 +85,13 @@ class History:
 
     def with_lines(self, lines: Iterable[Line]) -> History:
         """Give the same history with other lines."""
-        return replace(self, lines=tuple(lines))
+        return replace(self, lines=tuple(lines), numbers=())
+
+    def place(self, index: int) -> str:
+        """Say where the line of that index is, for messages: `history: line 3`, or by its arrival where no file is."""
+        if self.numbers:
+            return f"{self.name}: line {self.numbers[index]}"
+        return f"{self.name}: arrival {sum(not isinstance(line, Cut) for line in self.lines[:index])}"
 
     def to_text(self) -> str:
         """Write the history as a history file's text; `parse_history` reads it back."""
@@ -131,9 +143,9 @@ def parse_history(text: str, name: str = "history", source: str = "history") -> 
     if not objects:
         raise BadInput(f'{source}: empty: the first line must be a header such as {{"operator": "session_windows", …}}')
     number, header = objects[0]
-    operator, options, clock = reader.header(number, header)
-    lines = tuple(reader.line(number, content, operator, options) for number, content in objects[1:])
-    return History(operator.name, options, lines, clock, name)
+    operator, definition, options, clock = reader.header(number, header)
+    lines = tuple(reader.line(number, content, operator, definition) for number, content in objects[1:])
+    return History(operator, options, lines, clock, name, tuple(number for number, _ in objects[1:]))
 
 
 class _Reader:
@@ -179,7 +191,7 @@ class _Reader:
             self.fail(number, f"a line must be a JSON object, not {type(content).__name__}: write {{…}}")
         return content
 
-    def header(self, number: int, content: dict[str, Any]) -> tuple[Operator, dict[str, Any], str]:
+    def header(self, number: int, content: dict[str, Any]) -> tuple[str, Definition, dict[str, Any], str]:
         if "operator" not in content:
             self.fail(number, 'the first line must be the header: {"operator": …, "options": {…}}')
         self.only(number, content, {"operator", "options", "clock"}, "the header")
@@ -190,12 +202,11 @@ class _Reader:
             self.fail(number, f"unknown clock {clock!r}: use one of {', '.join(CLOCKS)}")
         try:
             operator = operator_named(content["operator"])
-            operator.declare(options)
+            return operator.name, operator.declare(options), options, clock
         except BadInput as error:
             self.fail(number, str(error))
-        return operator, options, clock
 
-    def line(self, number: int, content: dict[str, Any], operator: Operator, options: dict[str, Any]) -> Line:
+    def line(self, number: int, content: dict[str, Any], operator: str, definition: Definition) -> Line:
         if "cut" in content:
             self.only(number, content, {"cut"}, "a cut")
             return CUT if content["cut"] is True else self.fail(number, 'a cut is written {"cut": true}')
@@ -203,16 +214,21 @@ class _Reader:
             self.only(number, content, {"heartbeat"}, "a heartbeat")
             return Heartbeat(self.timestamp(number, content["heartbeat"], "heartbeat"))
         if "deliver" in content:
-            self.fail(number, f"{operator.name} has no channels to deliver from: leave the line out")
+            return self.delivery(number, content, operator, definition)
         if "operator" in content:
             self.fail(number, "a second header: a history file has one, on its first line")
         self.only(number, content, {"input", "key", "value", "timestamp"}, "a record")
         for name in ("input", "key", "value", "timestamp"):
             if name not in content:
                 self.fail(number, f"a record without {name!r}: it needs input, key, value and timestamp")
-        if content["input"] not in operator.inputs:
-            inputs = ", ".join(operator.inputs)
-            self.fail(number, f"unknown input {content['input']!r}: {operator.name} has {inputs}")
+        if content["input"] not in definition.inputs:
+            inputs = ", ".join(definition.inputs)
+            more = (
+                "; right comes with the option with"
+                if (operator, content["input"]) == ("windowed_table", "right")
+                else ""
+            )
+            self.fail(number, f"unknown input {content['input']!r}: {operator} has {inputs}{more}")
         if not isinstance(content["key"], str | None):
             self.fail(number, f"the key {content['key']!r} is no string: quote it, or use null for no key")
         record = Record(
@@ -222,10 +238,26 @@ class _Reader:
             self.timestamp(number, content["timestamp"], "timestamp"),
         )
         try:
-            operator.check(options, record)
+            definition.check(record)
         except BadInput as error:
             self.fail(number, str(error))
         return record
+
+    def delivery(self, number: int, content: dict[str, Any], operator: str, definition: Definition) -> Delivery:
+        if not isinstance(definition, ForeignKeyJoin):
+            self.fail(number, f"{operator} has no channels to deliver from: leave the line out")
+        if definition.delivery != "manual":
+            self.fail(number, 'nothing waits to be delivered: say "delivery": "manual" in the options, or leave it out')
+        names = ROUTES.get(content["deliver"]) if isinstance(content["deliver"], str) else None
+        if names is None:
+            self.fail(number, f"unknown channel {content['deliver']!r}: deliver a subscription or a response")
+        self.only(number, content, {"deliver", *names}, f"the delivery of a {content['deliver']}")
+        for name in names:
+            if not isinstance(content.get(name), str):
+                self.fail(
+                    number, f"the delivery of a {content['deliver']} needs a {name} that is a string, for its route"
+                )
+        return Delivery(content["deliver"], content["foreign_key"], content.get("key"))
 
     def timestamp(self, number: int, value: Any, name: str) -> int:
         if not isinstance(value, int) or isinstance(value, bool):

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Protocol
 
-from . import session_windows
-from .aggregates import named_aggregate
+from . import (
+    foreign_key_join,
+    one_to_many_join,
+    range_aggregate,
+    session_windows,
+    stream_stream_join,
+    stream_table_join,
+    table_aggregate,
+    table_table_join,
+    window_aggregate,
+    windowed_table,
+)
+from .aggregates import TableAggregate
 from .clocks import Clock
+from .declarations import Definition, declare
 from .errors import BadInput
-from .records import Accepted, Output, Record, Table
-from .windows import SessionWindows
+from .joins import ForeignKeyJoin, OneToManyJoin, StreamStreamJoin, StreamTableJoin, TableTableJoin
+from .records import Accepted, Bag, Output, Record, Table, bag, fold
+from .windows import RangeAggregate, SessionWindows, WindowAggregate, WindowedTable
 
 
 class Behaviour(Protocol):
-    """A state machine that takes one arrival at a time and tells what changes."""
+    """A state machine that takes one arrival at a time and tells what changes.
+
+    One with channels also has `deliver(delivery)`, and `waiting`, the messages in them.
+    """
 
     def arrive(self, record: Record) -> list[Output]:
         """Take a record; it moves the clock itself, for a dropped record may not. `Dropped` comes last, if at all."""
@@ -32,58 +49,47 @@ class Operator:
 
     Attributes:
         name: Its one name, everywhere.
-        inputs: The inputs that a record may come on.
-        declare: Turns options (as in a history file, durations in ms) into a definition; raises BadInput.
-        check: Raises BadInput for a record that the operator can't take under these options.
+        definition: The class of its definitions.
         behaviour: Makes the state machine of a definition, on a clock.
-        meaning: Gives the table of the accepted records of a definition, at a clock (ms).
-        bag: Whether values under these options are fixed by the meaning up to order only.
+        meaning: Gives the table (of a stream: the bag) of the accepted records of a definition, at a clock (ms).
     """
 
     name: str
-    inputs: tuple[str, ...]
-    declare: Callable[[Mapping[str, Any]], Any]
-    check: Callable[[Mapping[str, Any], Record], None]
+    definition: type[Definition]
     behaviour: Callable[[Any, Clock], Behaviour]
-    meaning: Callable[[Any, Iterable[Accepted], int], Table]
-    bag: Callable[[Mapping[str, Any]], bool]
+    meaning: Callable[[Any, Iterable[Accepted], int], Table | Bag]
+
+    def declare(self, options: Mapping[str, Any]) -> Any:
+        """Turn options, as in a history file with durations in ms, into a definition.
+
+        Raises:
+            BadInput: An option is unknown, missing or refused; the message names it and the remedy.
+        """
+        return declare(self.name, self.definition, options)
 
 
-def _declare_session_windows(options: Mapping[str, Any]) -> SessionWindows:
-    known = {"gap_ms", "grace_ms", "retention_ms", "aggregate", "emit", "late"}
-    _refuse_unknown("session_windows", options, known)
-    if "gap_ms" not in options:
-        raise BadInput(
-            'session_windows needs the option gap_ms: the inactivity gap in milliseconds, such as "gap_ms": 10'
-        )
-    if options.get("retention_ms", 0) is None:
-        raise BadInput("retention_ms is null: give milliseconds, or leave it out for gap + grace")
-    return SessionWindows(**{**options, "aggregate": named_aggregate(options.get("aggregate", "count"))})
+def collect(definition: Definition, outputs: Iterable[Output]) -> Table | Bag:
+    """Give what outputs come to: their fold, or of a stream the bag of them."""
+    return bag(outputs) if definition.is_stream else fold(outputs)
 
 
-def _refuse_unknown(name: str, options: Mapping[str, Any], known: set[str]) -> None:
-    unknown = sorted(set(options) - known)
-    if unknown:
-        raise BadInput(f"{name} has no option {unknown[0]!r}: it takes {', '.join(sorted(known))}")
-
-
-def _check_aggregate(options: Mapping[str, Any], record: Record) -> None:
-    if record.key is not None:
-        named_aggregate(options.get("aggregate", "count")).check(record.value)
+def _operator(module: ModuleType, definition: type[Definition]) -> Operator:
+    return Operator(module.__name__.rpartition(".")[2], definition, module.Behaviour, module.meaning)
 
 
 OPERATORS = {
     operator.name: operator
     for operator in (
-        Operator(
-            name="session_windows",
-            inputs=session_windows.INPUTS,
-            declare=_declare_session_windows,
-            check=_check_aggregate,
-            behaviour=session_windows.Behaviour,
-            meaning=session_windows.meaning,
-            bag=lambda options: named_aggregate(options.get("aggregate", "count")).ordered,
-        ),
+        _operator(session_windows, SessionWindows),
+        _operator(window_aggregate, WindowAggregate),
+        _operator(range_aggregate, RangeAggregate),
+        _operator(stream_stream_join, StreamStreamJoin),
+        _operator(stream_table_join, StreamTableJoin),
+        _operator(table_table_join, TableTableJoin),
+        _operator(table_aggregate, TableAggregate),
+        _operator(windowed_table, WindowedTable),
+        _operator(foreign_key_join, ForeignKeyJoin),
+        _operator(one_to_many_join, OneToManyJoin),
     )
 }
 

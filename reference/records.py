@@ -5,13 +5,14 @@ Timestamps are event time in integer milliseconds, never negative.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 Key: TypeAlias = str
 Value: TypeAlias = Any
 Window: TypeAlias = tuple[int, int]
-Row: TypeAlias = tuple[Key, Window | None]
+Row: TypeAlias = tuple[Key | None, Window | None]
 
 
 class Record(NamedTuple):
@@ -24,9 +25,12 @@ class Record(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One entry of a changelog: a value, or a tombstone (value None), for a key and its window."""
+    """One entry of a changelog: a value, or a tombstone (value None), for a key and its window.
 
-    key: Key
+    The key is None only where an operator keeps records without one.
+    """
+
+    key: Key | None
     window: Window | None
     value: Value
     timestamp: int
@@ -48,6 +52,7 @@ class Accepted(NamedTuple):
 
 Output: TypeAlias = Change | Dropped
 Table: TypeAlias = dict[Row, tuple[Value, int]]
+Bag: TypeAlias = list[Change]
 
 
 def fold(changes: Iterable[Output], table: Table | None = None) -> Table:
@@ -61,3 +66,16 @@ def fold(changes: Iterable[Output], table: Table | None = None) -> Table:
         else:
             table[change.key, change.window] = (change.value, change.timestamp)
     return table
+
+
+def bag(changes: Iterable[Output]) -> Bag:
+    """Give the results of a stream as a bag: all of them, by key, timestamp, window and value."""
+    return sorted((change for change in changes if isinstance(change, Change)), key=_place_in_bag)
+
+
+_canonical = json.JSONEncoder(sort_keys=True)
+
+
+def _place_in_bag(change: Change) -> tuple[bool, str, int, Window, str]:
+    value = _canonical.encode(change.value)
+    return (change.key is not None, change.key or "", change.timestamp, change.window or (0, 0), value)

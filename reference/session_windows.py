@@ -6,16 +6,16 @@ Where KIP-94 is silent: a closed session (end < clock - gap - grace) is final, a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import groupby
+from typing import Protocol, TypeVar
 
 from .clocks import Clock
 from .records import Accepted, Change, Dropped, Key, Output, Record, Table
 from .session_store import Session, SessionStore
 from .windows import SessionWindows
-
-INPUTS = ("events",)
 
 
 def meaning(windows: SessionWindows, accepted: Iterable[Accepted], clock: int) -> Table:
@@ -25,32 +25,54 @@ def meaning(windows: SessionWindows, accepted: Iterable[Accepted], clock: int) -
     edge, fall into islands: runs in time order in which no two neighbours are more than the gap apart.
     """
     table: Table = {}
-    by_key = sorted(accepted, key=lambda taken: (taken.record.key, taken.clock))
-    for key, taken_of_key in groupby(by_key, key=lambda taken: taken.record.key):
-        sessions: list[list[Record]] = []
-        for now, taken_at_edge in groupby(taken_of_key, key=lambda taken: taken.clock):
-            edge = windows.close_edge(now)
-            final = [session for session in sessions if session[-1].timestamp < edge]
-            still_open = [record for session in sessions if session[-1].timestamp >= edge for record in session]
-            sessions = final + _islands(still_open + [taken.record for taken in taken_at_edge], windows.gap_ms)
-        for session in sessions:
-            start, end = session[0].timestamp, session[-1].timestamp
+    by_key: dict[Key | None, list[Accepted]] = defaultdict(list)
+    for taken in accepted:
+        by_key[taken.record.key].append(taken)
+    for key, taken_of_key in by_key.items():
+        for session in sessions_of(taken_of_key, windows.gap_ms, windows.gap_ms + windows.grace_ms):
+            start, end = session[0].record.timestamp, session[-1].record.timestamp
             if windows.emit == "update" or end < windows.close_edge(clock):
                 assert key is not None
-                value = windows.aggregate.initializer()
-                for record in session:
-                    value = windows.aggregate.aggregator(key, record.value, value)
-                table[key, (start, end)] = (value, end)
+                table[key, (start, end)] = (windows.aggregate.of(key, [taken.record.value for taken in session]), end)
     return table
 
 
-def _islands(records: list[Record], gap_ms: int) -> list[list[Record]]:
-    islands: list[list[Record]] = []
-    for record in sorted(records, key=lambda record: record.timestamp):
-        if islands and record.timestamp - islands[-1][-1].timestamp <= gap_ms:
-            islands[-1].append(record)
+class Clocked(Protocol):
+    """Something that holds a record, and what the clock said when it came (ms)."""
+
+    @property
+    def record(self) -> Record:
+        """The record."""
+        ...
+
+    @property
+    def clock(self) -> int:
+        """The clock (ms)."""
+        ...
+
+
+Taken = TypeVar("Taken", bound=Clocked)
+
+
+def sessions_of(taken_of_key: Iterable[Taken], gap_ms: int, patience_ms: int) -> list[list[Taken]]:
+    """Give the sessions of a key's records, each in time order; one is final once its end < clock - `patience_ms`."""
+    sessions: list[list[Taken]] = []
+    by_clock = sorted(taken_of_key, key=lambda taken: taken.clock)
+    for now, taken_at_edge in groupby(by_clock, key=lambda taken: taken.clock):
+        edge = now - patience_ms
+        final = [session for session in sessions if session[-1].record.timestamp < edge]
+        still_open = [taken for session in sessions if session[-1].record.timestamp >= edge for taken in session]
+        sessions = final + _islands([*still_open, *taken_at_edge], gap_ms)
+    return sessions
+
+
+def _islands(taken: list[Taken], gap_ms: int) -> list[list[Taken]]:
+    islands: list[list[Taken]] = []
+    for one in sorted(taken, key=lambda one: one.record.timestamp):
+        if islands and one.record.timestamp - islands[-1][-1].record.timestamp <= gap_ms:
+            islands[-1].append(one)
         else:
-            islands.append([record])
+            islands.append([one])
     return islands
 
 
@@ -75,7 +97,7 @@ class Behaviour:
         windows, key, timestamp = self.windows, record.key, record.timestamp
         edge = windows.close_edge(self.clock.now)
 
-        near = self.store.fetch(key, max(timestamp - windows.gap_ms, edge), timestamp + windows.gap_ms)
+        near = self.near(key, timestamp, edge)
         start = min(timestamp, near[0].start) if near else timestamp  # open sessions of a key never overlap
         end = max(timestamp, near[-1].end) if near else timestamp
         if (end if windows.late == "merged" else timestamp) < edge:
@@ -95,6 +117,11 @@ class Behaviour:
         if (start, end) != (timestamp, timestamp):
             told += [Change(key, session.window, None, session.end) for session in near]
         return [*told, Change(key, (start, end), aggregate, end)]
+
+    def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
+        """Give the open sessions of a key within the gap of a timestamp."""
+        gap = self.windows.gap_ms
+        return self.store.fetch(key, max(timestamp - gap, edge), timestamp + gap)
 
     def advance(self) -> list[Output]:
         """Tell the sessions that the clock has closed (where emit is close), by end, then key; forget expired ones."""

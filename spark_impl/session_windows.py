@@ -205,11 +205,10 @@ def native_session_windows(
         *(column.alias(name) for name, (column, _) in zip(names, keys, strict=True)),
         value_column.alias("value"),
     )
-    functions = {"count": lambda _: F.count(F.lit(1)), "list": F.collect_list, "sum": F.sum, "min": F.min, "max": F.max}
     sessions = (
         rows.withWatermark("clock", f"{windows.grace_ms + 1} milliseconds")
         .groupBy(F.session_window("clock", f"{windows.gap_ms} milliseconds").alias("session"), *names)
-        .agg(functions[aggregate]("value").alias("value"))
+        .agg(F.expr(named_aggregate(aggregate).spark).alias("value"))
     )
     end = F.timestamp_millis(F.unix_millis("session.end") - F.lit(windows.gap_ms))
     return sessions.select(

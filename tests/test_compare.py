@@ -141,11 +141,11 @@ def test_sums_of_floats_that_differ_by_rounding_alone_agree_at_the_end():
     options = {**OPTIONS, "grace_ms": 100, "aggregate": "sum"}
 
     def rounded(arrivals: Arrivals) -> Outcome:
-        table = {row: (value + 1e-15, at) for row, (value, at) in by_duckdb(arrivals).table.items()}
+        table = {row: (value + 1e-15, at) for row, (value, at) in by_duckdb(arrivals).result.items()}
         return Outcome("mine", Grain.END, final=table)
 
     def wrong(arrivals: Arrivals) -> Outcome:
-        table = {row: (value + 1e-6, at) for row, (value, at) in by_duckdb(arrivals).table.items()}
+        table = {row: (value + 1e-6, at) for row, (value, at) in by_duckdb(arrivals).result.items()}
         return Outcome("mine", Grain.END, final=table)
 
     known = {**KNOWN, "rounded": rounded, "wrong": wrong}

@@ -8,6 +8,7 @@ from streamproof.properties import duckdb_witness
 from streamproof.properties.check import SHAPES
 from streamproof.properties.cohorts import cohorts_of
 from streamproof.properties.draws import draw_histories
+from streamproof.properties.duckdb_relation import read_statement
 from streamproof.properties.examinations import examine
 from streamproof.properties.laws import (
     LAWS,
@@ -44,7 +45,7 @@ def test_fold_is_meaning_catches_forgotten_tombstones() -> None:
         played = play(history)
         kept = [entry for entry in played.entries if not isinstance(entry.output, Change) or entry.output.value]
         steps = [(min(entries, len(kept)), accepted, clock) for entries, accepted, clock in played.steps]
-        return Played(kept, played.accepted, played.clock, steps)
+        return Played(played.definition, kept, played.accepted, played.clock, steps)
 
     assert any(fold_is_meaning(history, forgetful(history)) for history in DRAWN)
 
@@ -71,9 +72,9 @@ def test_keys_catches_a_key_that_takes_another_one_s_changes() -> None:
     ids=["exclusive gap", "closed one tick early", "late one tick early", "new record not last"],
 )
 def test_duckdb_catches_a_bug_in_its_own_statement(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
-    statement = duckdb_witness._statement()
+    statement = read_statement("session_windows")
     assert statement.count(right) == 1
-    monkeypatch.setattr(duckdb_witness, "_statement", lambda: statement.replace(right, wrong))
+    monkeypatch.setattr(duckdb_witness, "read_statement", lambda name: statement.replace(right, wrong))
     pairs = zip(DRAWN, duckdb_witness.tables(DRAWN), strict=True)
     assert any(differences(Outcome.of_play(history.name, play(history)), outcome) for history, outcome in pairs)
 

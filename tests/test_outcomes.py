@@ -59,7 +59,7 @@ def test_what_a_folded_map_hides_is_a_difference(
     left: tuple[Output, ...], right: tuple[Output, ...], grain: Grain
 ) -> None:
     one, other = outcome(*left, grain=grain), outcome(*right, grain=grain)
-    assert one.table == other.table
+    assert one.result == other.result
     assert differences(one, other) == parted(left, right, grain)
 
 
@@ -196,27 +196,27 @@ def test_lists_are_compared_in_order() -> None:
 
 
 def test_a_bag_is_compared_without_its_order() -> None:
-    assert differences(outcome(LISTS[0]), outcome(LISTS[1]), bag=True) == []
+    assert differences(outcome(LISTS[0]), outcome(LISTS[1]), unordered=True) == []
 
 
 def test_a_bag_at_the_end_is_compared_without_its_order() -> None:
-    assert differences(outcome(LISTS[0]), at_the_end({("a", (0, 5)): (["y", "x"], 5)}), bag=True) == []
+    assert differences(outcome(LISTS[0]), at_the_end({("a", (0, 5)): (["y", "x"], 5)}), unordered=True) == []
 
 
 def test_a_bag_still_counts() -> None:
     twice = LISTS[0]._replace(value=["x", "x", "y"])
-    assert differences(outcome(LISTS[0]), outcome(twice), bag=True)
+    assert differences(outcome(LISTS[0]), outcome(twice), unordered=True)
 
 
 def test_a_bag_may_hold_values_that_have_no_order() -> None:
     values = [None, 1, "x", {"b": 1, "a": 2}, [1]]
     one, other = ONE._replace(value=values), ONE._replace(value=values[::-1])
-    assert differences(outcome(one), outcome(other), bag=True) == []
+    assert differences(outcome(one), outcome(other), unordered=True) == []
 
 
 def test_canonical_leaves_an_ordered_table_as_it_is() -> None:
     table: Table = {("a", (0, 5)): (["y", "x"], 5)}
-    assert canonical(table, bag=False) == table
+    assert canonical(table, unordered=False) == table
 
 
 def test_entries_are_grouped_by_key_in_order() -> None:
@@ -279,7 +279,7 @@ def test_an_outcome_never_differs_from_itself_at_any_grain(history: History) -> 
     by_batch = Outcome("h", Grain.BATCH, [entry._replace(arrival=-1) for entry in fine.entries])
     assert not differences(fine, fine)
     assert not differences(fine, by_batch)
-    assert not differences(fine, at_the_end(fine.table))
+    assert not differences(fine, at_the_end(fine.result))
 
 
 @QUIET

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from streamproof.reference.clocks import Clock
+from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import CUT, Delivery, Heartbeat, History, Line
 from streamproof.reference.play import Entry, play
 from streamproof.reference.records import Accepted, Change, Dropped, Output, Record, Table, fold
@@ -118,11 +119,11 @@ def test_the_reference_is_played_where_nothing_else_is_given() -> None:
 
 
 def test_the_table_is_the_folded_changelog() -> None:
-    assert play(history(record(0), record(5))).table == {("a", (0, 5)): (2, 5)}
+    assert play(history(record(0), record(5))).result == {("a", (0, 5)): (2, 5)}
 
 
-def test_a_delivery_is_not_played_yet() -> None:
-    with pytest.raises(NotImplementedError):
+def test_a_delivery_to_an_operator_without_channels_is_refused() -> None:
+    with pytest.raises(BadInput, match="history: arrival 0: no message waits, for delivery is immediate"):
         play(history(Delivery("response", "r", None)))
 
 

@@ -128,7 +128,7 @@ def test_a_change_carries_its_windows_end_and_a_tombstone_the_old_windows() -> N
 
 
 def test_an_out_of_order_record_leaves_the_timestamp_at_the_windows_end() -> None:
-    assert play(history_of("k@10 k@0", grace_ms=100)).table == {("k", (0, 10)): (2, 10)}
+    assert play(history_of("k@10 k@0", grace_ms=100)).result == {("k", (0, 10)): (2, 10)}
 
 
 def test_a_null_key_is_dropped() -> None:
@@ -146,7 +146,7 @@ def test_a_null_value_is_counted() -> None:
 
 def test_an_empty_string_is_a_key_like_any_other() -> None:
     history = history_of("").with_lines([Record("events", "", "x", 0), Record("events", "", "x", 1)])
-    assert play(history).table == {("", (0, 1)): (2, 1)}
+    assert play(history).result == {("", (0, 1)): (2, 1)}
 
 
 # What is late.
@@ -298,7 +298,7 @@ def test_a_session_that_grew_inside_is_told_once_with_all_its_records() -> None:
 
 
 def test_a_table_of_closed_sessions_keeps_two_sessions_of_a_key() -> None:
-    assert play(history_of("a@0 a@50 ~100", emit="close")).table == {
+    assert play(history_of("a@0 a@50 ~100", emit="close")).result == {
         ("a", (0, 0)): (1, 0),
         ("a", (50, 50)): (1, 50),
     }
@@ -709,7 +709,7 @@ def test_what_is_told_on_close_is_what_updates_come_to(history: History) -> None
     closing = History(history.operator, {**history.options, "emit": "close"}, history.lines, history.clock)
     updated, closed = play(history), play(closing)
     edge = declaration(history).close_edge(updated.clock)
-    assert closed.table == {row: at for row, at in updated.table.items() if at[1] < edge}
+    assert closed.result == {row: at for row, at in updated.result.items() if at[1] < edge}
 
 
 @QUIET
@@ -753,7 +753,7 @@ def connected(timestamps: Sequence[int], gap: int) -> set[tuple[int, int]]:
 @given(st.lists(st.integers(0, 100)), st.integers(1, 12))
 def test_when_nothing_is_late_sessions_are_the_connected_components(timestamps: list[int], gap: int) -> None:
     history = history_of(" ".join(f"k@{timestamp}" for timestamp in timestamps), gap_ms=gap, grace_ms=1000)
-    assert {window for _, window in play(history).table} == connected(timestamps, gap)
+    assert {window for _, window in play(history).result} == connected(timestamps, gap)
 
 
 @QUIET

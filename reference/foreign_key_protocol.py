@@ -1,0 +1,211 @@
+"""The protocol of the foreign-key join, as actors and channels: what can happen when messages wait.
+
+A left change sends subscriptions to the right keys concerned; a right key answers with responses, and so does every
+change of a right row. Messages on one route keep their order; routes overtake each other freely. With manual delivery
+each waits until the schedule hands it on, with immediate delivery all go on at once.
+Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes"; `facts/foreign_key_races`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections import deque
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from .clocks import Clock
+from .errors import BadInput
+from .joins import ForeignKeyJoin
+from .records import Change, Dropped, Key, Output, Record, Value
+
+
+class Instruction(StrEnum):
+    """What a subscription asks of a right key (KIP-213, `SubscriptionWrapper`)."""
+
+    DELETE_KEY_NO_PROPAGATE = "DELETE_KEY_NO_PROPAGATE"
+    DELETE_KEY_AND_PROPAGATE = "DELETE_KEY_AND_PROPAGATE"
+    PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE = "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE"
+    PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE = "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
+
+
+class Subscription(NamedTuple):
+    """From a left row to the right key that it names, or named; `digest` is the left value's, None for a tombstone."""
+
+    foreign_key: Key
+    key: Key
+    digest: bytes | None
+    instruction: Instruction
+    timestamp: int
+
+
+class Response(NamedTuple):
+    """From a right key to a left row: the right value (None where there is none), and the digest as it was sent."""
+
+    foreign_key: Key
+    key: Key
+    digest: bytes | None
+    value: Value
+    timestamp: int
+
+
+Route: TypeAlias = tuple[str, Key, Key | None]
+
+
+def digest_of(value: Value) -> bytes | None:
+    """Give the hash of a left value: over its canonical text, so that equal values have equal hashes."""
+    return (
+        None if value is None else hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).digest()
+    )
+
+
+def prefix_of(foreign_key: Key) -> bytes:
+    """Give what the combined keys of a foreign key begin with: `{4-byte length}{foreign key}`."""
+    return struct.pack(">i", len(foreign_key.encode())) + foreign_key.encode()
+
+
+class Left:
+    """The left side: it holds the left table, sends subscriptions, and joins what comes back."""
+
+    def __init__(self, join: ForeignKeyJoin) -> None:
+        self.join = join
+        self.table: dict[Key, Value] = {}
+        self.shown: set[Key] = set()
+
+    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
+        """Change a row; give the subscriptions to send, and what can be told without asking."""
+        old = self.table.pop(key, None)
+        if new is not None:
+            self.table[key] = new
+        before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
+
+        def ask(foreign_key: Key, instruction: Instruction) -> Subscription:
+            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # it is answered by no one, and carries no hash
+            return Subscription(foreign_key, key, None if silent else digest_of(new), instruction, timestamp)
+
+        if after is None:
+            if before is not None:
+                return [ask(before, Instruction.DELETE_KEY_AND_PROPAGATE)], []
+            return [], self._tell(key, None, timestamp) if self._owes_an_answer(key, new) else []
+        moved = before not in (None, after)
+        always = moved or self.join.answers_all
+        asked = ask(
+            after,
+            Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
+            if always
+            else Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE,
+        )
+        return ([ask(before, Instruction.DELETE_KEY_NO_PROPAGATE)] if moved and before is not None else []) + [
+            asked
+        ], []
+
+    def _owes_an_answer(self, key: Key, new: Value) -> bool:
+        # No right key can be asked, so a protocol that answers every change answers here.
+        return self.join.answers_all and (key in self.shown or (new is not None and self.join.keeps_null))
+
+    def receive(self, response: Response) -> list[Change]:
+        """Join a response with the left row as it is now; one that was asked for by another value is stale."""
+        if digest_of(self.table.get(response.key)) != response.digest:
+            return []
+        return self._tell(response.key, response.value, response.timestamp)
+
+    def _tell(self, key: Key, right: Value, timestamp: int) -> list[Change]:
+        left = self.table.get(key)
+        joins = self.join.keeps_null or self.join.foreign_key_of(left) is not None
+        if left is None or (right is None and not (self.join.join == "left" and joins)):
+            self.shown.discard(key)
+            return [Change(key, None, None, timestamp)]
+        self.shown.add(key)
+        return [Change(key, None, [left, right], timestamp)]
+
+
+class Right:
+    """The right side: it holds the right table, and the subscriptions under their combined keys."""
+
+    def __init__(self, join: ForeignKeyJoin) -> None:
+        self.join = join
+        self.table: dict[Key, tuple[Value, int]] = {}
+        self.subscriptions: dict[bytes, tuple[Key, bytes | None]] = {}
+
+    def receive(self, subscription: Subscription) -> list[Response]:
+        """Do what a subscription says, and give the response, if it wants one."""
+        foreign_key, key, digest, instruction, timestamp = subscription
+        combined = prefix_of(foreign_key) + key.encode()
+        if instruction in (Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROPAGATE):
+            self.subscriptions.pop(combined, None)
+            propagate = instruction is Instruction.DELETE_KEY_AND_PROPAGATE
+            # As any answer to a left change it is stamped by the later row, but in a left join by the left row alone.
+            if self.join.join == "inner":
+                timestamp = max(timestamp, self.table.get(foreign_key, (None, 0))[1])
+            return [Response(foreign_key, key, digest, None, timestamp)] if propagate else []
+        self.subscriptions[combined] = (key, digest)
+        if foreign_key in self.table:
+            value, stamp = self.table[foreign_key]
+            return [Response(foreign_key, key, digest, value, max(timestamp, stamp))]
+        propagate = instruction is Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
+        return [Response(foreign_key, key, digest, None, timestamp)] if propagate else []
+
+    def change(self, foreign_key: Key, value: Value, timestamp: int) -> list[Response]:
+        """Change a row, and answer everyone who is subscribed to it, in the order of their keys."""
+        self.table.pop(foreign_key, None)
+        if value is not None:
+            self.table[foreign_key] = (value, timestamp)
+        scanned = sorted(combined for combined in self.subscriptions if combined.startswith(prefix_of(foreign_key)))
+        return [Response(foreign_key, *self.subscriptions[combined], value, timestamp) for combined in scanned]
+
+
+class Protocol:
+    """Both sides, and the channels between them."""
+
+    def __init__(self, join: ForeignKeyJoin, clock: Clock) -> None:
+        self.join = join
+        self.clock = clock
+        self.left = Left(join)
+        self.right = Right(join)
+        self.waiting: dict[Route, deque[Subscription | Response]] = {}  # no route without messages
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a change of a row; with manual delivery its messages wait."""
+        if record.key is None:
+            return [Dropped(None, "null key")]
+        self.clock.observe(record.timestamp)
+        told: list[Change] = []
+        if record.input == "left":
+            subscriptions, told = self.left.change(record.key, record.value, record.timestamp)
+            self._send(*subscriptions)
+        else:
+            self._send(*self.right.change(record.key, record.value, record.timestamp))
+        if self.join.delivery == "immediate":
+            while self.waiting:
+                told += self.deliver(*next(iter(self.waiting)))
+        return [*told]
+
+    def deliver(self, channel: str, foreign_key: Key, key: Key | None) -> list[Change]:
+        """Hand on the oldest message that waits on a route.
+
+        Raises:
+            BadInput: None waits there; the message lists the routes on which some do.
+        """
+        route = (channel, foreign_key, key)
+        if route not in self.waiting:
+            routes = "; ".join(" ".join(filter(None, other)) for other in self.waiting) or "none"
+            asked = " ".join(filter(None, route))
+            raise BadInput(f"nothing waits to be delivered on {asked}: deliver from a route with messages ({routes})")
+        message = self.waiting[route].popleft()
+        if not self.waiting[route]:
+            del self.waiting[route]
+        if isinstance(message, Response):
+            return self.left.receive(message)
+        self._send(*self.right.receive(message))
+        return []
+
+    def _send(self, *messages: Subscription | Response) -> None:
+        for message in messages:
+            to_right = isinstance(message, Subscription)
+            route = ("subscription", message.foreign_key, None) if to_right else ("response", *message[:2])
+            self.waiting.setdefault(route, deque()).append(message)
+
+    def advance(self) -> list[Output]:
+        """Time alone changes nothing."""
+        return []

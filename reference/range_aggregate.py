@@ -1,0 +1,50 @@
+"""Range aggregates: for every record, the aggregate of the records of its key that lie shortly before it.
+
+Source: Samza's window operator, "Windowed Aggregation": `OVER (ORDER BY time RANGE … PRECEDING)`. A stream has no key
+by which an earlier answer could be mended, so each record answers once, from what has arrived.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from .clocks import Clock
+from .records import Accepted, Bag, Change, Dropped, Key, Output, Record, bag
+from .windows import RangeAggregate
+
+
+def meaning(ranges: RangeAggregate, accepted: Iterable[Accepted], clock: int) -> Bag:
+    """Give the bag of the answers to the accepted records: each over its key's records that had arrived by then."""
+    records = [record for record, _ in accepted]
+    return bag(_answer(ranges, record, records[: place + 1]) for place, record in enumerate(records))
+
+
+def _answer(ranges: RangeAggregate, record: Record, arrived: Iterable[Record]) -> Change:
+    """The aggregate of a record's range, in order of timestamp and then of arrival."""
+    assert record.key is not None
+    earliest = record.timestamp - ranges.preceding_ms
+    inside = [other for other in arrived if other.key == record.key and earliest <= other.timestamp <= record.timestamp]
+    values = [other.value for other in sorted(inside, key=lambda other: other.timestamp)]
+    return Change(record.key, None, ranges.aggregate.of(record.key, values), record.timestamp)
+
+
+class Behaviour:
+    """The state machine: it keeps every record of a key, for one that comes late may still ask for it."""
+
+    def __init__(self, ranges: RangeAggregate, clock: Clock) -> None:
+        self.ranges = ranges
+        self.clock = clock
+        self.records: dict[Key, list[Record]] = defaultdict(list)
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record, and answer it."""
+        if record.key is None:
+            return [Dropped(None, "null key")]
+        self.clock.observe(record.timestamp)
+        self.records[record.key].append(record)
+        return [_answer(self.ranges, record, self.records[record.key])]
+
+    def advance(self) -> list[Output]:
+        """Time alone changes nothing."""
+        return []

@@ -1,0 +1,60 @@
+"""Stream-table joins: each record of a stream looks up the table's row of its key, as it is at that moment.
+
+Source: join semantics, "KStream-KTable Joins": the stream alone drives, so arrival order decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .clocks import Clock
+from .joins import StreamTableJoin
+from .records import Accepted, Bag, Change, Dropped, Key, Output, Record, Value, bag
+
+
+def meaning(join: StreamTableJoin, accepted: Iterable[Accepted], clock: int) -> Bag:
+    """Give the bag of the answers: each stream record with the last value that its key had in the table by then."""
+    records = [record for record, _ in accepted]
+    answers = []
+    for place, record in enumerate(records):
+        if record.input == "left":
+            rows = [
+                other.value
+                for other in records[:place]
+                if other.input == "right" and other.key == record.key is not None
+            ]
+            row = rows[-1] if rows else None
+            if row is not None or join.join == "left":
+                answers.append(Change(record.key, None, [record.value, row], record.timestamp))
+    return bag(answers)
+
+
+class Behaviour:
+    """The state machine: it keeps the table, and nothing of the stream."""
+
+    def __init__(self, join: StreamTableJoin, clock: Clock) -> None:
+        self.join = join
+        self.clock = clock
+        self.table: dict[Key | None, Value] = {}
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a row of the table, or look one up for a record of the stream."""
+        keep = self.join.null_key == "keep"
+        if record.key is None and not keep:
+            return [Dropped(None, "null key")]
+        self.clock.observe(record.timestamp)
+        if record.key is None and (record.input == "right" or self.join.join == "inner"):
+            return [Dropped(None, "null key")]
+        if record.input == "right":
+            self.table[record.key] = record.value
+            return []
+        if record.value is None:
+            return [Dropped(record.key, "null value")]
+        row = self.table.get(record.key)
+        if row is None and self.join.join == "inner":
+            return []
+        return [Change(record.key, None, [record.value, row], record.timestamp)]
+
+    def advance(self) -> list[Output]:
+        """Time alone changes nothing."""
+        return []

@@ -1,0 +1,69 @@
+"""Table aggregates: a table aggregated by a field that is not its key.
+
+Source: join semantics, "KTable Aggregate": a row's old value is subtracted from its group, then the new one is added.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from .aggregates import TableAggregate
+from .clocks import Clock
+from .records import Accepted, Change, Dropped, Key, Output, Record, Table, Value
+
+
+def meaning(groups: TableAggregate, accepted: Iterable[Accepted], clock: int) -> Table:
+    """Give for each group that ever had a row the aggregate of those it has, the one changed longest ago first."""
+    rows: dict[Key | None, Value] = {}
+    touched: dict[Key, int] = defaultdict(int)
+    for record, _ in accepted:
+        for group in (groups.group(rows.pop(record.key, None)), groups.group(record.value)):
+            if group is not None:
+                touched[group] = max(touched[group], record.timestamp)
+        rows[record.key] = record.value
+    return {
+        (group, None): (
+            groups.aggregate.of(
+                group, [groups.member(value) for value in rows.values() if groups.group(value) == group]
+            ),
+            timestamp,
+        )
+        for group, timestamp in touched.items()
+    }
+
+
+class Behaviour:
+    """The state machine: it keeps the table, for the old values, and each group's aggregate."""
+
+    def __init__(self, groups: TableAggregate, clock: Clock) -> None:
+        self.groups = groups
+        self.clock = clock
+        self.rows: dict[Key, Value] = {}
+        self.aggregates: dict[Key, tuple[Any, int]] = {}
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a change of a row: subtract the old value, add the new one, and tell each group that has changed."""
+        if record.key is None:
+            return [Dropped(None, "null key")]
+        self.clock.observe(record.timestamp)
+        old, new = self.rows.get(record.key), record.value
+        self.rows[record.key] = new
+        before, after = self.groups.group(old), self.groups.group(new)
+        told: list[Output] = []
+        for group in (before,) if before == after else (before, after):  # one update when the group is the same
+            if group is not None:
+                aggregate, largest = self.aggregates.get(group, (self.groups.aggregate.initializer(), 0))
+                if group == before:
+                    assert self.groups.aggregate.subtractor is not None
+                    aggregate = self.groups.aggregate.subtractor(group, self.groups.member(old), aggregate)
+                if group == after:
+                    aggregate = self.groups.aggregate.aggregator(group, self.groups.member(new), aggregate)
+                self.aggregates[group] = (aggregate, max(largest, record.timestamp))
+                told.append(Change(group, None, *self.aggregates[group]))
+        return told
+
+    def advance(self) -> list[Output]:
+        """Time alone changes nothing."""
+        return []

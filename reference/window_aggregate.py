@@ -1,0 +1,226 @@
+"""Samza's stateful window operator: fixed windows by time or by number of messages, and sessions.
+
+Source: Samza's window operator (SAMZA-552), `process` and `refresh`: a message is added to all windows that include it;
+these are then pending, and of the pending windows those are told that are complete or due by the policy of early
+emission. A window that is complete is told again for a late message, if the policy is to take it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .clocks import Clock
+from .errors import BadInput
+from .records import Accepted, Bag, Change, Dropped, Key, Output, Record, Table, Window, bag, fold
+from .session_windows import sessions_of
+from .windows import WindowAggregate
+
+
+@dataclass(eq=False)
+class Message:
+    """A message, what the clock said when it came (ms), and the windows that have told it (of a session: None)."""
+
+    record: Record
+    clock: int
+    told_by: set[Window | None] = field(default_factory=set)
+
+
+@dataclass
+class Filled:
+    """A window of a key with its messages; `shown` are the windows under which the table shows them."""
+
+    windows: WindowAggregate
+    key: Key
+    window: Window
+    messages: list[Message]
+    shown: list[Window] = field(default_factory=list)
+
+    @property
+    def name(self) -> Window | None:
+        """What marks a message as told: sessions grow and merge, so all sessions share a mark."""
+        return None if self.windows.type == "session" else self.window
+
+    @property
+    def untold(self) -> list[Message]:
+        """The messages for which the window is pending."""
+        return [message for message in self.messages if self.name not in message.told_by]
+
+    def is_complete(self, clock: int) -> bool:
+        """Whether the window has reached its size at that clock (ms)."""
+        if self.windows.unit == "tuple":
+            return len(self.messages) == self.windows.size
+        return self.window[1] < clock - self.windows.size if self.name is None else self.window[1] <= clock
+
+    def is_over(self, clock: int) -> bool:
+        """Whether the window has been complete for longer than the retention at that clock (ms)."""
+        latest = max(record.timestamp for record in _records(self.messages))
+        kept_ms = self.windows.retention_ms
+        retained = self.windows.unit == "tuple" and kept_ms > 0 and latest >= clock - kept_ms
+        return self.is_complete(clock - self.windows.retention_ms) and not retained
+
+    def is_due(self, clock: int) -> bool:
+        """Whether the window is pending, and complete or due by the early-emission policy."""
+        untold, early = self.untold, self.windows.early
+        if not untold or early is None or self.is_complete(clock):
+            return bool(untold) and self.is_complete(clock)
+        if early.every_tuples is not None:
+            return len(untold) >= early.every_tuples
+        assert early.every_ms is not None
+        return clock // early.every_ms > min(message.clock for message in untold) // early.every_ms
+
+    def tell(self) -> list[Change]:
+        """Tell the window's aggregate, in place of what was shown of it; or those of its messages not told before."""
+        untold = self.untold
+        for message in untold:
+            message.told_by.add(self.name)
+        if self.windows.storage == "full":
+            told = [Change(self.key, self.window, record.value, record.timestamp) for record in _records(untold)]
+        else:
+            gone = sorted((window for window in self.shown if window != self.window), key=lambda window: window[1])
+            told = [Change(self.key, window, None, window[1]) for window in gone]
+            told.append(self.aggregated(self.messages))
+            self.shown = [self.window]
+        sent = map(self.windows.before_send, told)
+        return [change for change in sent if change is not None]
+
+    def aggregated(self, messages: list[Message]) -> Change:
+        """Give the window's row, if these are its messages."""
+        records = _records(messages)
+        value = self.windows.aggregate.of(self.key, [record.value for record in records])
+        return Change(self.key, self.window, value, max(record.timestamp for record in records))
+
+
+def _records(messages: Iterable[Message]) -> list[Record]:
+    return [message.record for message in messages]
+
+
+def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
+    """Give what has been told of the accepted records at a clock (ms): of each window, the messages it has told.
+
+    To know which are told, all windows are laid out anew at each record, from everything that has come.
+    """
+    messages: list[Message] = []
+    told: list[Change] = []
+
+    def refresh(now: int) -> None:
+        for filled in _lay_out(windows, messages):
+            if filled.is_due(now):
+                told.extend(filled.tell())
+
+    for record, now in accepted:
+        refresh(now)
+        processed = windows.before_process(record)
+        assert processed is not None
+        messages.append(Message(processed, now))
+        refresh(now)
+    refresh(clock)
+    if windows.storage == "full":
+        return bag(told)
+    rows = []
+    for filled in _lay_out(windows, [message for message in messages if message.told_by]):
+        shown = [message for message in filled.messages if filled.name in message.told_by]
+        rows += [windows.before_send(filled.aggregated(shown))] if shown else []
+    return fold(row for row in rows if row is not None)
+
+
+def _lay_out(windows: WindowAggregate, messages: Iterable[Message]) -> list[Filled]:
+    by_key: dict[Key | None, list[Message]] = defaultdict(list)
+    for message in messages:
+        by_key[message.record.key].append(message)
+    laid: dict[tuple[Key, Window], list[Message]] = defaultdict(list)
+    for key, of_key in by_key.items():
+        assert key is not None
+        if windows.type == "session":
+            for session in sessions_of(of_key, windows.size, windows.size + windows.late_ms):
+                laid[key, (session[0].record.timestamp, session[-1].record.timestamp)] = session
+        else:
+            for place, message in enumerate(of_key):
+                for window in windows.fixed(message.record.timestamp, place, message.clock):
+                    laid[key, window].append(message)
+    return [Filled(windows, *row, filled) for row, filled in laid.items()]
+
+
+class Behaviour:
+    """The state machine: windows that are open or retained, by key."""
+
+    def __init__(self, windows: WindowAggregate, clock: Clock) -> None:
+        self.windows = windows
+        self.clock = clock
+        self.filled: dict[Key, dict[Window, Filled]] = defaultdict(dict)
+        self.counts: dict[Key, int] = defaultdict(int)
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a message: tell what the clock has made due, add it to its windows, tell what it has made due."""
+        processed = self.windows.before_process(record)
+        if processed is None or processed.key is None:
+            return [Dropped(record.key, "null key" if record.key is None else "filtered")]
+        key, now = processed.key, Message(processed, 0)
+        self.clock.observe(processed.timestamp)
+        told = self.advance()
+        if processed.value is None and self.windows.storage == "full":
+            return [*told, Dropped(key, "null value")]
+        now.clock = self.clock.now
+        taken = self._merged(key, now) if self.windows.type == "session" else self._fixed(key, now)
+        return [*told, *self.advance()] if taken else [*told, Dropped(key, "late")]
+
+    def _fixed(self, key: Key, message: Message) -> bool:
+        place = self.counts[key]
+        self.counts[key] += 1
+        windows = self.windows.fixed(message.record.timestamp, place, message.clock)
+        for window in windows:
+            self.filled[key].setdefault(window, Filled(self.windows, key, window, [])).messages.append(message)
+        return bool(windows)
+
+    def _merged(self, key: Key, message: Message) -> bool:
+        gap, at = self.windows.size, message.record.timestamp
+        edge = message.clock - gap - self.windows.late_ms
+        around = (max(at - gap, edge), at + gap)
+        near = [one for one in self.filled[key].values() if around[0] <= one.window[1] and one.window[0] <= around[1]]
+        near.sort(key=lambda one: one.window[1])
+        start, end = min([at, *(one.window[0] for one in near)]), max([at, *(one.window[1] for one in near)])
+        if end < edge:
+            return False
+        for one in near:
+            del self.filled[key][one.window]
+        messages = [*(old for one in near for old in one.messages), message]
+        shown = [window for one in near for window in one.shown]
+        self.filled[key][start, end] = Filled(self.windows, key, (start, end), messages, shown)
+        return True
+
+    def advance(self) -> list[Output]:
+        """Samza's `refresh`: tell the pending windows that are due, by end, then key; forget those out of retention."""
+        every = [one for windows in self.filled.values() for one in windows.values()]
+        due = [one for one in every if one.is_due(self.clock.now)]
+        told = [
+            change
+            for one in sorted(due, key=lambda one: (one.window[1], one.key, one.window[0]))
+            for change in one.tell()
+        ]
+        for one in every:
+            if one.is_over(self.clock.now):
+                del self.filled[one.key][one.window]
+        return [*told]
+
+    def messages(self, earliest_ms: int, latest_ms: int, **fields: Any) -> list[Record]:
+        """Samza's `getMessages`: the kept messages from one timestamp to another, whose value has these fields.
+
+        Raises:
+            BadInput: The storage is `aggregate`, which keeps no messages to be read.
+        """
+        if self.windows.storage != "full":
+            raise BadInput("the messages of an aggregated window can't be read: use storage full")
+        kept = {
+            id(message): message.record
+            for windows in self.filled.values()
+            for one in windows.values()
+            for message in one.messages
+        }
+        inside = [record for record in kept.values() if earliest_ms <= record.timestamp <= latest_ms]
+        return [
+            record
+            for record in sorted(inside, key=lambda record: record.timestamp)
+            if all(isinstance(record.value, dict) and record.value.get(name) == value for name, value in fields.items())
+        ]
