@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from streamproof.properties.duckdb_witness import session_table, tables
 from streamproof.properties.outcomes import Grain
-from streamproof.reference.aggregates import COUNT, LIST, MAX, MIN, SUM
+from streamproof.reference.aggregates import COUNT, LIST, MAX, MIN, SUM, reduce
 from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import CUT, Delivery, Heartbeat, History, Line, Record
 from streamproof.reference.play import play
@@ -63,7 +63,7 @@ def test_duckdb_and_the_reference_agree_on_random_histories(aggregate, clock, em
         for _ in range(60)
     ]
     for history, outcome in zip(histories, tables(histories), strict=True):
-        assert outcome.final == play(history).table, history.to_text()
+        assert outcome.final == play(history).result, history.to_text()
 
 
 def test_records_exactly_one_gap_apart_share_a_session():
@@ -175,7 +175,7 @@ def test_histories_of_several_options_and_clocks_come_back_in_their_order():
     ]
     outcomes = tables(asked)
     assert [outcome.history for outcome in outcomes] == ["first", "second", "third", "fourth"]
-    assert [len(outcome.table) for outcome in outcomes] == [1, 1, 2, 1]
+    assert [len(outcome.result) for outcome in outcomes] == [1, 1, 2, 1]
     assert {outcome.grain for outcome in outcomes} == {Grain.END}
 
 
@@ -199,9 +199,15 @@ def test_a_value_that_duckdb_cannot_take_is_refused(values, aggregate, message):
         table(*(event("a", 0, value) for value in values), aggregate=aggregate)
 
 
-def test_an_operator_without_a_statement_is_refused():
-    with pytest.raises(BadInput, match="duckdb has no statement for range_aggregate"):
-        tables([History("range_aggregate", {}, ())])
+def test_an_operator_that_nobody_knows_is_refused():
+    with pytest.raises(BadInput, match="unknown operator 'sort'"):
+        tables([History("sort", {}, ())])
+
+
+def test_an_aggregate_that_has_no_name_is_refused():
+    given = arrivals(pa.nulls(1, pa.int64()), ["a"], [0], [0])
+    with pytest.raises(BadInput, match="duckdb has no statement for the aggregate 'reduce': use one of count, sum"):
+        session_table(given, SessionWindows(10, aggregate=reduce(max)))
 
 
 def test_a_delivery_is_refused():
@@ -250,7 +256,7 @@ def test_a_session_table_and_the_reference_agree():
         columns = (found.column(name).to_pylist() for name in ("key", "start", "end", "value"))
         table = {(key, (start, end)): (value, end) for key, start, end, value in zip(*columns, strict=True)}
         history = History("session_windows", {"gap_ms": 3, "grace_ms": 5}, tuple(lines), clock)
-        assert table == play(history).table
+        assert table == play(history).result
 
 
 def test_a_session_table_of_no_rows_is_empty():

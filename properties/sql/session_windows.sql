@@ -2,10 +2,9 @@
 --
 -- Reads the relation `arrivals`, a row an arrival:
 --   history, position (order of arrival, over all histories), batch, heartbeat (whether it is one), key (an integer
---   that no two histories share; null for a null key), timestamp (ms), and the value as one of whole (an integer),
---   fraction (DOUBLE) and text, or none.
+--   that no two histories share; null for a null key), timestamp (ms) and value (see aggregates.sql).
 -- Takes $clock ('stream_time', 'batch'), $gap_ms, $grace_ms, $late ('merged', 'own') and $emit ('update', 'close').
--- Gives a row a session: its key and bounds, what its values come to, and the positions of its records, in order.
+-- Gives a row a session: its key and bounds, what its values come to (aggregates.sql), and its timestamp.
 WITH RECURSIVE
 
 -- The clock: the largest timestamp so far, or of earlier batches. Heartbeats move it, records with a null key don't.
@@ -77,12 +76,8 @@ final AS (
     FROM sessions WHERE step > 0 AND NOT is_late AND (next_edge IS NULL OR session_end < next_edge)
 )
 
-SELECT final.key, session_start, session_end,
-    count(*) AS members,
-    sum(whole) AS whole_sum, min(whole) AS whole_min, max(whole) AS whole_max,
-    sum(fraction ORDER BY place) AS fraction_sum, min(fraction) AS fraction_min, max(fraction) AS fraction_max,
-    min(text) AS text_min, max(text) AS text_max,
-    list(position ORDER BY place) AS positions
+SELECT final.key, session_start AS window_start, session_end AS window_end,
+    aggregated(value, place) AS value, session_end AS timestamp
 FROM final JOIN arrivals USING (position) JOIN ended USING (history)
 WHERE $emit = 'update' OR session_end < last_edge
 GROUP BY final.key, session_start, session_end
