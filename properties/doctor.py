@@ -19,6 +19,7 @@ from typing import Literal
 
 from ..reference.errors import MissingTool
 from ..specs.java import find_java
+from . import kafka_jvm
 
 Status = Literal["ok", "missing", "wrong", "optional"]
 
@@ -69,6 +70,7 @@ def diagnose() -> list[Finding]:
         _flights,
         _tlc,
         _pytla,
+        _kafka_streams,
         _disk,
         _cores_and_memory,
     ]
@@ -187,6 +189,19 @@ def _pytla() -> Finding:
         return Finding("pytla", "ok", "PyPI's package of that name isn't installed; streamproof has its own")
     told = f"{found} from PyPI, which assembles lasers and has nothing to do with TLA+; streamproof has its own"
     return Finding("pytla", "optional", told, f"{pip()} uninstall pytla")
+
+
+def _kafka_streams() -> Finding:
+    name = "Kafka Streams"
+    try:
+        folder = kafka_jvm.find_jars()
+    except MissingTool as error:
+        return Finding(name, "optional", str(error), f"unset {kafka_jvm.JARS_VARIABLE}")
+    if folder is None:
+        fetch = "from streamproof.properties.kafka_jvm import kafka_jars; kafka_jars()"
+        found = f"no jars in {kafka_jvm.cached_jars()}; only the kafka witness needs them"
+        return Finding(name, "optional", found, f"{shlex.quote(sys.executable)} -c '{fetch}'")
+    return Finding(name, "ok", str(folder))
 
 
 def _disk() -> Finding:

@@ -20,6 +20,18 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def kafka() -> None:
+    """Skip a test, by its name and with the reason, where Kafka Streams can't be asked."""
+    from streamproof.properties.kafka_jvm import kafka_jvm
+    from streamproof.reference.errors import MissingTool
+
+    try:
+        kafka_jvm()
+    except MissingTool as missing:
+        pytest.skip(str(missing))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):

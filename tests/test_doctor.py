@@ -161,6 +161,33 @@ def test_a_named_tlc_jar_that_does_not_exist_is_told(monkeypatch, tmp_path):
     assert finding("TLC").remedy == "unset TLA2TOOLS_JAR"
 
 
+@pytest.fixture
+def kafka_cache(monkeypatch, tmp_path):
+    """The folder that Kafka's jars are looked for in, which isn't there yet."""
+    monkeypatch.delenv("STREAMPROOF_KAFKA_JARS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "streamproof" / "kafka-streams-test-utils-4.3.1"
+
+
+def test_kafka_streams_is_optional(kafka_cache):
+    assert finding("Kafka Streams").status == "optional"
+    assert finding("Kafka Streams").remedy.endswith("import kafka_jars; kafka_jars()'")
+
+
+def test_kafka_streams_is_found_in_the_cache(kafka_cache):
+    kafka_cache.mkdir(parents=True)
+    (kafka_cache / "kafka-streams-test-utils-4.3.1.jar").touch()
+    assert finding("Kafka Streams") == Finding("Kafka Streams", "ok", str(kafka_cache))
+
+
+def test_a_named_folder_without_kafka_streams_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("STREAMPROOF_KAFKA_JARS", str(tmp_path))
+    assert (finding("Kafka Streams").status, finding("Kafka Streams").remedy) == (
+        "optional",
+        "unset STREAMPROOF_KAFKA_JARS",
+    )
+
+
 def test_the_lasers_of_pypi_are_told_and_do_not_block(installed):
     installed(pytla="1.0")
     assert (finding("pytla").status, finding("pytla").blocks) == ("optional", False)
