@@ -22,7 +22,7 @@ test: setup ## All tests
 	$(BIN)/python -m pytest
 
 test-quick: setup ## The tests that need no Spark, in seconds
-	$(BIN)/python -m pytest -m "not spark"
+	$(BIN)/python -m pytest -m "not spark" --numprocesses 2
 
 lint: setup ## Style, types, and who may import whom
 	$(BIN)/ruff check .

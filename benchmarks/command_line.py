@@ -28,6 +28,7 @@ BENCHMARKS: Mapping[str, str] = {
     "cohort": "a cohort of histories in one Spark query, against one query a history",
     "reference": "the reference alone",
     "duckdb": "DuckDB's vote on a cohort, against the reference",
+    "oracle": "the reference of every operator, against DuckDB and the real Kafka Streams",
     "flights": "336,776 flights on the reference, on DuckDB, on both Spark operators, and how the time grows",
     "memory": "peak resident memory of the driver for a large cohort",
     "check": "the gate's wall time",

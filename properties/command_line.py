@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .check import Report
     from .compare import Comparison
     from .data import DataSet
+    from .divergences import Divergence
     from .laws import LawResult
     from .outcomes import Outcome
 
@@ -63,6 +64,8 @@ class WitnessName(StrEnum):
     SPARK = "spark"
     SPARK_NATIVE = "spark-native"
     DUCKDB = "duckdb"
+    KAFKA = "kafka"
+    PROTOCOL = "protocol"
 
 
 def main() -> NoReturn:
@@ -157,39 +160,54 @@ def check(
         str | None, typer.Option(help="Check a seeded bug instead of the operator, to see a finding.")
     ] = None,
 ) -> None:
-    """The gate: hold operators on Spark to every law, over random out-of-order histories."""
+    """The gate: hold operators to every law, the reference first and then Spark, over random out-of-order histories."""
     from ..reference.operators import OPERATORS, operator_named
     from .check import Report, told
     from .check import check as run_check
     from .hunting import chosen
     from .laws import worst
-    from .spark_witness import PLAIN, Plan
+    from .oracle import check_reference
+    from .spark_witness import ON_SPARK, PLAIN, Plan
 
     names = [operator_named(name).name for name in operators or OPERATORS]
+    plan = PLAIN if mutant is None else Plan(logic=chosen(names[0], [mutant])[0].logic)
+
+    def on_reference(name: str, progress: Callable[[str], None], report: Report) -> None:
+        check_reference(name, histories, seed, folder, progress, report)
+
+    def on_spark(name: str, progress: Callable[[str], None], report: Report) -> None:
+        run_check(name, histories, seed, folder, progress, plan, report)
+
+    parts = [(name, "the reference", on_reference) for name in names if mutant is None]
+    parts += [(name, "on Spark", on_spark) for name in names if name in ON_SPARK]
     verdicts = []
-    for name in names:
-        plan = PLAIN if mutant is None else Plan(logic=chosen(name, [mutant])[0].logic)
-        report = Report(name, [], seed)
+    for name, subject, part in parts:
+        report = Report(name, [], seed, subject=subject)
         try:
             with _steps() as progress:
-                run_check(name, histories, seed, folder, progress, plan, report)
+                part(name, progress, report)
         except KeyboardInterrupt:
             _print_report(report, told(report.found))
             raise
         _print_report(report, told(report.found))
         verdicts.append(report.verdict)
+    missing = [name for name in names if name not in ON_SPARK]
+    if missing:
+        results.print(f"Not on Spark yet, so that only the reference was checked: {', '.join(missing)}.", markup=False)
     raise typer.Exit(EXITS[worst(verdicts)])
 
 
 def _print_report(report: Report, findings: Sequence[str]) -> None:
     table = Table(
-        "law", "verdict", "histories", "violations", "what it says", title=report.operator, title_justify="left"
+        "law", "verdict", "histories", "violations", "what it says", title=_title(report), title_justify="left"
     )
     for result in report.results:
         said = result.law.sentence
         if result.verdict == "inconclusive":
             said += f" ({_why_inconclusive(result)})"
         verdict = f"[{STYLES[result.verdict]}]{result.verdict}[/]"
+        if result.skipped:
+            verdict, said = "[yellow]skipped[/]", escape(result.skipped)
         table.add_row(result.law.name, verdict, f"{result.judged:,}", f"{len(result.violations):,}", said)
     results.print(table)
     came_up = ", ".join(f"{name} {count:,}" for name, count in sorted(report.situations.items()))
@@ -197,10 +215,18 @@ def _print_report(report: Report, findings: Sequence[str]) -> None:
     for finding in findings:
         results.print()
         results.print(finding, markup=False, soft_wrap=True)
+    if report.divergences:
+        named = ", ".join(f"{name} {count:,}" for name, count in report.divergences.most_common())
+        results.print(f"Named divergences of Kafka Streams, in how many histories: {named}.", markup=False)
+    queries = f" in {report.queries} queries" if report.queries else ""
     results.print(
-        f"{report.operator}: [{STYLES[report.verdict]}]{report.verdict}[/] — {report.histories:,} histories on Spark "
-        f"in {report.queries} queries, {report.seconds:.0f} s, seed {report.seed}."
+        f"{_title(report)}: [{STYLES[report.verdict]}]{report.verdict}[/] — {report.histories:,} histories{queries}, "
+        f"{report.seconds:.0f} s, seed {report.seed}."
     )
+
+
+def _title(report: Report) -> str:
+    return f"{report.operator}, {report.subject}"
 
 
 def _why_inconclusive(result: LawResult) -> str:
@@ -232,12 +258,7 @@ def run(
 def _histories(paths: Sequence[Path]) -> list[History]:
     from ..reference.histories import read_history
 
-    files: list[Path] = []
-    for path in paths:
-        found = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-        if not found:
-            raise BadInput(f"{path}: a folder without history files: they end in .jsonl")
-        files += found
+    files = _files(paths, "history files")
     histories = [read_history(path) for path in files]
     names = [history.name for history in histories]
     for name, path in zip(names, files, strict=True):
@@ -246,6 +267,16 @@ def _histories(paths: Sequence[Path]) -> list[History]:
                 f"{path}: two histories are called {name!r}: rename one, for lines are told apart by that name"
             )
     return histories
+
+
+def _files(paths: Sequence[Path], what: str) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        found = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+        if not found:
+            raise BadInput(f"{path}: a folder without {what}: they end in .jsonl")
+        files += found
+    return files
 
 
 def _answer(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
@@ -258,16 +289,31 @@ def _answer(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
         from .duckdb_witness import tables
 
         return tables(histories)
-    from .spark_witness import Plan, answer
+    if on is WitnessName.KAFKA:
+        from .kafka_witness import answer as answer_of_kafka
 
+        with _steps() as progress:
+            progress(f"{_counted(histories)} on Kafka Streams")
+            return answer_of_kafka(histories)
+    if on is WitnessName.PROTOCOL:
+        from .oracle import answer_of_protocol
+
+        return answer_of_protocol(histories)
+    from .spark_witness import Plan, answer, require_on_spark
+
+    require_on_spark(histories)
     otherwise = [history.name for history in histories if history.clock != "batch"]
     if otherwise:
         messages.print(
             f"note: Spark has the batch clock, not stream time: {', '.join(otherwise)}", markup=False, soft_wrap=True
         )
     with _steps() as progress:
-        progress(f"{len(histories)} {'history' if len(histories) == 1 else 'histories'} on Spark")
+        progress(f"{_counted(histories)} on Spark")
         return answer(histories, Plan(native=on is WitnessName.SPARK_NATIVE))
+
+
+def _counted(histories: Sequence[History]) -> str:
+    return f"{len(histories)} {'history' if len(histories) == 1 else 'histories'}"
 
 
 @app.command()
@@ -413,6 +459,125 @@ def mutants(
     if survivors:
         results.print(f"survived: {', '.join(survivors)}", style="bold red", markup=False)
     raise typer.Exit(1 if survivors else 0)
+
+
+@app.command()
+def divergences(
+    names: Annotated[list[str] | None, typer.Argument(help="Divergences; all by default.")] = None,
+) -> None:
+    """List where the real Kafka Streams contradicts its documents, each with its smallest history.
+
+    Exits 0 if Kafka still shows each, 1 if it no longer shows one, 2 if Kafka Streams isn't here to ask.
+    """
+    from .divergences import answers_of, chosen
+
+    told, verdict = [], "conforms"
+    for divergence in chosen(names or []):
+        reference, kafka, why = answers_of(divergence)
+        text, shows = _told_divergence(divergence, reference, kafka, why)
+        told.append(text)
+        verdict = (
+            "violated" if shows is False else "inconclusive" if shows is None and verdict == "conforms" else verdict
+        )
+    results.print("\n\n".join(told), markup=False, soft_wrap=True)
+    raise typer.Exit(EXITS[verdict])
+
+
+def _told_divergence(
+    divergence: Divergence, reference: Outcome, kafka: Outcome | None, why: str
+) -> tuple[str, bool | None]:
+    from .findings import side_by_side
+    from .outcomes import differences
+
+    setting = "" if divergence.setting == "plain" else f" Shown with: {divergence.setting}."
+    lines = [
+        f"{divergence.name} ({divergence.operator})",
+        f"  Kafka Streams: {divergence.sentence}. Source: {divergence.source}.{setting}",
+        *(f"    {line}" for line in divergence.history.to_text().splitlines()),
+    ]
+    if kafka is None:
+        return "\n".join([*lines, f"  Kafka Streams can't be asked: {why}"]), None
+    found = differences(reference, kafka)
+    keys = {entry.output.key for outcome in (reference, kafka) for entry in outcome.entries}
+    lines += side_by_side(("reference", reference), ("Kafka Streams", kafka), keys)
+    return "\n".join(lines if found else [*lines, "  Kafka Streams no longer shows it."]), bool(found)
+
+
+regress = typer.Typer(
+    help="Record a witness's answers, and hold a witness of today against them.", no_args_is_help=True
+)
+app.add_typer(regress, name="regress")
+
+
+@regress.command("record")
+def regress_record(
+    folder: Annotated[Path, typer.Argument(help="Folder that the recordings are written to, a file a definition.")],
+    operators: Annotated[
+        list[str] | None, typer.Argument(help="Operators; all that the witness has by default.")
+    ] = None,
+    on: Annotated[WitnessName, typer.Option("--on", help="The witness that answers.")] = WitnessName.REFERENCE,
+    histories: Annotated[int, typer.Option(min=1, help="How many histories an operator, at the least.")] = 100,
+    seed: Seed = 0,
+) -> None:
+    """Record what a witness says of random histories, so that it can be checked where the witness can't run."""
+    from ..reference.operators import OPERATORS, operator_named
+    from .regress import drawn, record
+
+    clock = "batch" if on in (WitnessName.SPARK, WitnessName.SPARK_NATIVE) else "stream_time"
+    count = 0
+    for operator in [operator_named(name).name for name in operators or OPERATORS]:
+        for shape, of_shape in drawn(operator, histories, seed, clock, _refusal_of(on)).items():
+            path = folder / f"{operator}-{shape.replace(', ', '-').replace(' ', '-')}.jsonl"
+            record(path, on.value, of_shape, _answer(of_shape, on))
+            count += len(of_shape)
+            messages.print(f"{path}: {len(of_shape)} histories", markup=False, soft_wrap=True)
+    if not count:
+        raise BadInput(f"{on.value} answers none of {', '.join(operators or OPERATORS)}: choose another witness")
+    results.print(f"{count:,} histories recorded on {on.value}, seed {seed}.", markup=False)
+
+
+@regress.command("check")
+def regress_check(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Recordings, or folders of them (*.jsonl).", metavar="RECORDING…")
+    ],
+    on: Annotated[WitnessName, typer.Option("--on", help="The witness that is checked.")] = WitnessName.REFERENCE,
+) -> None:
+    """Hold a witness against recorded answers, but for the named divergences of a recorded Kafka Streams."""
+    from .findings import side_by_side
+    from .regress import compare_recorded
+
+    comparison = compare_recorded(_files(paths, "recordings"), lambda histories: _answer(histories, on))
+    for history, found, now, before in comparison.parted[:3]:
+        keys = {difference.key for difference in found} | {record.key for record in history.records}
+        results.print(
+            "\n".join([history.name, history.to_text(), *side_by_side((on.value, now), ("recorded", before), keys)]),
+            markup=False,
+            soft_wrap=True,
+        )
+    named = ", ".join(f"{name} {count:,}" for name, count in comparison.divergences.most_common())
+    if named:
+        results.print(f"Named divergences of Kafka Streams, in how many histories: {named}.", markup=False)
+    verdict = "violated" if comparison.parted else "conforms" if comparison.histories else "inconclusive"
+    results.print(
+        f"[{STYLES[verdict]}]{verdict}[/]: {comparison.histories:,} recorded histories, {len(comparison.parted):,} of "
+        f"them answered otherwise by {on.value}."
+    )
+    raise typer.Exit(EXITS[verdict])
+
+
+def _refusal_of(on: WitnessName) -> Callable[[History], str | None]:
+    if on is WitnessName.KAFKA:
+        from .kafka_witness import refusal
+
+        return refusal
+    if on is WitnessName.PROTOCOL:
+        return lambda history: None if history.operator == "foreign_key_join" else "no messages"
+    if on in (WitnessName.SPARK, WitnessName.SPARK_NATIVE):
+        from .spark_witness import ON_SPARK
+
+        return lambda history: None if history.operator in ON_SPARK else "not on Spark"
+    return lambda history: None
 
 
 @app.command()

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
 from ..reference.histories import History
+from ..reference.operators import operator_named
 from ..reference.records import Record
 from .cohorts import with_heartbeats
+from .domains import CHOICES, DOMAINS
 
 Integer: TypeAlias = Callable[[int, int], int]
 """Draws an integer between two bounds, both included."""
@@ -25,7 +27,10 @@ KINDS = 11
 
 
 class Move(NamedTuple):
-    """One arrival, relative to what came before; all parts are small integers, and 0 is the simplest."""
+    """One arrival, relative to what came before; all parts are small integers, and 0 is the simplest.
+
+    The last two matter to operators other than session windows: the input, and how ordinary the record is.
+    """
 
     kind: int
     back: int
@@ -33,6 +38,8 @@ class Move(NamedTuple):
     key: int
     value: int
     cuts: int
+    side: int = 0
+    choice: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,11 +47,13 @@ class Shape:
     """What the histories of a cohort have in common.
 
     Attributes:
-        options: Options of `session_windows`, as in a history file.
+        options: Options of the operator, as in a history file.
         schedule: The clock (ms) after every batch; no record of a batch lies after it.
         arrivals: How many records a history has, at the most.
         keys: The keys that are drawn from; the first is drawn most often.
         values: The largest value; values are integers from 0.
+        operator: The operator's name.
+        null_keys: Whether records without a key are drawn too; their histories travel alone.
     """
 
     options: Mapping[str, Any]
@@ -52,11 +61,17 @@ class Shape:
     arrivals: int = 20
     keys: tuple[str, ...] = ("a", "b", "c")
     values: int = 3
-    operator: str = field(default="session_windows")
+    operator: str = "session_windows"
+    null_keys: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a move needs neither an input nor a choice."""
+        return self.operator == "session_windows" and not self.null_keys
 
 
-def draw_move(integer: Integer) -> Move:
-    """Draw one move."""
+def draw_move(integer: Integer, plain: bool = True) -> Move:
+    """Draw one move; a plain one without input and choice."""
     key = integer(0, 9)
     cut = integer(0, 9)
     return Move(
@@ -66,12 +81,16 @@ def draw_move(integer: Integer) -> Move:
         key=0 if key < 6 else 1 if key < 9 else 2,
         value=integer(0, 3),
         cuts=0 if cut < 7 else 1 if cut < 9 else 2,
+        side=0 if plain else integer(0, 1),
+        choice=0 if plain else integer(0, CHOICES - 1),
     )
 
 
 def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> History:
     """Turn moves into a history under the shape's clock schedule; every list of moves is one."""
-    gap, grace = shape.options["gap_ms"], shape.options.get("grace_ms", 0)
+    domain, definition = DOMAINS[shape.operator], operator_named(shape.operator).declare(shape.options)
+    distances, patience = domain.distances(definition), domain.patience(definition)
+    first = Record(definition.inputs[0], shape.keys[0], 0, 0)
     batches: list[list[Record]] = [[] for _ in shape.schedule]
     arrived: list[Record] = []
     batch = 0
@@ -79,25 +98,29 @@ def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> Hi
         batch = min(batch + move.cuts, len(shape.schedule) - 1)
         latest = shape.schedule[batch]
         clock = shape.schedule[batch - 1] if batch else 0
-        near = arrived[-1 - move.back % len(arrived)] if arrived else Record("events", shape.keys[0], 0, latest)
-        key = shape.keys[move.key % len(shape.keys)]
-        beside = near.timestamp
+        near = arrived[-1 - move.back % len(arrived)] if arrived else first._replace(timestamp=latest)
+        side = definition.inputs[move.side % len(definition.inputs)]
+        keys = domain.keys(side, shape.keys)
+        beside, distance = near.timestamp, distances[move.jitter % len(distances)]
         timestamp = {
             0: latest * move.jitter // 12,
             1: beside,
-            2: beside + gap,
-            3: beside + gap + 1,
-            4: beside - gap,
-            5: beside - gap - 1,
-            6: beside + move.jitter % gap,
-            7: clock - gap - grace + move.jitter % 3 - 1,
-            8: clock - gap - grace - move.jitter,
+            2: beside + distance,
+            3: beside + distance + 1,
+            4: beside - distance,
+            5: beside - distance - 1,
+            6: beside + move.jitter % max(distance, 1),
+            7: clock - patience + move.jitter % 3 - 1,
+            8: clock - patience - move.jitter,
             9: latest - move.jitter,
             10: beside,
         }[move.kind]
-        record = Record("events", key, min(move.value, shape.values), max(0, min(timestamp, latest)))
-        if move.kind in (2, 3, 4, 5, 6) and arrived:
+        value = domain.value(definition, side, min(move.value, shape.values), move.choice)
+        record = Record(side, keys[move.key % len(keys)], value, max(0, min(timestamp, latest)))
+        if move.kind in (2, 3, 4, 5, 6) and arrived and near.key in keys:
             record = record._replace(key=near.key)
+        if shape.null_keys and move.choice == CHOICES // 2:
+            record = record._replace(key=None)
         if move.kind == 10 and arrived and near.timestamp <= latest:
             record = near
         batches[batch].append(record)
@@ -112,11 +135,16 @@ def draw_histories(shape: Shape, count: int, seed: int) -> Iterator[History]:
     """
     generator = random.Random(seed)
     for number in range(count):
-        moves = [draw_move(generator.randint)._replace(cuts=0) for _ in range(shape.arrivals)]
+        moves = [draw_move(generator.randint, shape.is_plain)._replace(cuts=0) for _ in range(shape.arrivals)]
         for _ in range(len(shape.schedule) - 1):
             place = generator.randrange(shape.arrivals)
             moves[place] = moves[place]._replace(cuts=moves[place].cuts + 1)
         yield history_of(shape, moves, f"h{number}")
+
+
+def under_stream_time(history: History) -> History:
+    """Give a history's records under stream time, without cuts and heartbeats, as Kafka Streams would meet them."""
+    return replace(history, lines=tuple(history.records), clock="stream_time")
 
 
 @st.composite
@@ -130,6 +158,8 @@ def histories(draw: st.DrawFn, shape: Shape) -> History:
         key=st.integers(0, 2),
         value=st.integers(0, 3),
         cuts=st.sampled_from([0, 0, 0, 0, 1, 1, 2]),
+        side=st.just(0) if shape.is_plain else st.integers(0, 1),
+        choice=st.just(0) if shape.is_plain else st.integers(0, CHOICES - 1),
     )
     return history_of(shape, draw(st.lists(move, max_size=shape.arrivals)))
 

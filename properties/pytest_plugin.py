@@ -43,11 +43,11 @@ def assert_conforms(
     """
     __tracebackhide__ = True
     from ..reference.operators import operator_named
-    from .check import SCHEDULE
     from .cohorts import one_cohort
     from .draws import Shape, draw_histories
     from .examinations import examine, shrunk
     from .findings import account, disagreement
+    from .shapes import SCHEDULE
     from .spark_witness import Plan
 
     operator_named(operator).declare(options)

@@ -14,6 +14,7 @@ from ..reference import session_windows
 from ..reference.histories import History
 from ..reference.play import play
 from ..reference.records import Dropped, Output, Record
+from .operator_situations import met
 
 SESSION_SITUATIONS = (
     "merge of two",
@@ -63,6 +64,9 @@ def situations_of(histories: Iterable[History]) -> Counter[str]:
     """Count in how many histories each situation came up."""
     total: Counter[str] = Counter()
     for history in histories:
+        if history.operator != "session_windows":
+            total.update(met(history, play(history)))
+            continue
         watched: list[_Watched] = []
 
         def watch(windows: object, clock: object, watched: list[_Watched] = watched) -> _Watched:
@@ -72,8 +76,8 @@ def situations_of(histories: Iterable[History]) -> Counter[str]:
             return machine
 
         play(history, watch)
-        met = watched[0].met
-        met["two keys"] += len({key for key, _ in watched[0].seen}) > 1
-        met["empty batch"] += any(not any(isinstance(line, Record) for line in batch) for batch in history.batches)
-        total.update(name for name, times in met.items() if times)
+        noticed = watched[0].met
+        noticed["two keys"] += len({key for key, _ in watched[0].seen}) > 1
+        noticed["empty batch"] += any(not any(isinstance(line, Record) for line in batch) for batch in history.batches)
+        total.update(name for name, times in noticed.items() if times)
     return total

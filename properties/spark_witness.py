@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     Job: TypeAlias = Callable[[DataFrame], DataFrame]
 
+ON_SPARK = ("session_windows",)
+"""The operators that have a Spark implementation."""
 MERGE_IN_PARTITION = "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition"
 STATE = "sessions"
 MANY_KEYS = 200
@@ -76,14 +78,26 @@ def answer(histories: Sequence[History], plan: Plan = PLAIN) -> list[Outcome]:
     """Run histories on Spark, those that may in one cohort, and give their outcomes in the same order.
 
     Raises:
-        BadInput: A value doesn't fit its column.
+        BadInput: An operator isn't on Spark, or a value doesn't fit its column.
         StreamproofError: The query failed, or Spark couldn't be started.
     """
+    require_on_spark(histories)
     outcomes: dict[int, Outcome] = {}
     for cohort, places in cohorts_of(histories):
         for place, outcome in zip(places, run_cohort(cohort, plan)[0], strict=True):
             outcomes[place] = outcome
     return [outcomes[place] for place in range(len(histories))]
+
+
+def require_on_spark(histories: Sequence[History]) -> None:
+    """Refuse histories of operators that have no Spark implementation.
+
+    Raises:
+        BadInput: The message names the history and the operator.
+    """
+    for history in histories:
+        if history.operator not in ON_SPARK:
+            raise BadInput(f"{history.name}: {history.operator} isn't on Spark yet: use another witness")
 
 
 def run_cohort(cohort: Cohort, plan: Plan = PLAIN) -> tuple[list[Outcome], StreamOutput]:

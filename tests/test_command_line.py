@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from streamproof.properties import check as check_module
-from streamproof.properties import command_line, compare, doctor
+from streamproof.properties import command_line, compare, divergences, doctor, oracle
 from streamproof.properties.findings import Finding, save
 from streamproof.properties.laws import LAWS, LawResult
 from streamproof.properties.outcomes import Difference, Grain, Outcome
+from streamproof.properties.situations import SESSION_SITUATIONS
 from streamproof.reference.histories import parse_history, read_history
 from streamproof.reference.play import play
 
@@ -223,7 +225,7 @@ def test_one_bad_file_of_several_keeps_all_from_being_run(command: Command, hist
 
 
 @pytest.mark.parametrize(
-    ("witness", "parts"), [("reference", ("h1: arrival 1: max", "'x' and 1 together")), ("duckdb", ("max", "'x'", "1"))]
+    ("witness", "parts"), [("reference", ("h1: line 4: max", "'x' and 1 together")), ("duckdb", ("max", "'x'", "1"))]
 )
 def test_values_of_mixed_types_are_refused(
     command: Command, history: Callable[..., Path], witness: str, parts: Sequence[str]
@@ -252,6 +254,10 @@ def test_values_of_mixed_types_are_refused(
         (("compare", "session_windows"), ("Missing option '--data'",)),
         (("compare", "sessions", "--data", "flights"), ("unknown operator 'sessions': use one of session_windows",)),
         (("doctor", "--mend"), ("No such option: --mend",)),
+        (("divergences", "nope"), ("unknown divergence 'nope': use one of session-forgotten-early, ",)),
+        (("regress", "check", "nowhere.jsonl"), ("nowhere.jsonl: can't be read",)),
+        (("regress", "record", "somewhere", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
+        (("run", "{file}", "--on", "protocol"), ("h1: protocol plays the messages of foreign_key_join",)),
     ],
 )
 def test_a_wrong_call_is_refused_with_its_remedy(
@@ -267,11 +273,90 @@ def test_without_a_command_the_help_is_printed(command: Command) -> None:
     assert "compare" in said.out
 
 
-@pytest.mark.parametrize("name", ["check", "run", "compare", "mutants", "doctor"])
+@pytest.mark.parametrize("name", ["check", "run", "compare", "mutants", "divergences", "regress", "doctor"])
 def test_every_command_has_a_help(command: Command, name: str) -> None:
     said = command(name, "--help")
     assert (said.code, said.err) == (0, "")
     assert f"streamproof {name}" in said.out
+
+
+# Other witnesses, recordings, divergences.
+
+JOIN = """\
+{"operator": "foreign_key_join", "options": {"foreign_key": "artist", "delivery": "manual"}}
+{"input": "right", "key": "r1", "value": "x", "timestamp": 0}
+{"input": "left", "key": "a", "value": {"artist": "r1"}, "timestamp": 1}
+{"deliver": "subscription", "foreign_key": "r1"}
+{"deliver": "response", "foreign_key": "r1", "key": "a"}
+"""
+
+
+@pytest.mark.parametrize("witness", ["reference", "protocol"])
+def test_deliveries_are_arrivals_of_their_own(command: Command, history: Callable[..., Path], witness: str) -> None:
+    said = command("run", history(JOIN), "--on", witness)
+    assert said.lines == [{"history": "h1", "arrival": 3, "key": "a", "value": [{"artist": "r1"}, "x"], "timestamp": 1}]
+
+
+def test_a_delivery_with_nothing_to_deliver_is_refused(command: Command, history: Callable[..., Path]) -> None:
+    without = "".join(line + "\n" for line in JOIN.splitlines() if '"subscription"' not in line)
+    refused(command("run", history(without)), "h1: line 4: nothing waits", "subscription r1")
+
+
+def test_spark_refuses_an_operator_that_it_has_not(command: Command, history: Callable[..., Path]) -> None:
+    text = '{"operator": "table_table_join", "options": {}, "clock": "batch"}\n'
+    refused(command("run", history(text), "--on", "spark"), "h1: table_table_join isn't on Spark yet", "use another")
+
+
+@pytest.mark.usefixtures("kafka")
+def test_kafka_answers_as_the_reference(command: Command, history: Callable[..., Path]) -> None:
+    text = DESIGN.replace('{"cut": true}\n', "")
+    assert command("run", history(text), "--on", "kafka").out == command("run", history(text)).out
+
+
+def test_a_stream_is_printed_as_a_bag(command: Command, history: Callable[..., Path]) -> None:
+    text = """\
+{"operator": "stream_table_join", "options": {"null_key": "keep"}}
+{"input": "left", "key": "b", "value": 2, "timestamp": 5}
+{"input": "left", "key": "b", "value": 1, "timestamp": 5}
+{"input": "left", "key": null, "value": 1, "timestamp": 9}
+"""
+    said = command("run", history(text), "--table")
+    assert [(line["key"], line["value"]) for line in said.lines] == [
+        (None, [1, None]),
+        ("b", [1, None]),
+        ("b", [2, None]),
+    ]
+
+
+def test_what_is_recorded_is_checked_against_the_reference(command: Command, tmp_path: Path) -> None:
+    recorded = command("regress", "record", tmp_path, "table_table_join", "--histories", 6)
+    assert (recorded.code, recorded.out) == (0, "6 histories recorded on reference, seed 0.\n")
+    checked = command("regress", "check", tmp_path)
+    assert checked.code == 0
+    assert checked.out == "conforms: 6 recorded histories, 0 of them answered otherwise by reference.\n"
+
+
+def test_another_answer_than_the_recorded_one_is_a_violation(command: Command, tmp_path: Path) -> None:
+    command("regress", "record", tmp_path, "table_table_join", "--histories", 3)
+    for path in tmp_path.glob("*.jsonl"):
+        path.write_text(path.read_text().replace('"arrival": 0, ', '"arrival": 1, '))
+    said = command("regress", "check", tmp_path)
+    assert said.code == 1
+    assert "recorded" in said.out
+    assert "violated: 3 recorded histories" in said.out
+
+
+def test_without_kafka_its_divergences_are_told_and_inconclusive(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(divergence: divergences.Divergence) -> tuple[Outcome, None, str]:
+        return Outcome.of_play("h", play(divergence.history)), None, "no jars: fetch them"
+
+    monkeypatch.setattr(divergences, "answers_of", absent)
+    said = command("divergences", "zero-window")
+    assert said.code == 2
+    assert "Kafka Streams can't be asked: no jars: fetch them" in said.out
+    assert '"before_ms": 0' in said.out
 
 
 # compare.
@@ -408,7 +493,15 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 raise stopped_by
             return report
 
+        def sound(
+            operator: str, histories: int, seed: int, folder: Path, progress: Any, report: check_module.Report
+        ) -> check_module.Report:
+            progress(f"{operator}: the reference")
+            report.results = [LawResult(LAWS["fold is meaning"], 1, Counter(SESSION_SITUATIONS))]
+            return report
+
         monkeypatch.setattr(check_module, "check", check)
+        monkeypatch.setattr(oracle, "check_reference", sound)
 
     return replace
 
@@ -429,14 +522,16 @@ def test_check_exits_by_its_verdict(
     checked(violated, judged)
     said = command("check", "--findings", tmp_path, "--seed", 7)
     assert said.code == code
-    assert f"session_windows: {verdict} — " in said.out
+    assert f"session_windows, on Spark: {verdict} — " in said.out
+    assert "table_table_join, the reference: conforms — " in said.out
+    assert "Not on Spark yet, so that only the reference was checked: window_aggregate, " in said.out
     assert "seed 7" in said.out
 
 
 def test_check_tells_each_step_on_stderr_alone(command: Command, checked: Callable[..., None], tmp_path: Path) -> None:
     checked()
-    said = command("check", "--findings", tmp_path)
-    assert said.err == "a step\n"
+    said = command("check", "session_windows", "--findings", tmp_path)
+    assert said.err == "session_windows: the reference\na step\n"
     assert "a step" not in said.out
 
 
@@ -452,9 +547,9 @@ def test_an_interrupted_check_tells_what_it_found_and_keeps_it(
     command: Command, checked: Callable[..., None], tmp_path: Path
 ) -> None:
     checked(violated=True, stopped_by=KeyboardInterrupt())
-    said = command("check", "--findings", tmp_path)
+    said = command("check", "session_windows", "--findings", tmp_path)
     assert said.code == 3
-    assert said.err == "a step\ninterrupted: what was found until then is on disk\n"
+    assert said.err == "session_windows: the reference\na step\ninterrupted: what was found until then is on disk\n"
     assert "violated: it is." in said.out
     kept = tmp_path / "session_windows" / "changelog-2-records" / "history.jsonl"
     assert read_history(kept) == finding().history

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamproof.properties.outcomes import Outcome
+from streamproof.properties.regress import compare_recorded, drawn, record, recorded
+from streamproof.reference.errors import BadInput
+from streamproof.reference.histories import History
+from streamproof.reference.operators import OPERATORS
+from streamproof.reference.play import play
+
+GOLDEN = Path(__file__).parent / "golden"
+OF_KAFKA = ("session_windows", "stream_stream_join", "stream_table_join", "table_table_join", "table_aggregate")
+OF_KAFKA += ("windowed_table", "foreign_key_join")
+
+
+def reference(histories: object) -> list[Outcome]:
+    return [Outcome.of_play(history.name, play(history)) for history in histories]  # type: ignore[attr-defined]
+
+
+def some(operator: str = "table_table_join", count: int = 6) -> list[History]:
+    shapes = drawn(operator, count, 1, "stream_time", lambda history: None)
+    return [history for histories in shapes.values() for history in histories]
+
+
+def test_the_reference_gives_the_recorded_answers_of_the_real_kafka() -> None:
+    comparison = compare_recorded(sorted(GOLDEN.glob("*.jsonl")), reference)
+    assert comparison.parted == []
+    assert comparison.histories >= 700
+    assert set(comparison.divergences) <= {
+        "late-records-join",
+        "null-within-grace",
+        "null-told-late",
+        "zero-window",
+        "closed-pair-told-twice",
+        "closed-session-revised",
+    }
+
+
+@pytest.mark.parametrize("operator", OF_KAFKA)
+def test_at_least_a_hundred_answers_of_kafka_are_recorded_for_each_operator_that_it_has(operator: str) -> None:
+    of_operator = [entry for path in GOLDEN.glob(f"{operator}-*.jsonl") for entry in recorded(path)]
+    assert len(of_operator) >= 100
+    assert {on for on, _, _ in of_operator} == {"kafka"}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_what_was_recorded_is_read_back_as_it_was(operator: str, tmp_path: Path) -> None:
+    histories = some(operator)
+    record(tmp_path / "r.jsonl", "reference", histories, reference(histories))
+    for (on, history, outcome), before, told in zip(
+        recorded(tmp_path / "r.jsonl"), histories, reference(histories), strict=True
+    ):
+        assert (on, history) == ("reference", before)
+        assert [entry.output for entry in outcome.entries] == [entry.output for entry in told.entries]
+    assert compare_recorded([tmp_path / "r.jsonl"], reference).parted == []
+
+
+def test_another_answer_is_told(tmp_path: Path) -> None:
+    histories = some()
+    told = reference(histories)
+    told[0].entries = told[0].entries[:-1]
+    record(tmp_path / "r.jsonl", "reference", histories, told)
+    comparison = compare_recorded([tmp_path / "r.jsonl"], reference)
+    assert [history for history, *_ in comparison.parted] == histories[:1]
+
+
+def test_a_divergence_excuses_a_recorded_kafka_alone(tmp_path: Path) -> None:
+    path = GOLDEN / "stream_stream_join-inner.jsonl"
+    assert compare_recorded([path], reference).divergences
+    claimed = tmp_path / "claimed.jsonl"
+    claimed.write_text(path.read_text().replace('"on": "kafka"', '"on": "spark"'))
+    assert compare_recorded([claimed], reference).parted
+
+
+def test_histories_that_a_witness_refuses_are_not_recorded() -> None:
+    shapes = drawn("table_table_join", 6, 1, "batch", lambda history: "no" if history.name == "h0" else None)
+    assert all(
+        history.name != "h0" and history.clock == "batch" for of_shape in shapes.values() for history in of_shape
+    )
+    assert drawn("table_table_join", 6, 1, "batch", lambda history: "no") == {}
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"name": "h"}', '{"name": "h", "on": "x", "grain": "y", "history": ""}'])
+def test_a_line_that_is_no_recording_is_refused_with_its_place(line: str, tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text(line + "\n")
+    with pytest.raises(BadInput, match=r"r\.jsonl: line 1: "):
+        list(recorded(tmp_path / "r.jsonl"))
+
+
+def test_a_recording_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="can't be read"):
+        list(recorded(tmp_path / "missing.jsonl"))
+
+
+def test_a_recording_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="can't be written"):
+        record(tmp_path / "file" / "r.jsonl", "reference", [], [])
