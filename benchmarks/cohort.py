@@ -5,12 +5,15 @@ What is timed is Spark's part, with packing before it and unpacking after it; dr
 
 from __future__ import annotations
 
+from functools import partial
+
 from streamproof.properties.check import SHAPES
 from streamproof.properties.cohorts import Cohort, cohorts_of, pack, unpack
 from streamproof.properties.draws import draw_histories
 from streamproof.properties.spark_session import spark_session
-from streamproof.properties.spark_witness import Plan, builder, encoding_for, entries_of, run_cohort
+from streamproof.properties.spark_witness import BINDINGS, Plan, builder, entries_of, run_cohort
 from streamproof.properties.streams import run_stream
+from streamproof.reference.operators import operator_named
 from streamproof.reference.play import Entry
 
 from .figures import Figure, Setting, Target, figure, ratio, seconds
@@ -85,8 +88,7 @@ def _cohort(shape: str, count: int) -> Cohort:
 
 
 def _native_available_now(cohort: Cohort) -> list[list[Entry]]:
-    values = [record.value for history in cohort.histories for record in history.records]
-    encoding = encoding_for(cohort.options, values)
-    tables = pack(cohort, encoding.type, encoding.encode)
-    output = run_stream(spark_session(), tables, builder(cohort.options, NATIVE, None), stepwise=False)
-    return unpack(cohort, entries_of(output, encoding.decode))
+    definition, binding = operator_named(cohort.operator).declare(cohort.options), BINDINGS[cohort.operator]
+    tables = pack(cohort, binding.fields(definition, [one for history in cohort.histories for one in history.records]))
+    output = run_stream(spark_session(), tables, builder(cohort.operator, cohort.options, NATIVE, None), stepwise=False)
+    return unpack(cohort, entries_of(output, partial(binding.decode, definition), binding.keys))

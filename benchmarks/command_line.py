@@ -29,6 +29,7 @@ BENCHMARKS: Mapping[str, str] = {
     "reference": "the reference alone",
     "duckdb": "DuckDB's vote on a cohort, against the reference",
     "oracle": "the reference of every operator, against DuckDB and the real Kafka Streams",
+    "operators": "a cohort of every operator on Spark",
     "flights": "336,776 flights on the reference, on DuckDB, on both Spark operators, and how the time grows",
     "memory": "peak resident memory of the driver for a large cohort",
     "check": "the gate's wall time",

@@ -67,7 +67,7 @@ def _seconds(data: DataSet, options: Mapping[str, Any], name: str, batches: int)
 
 
 def _native_available_now(arrivals: Arrivals) -> Outcome:
-    build = builder(arrivals.options, Plan(native=True), None)
+    build = builder("session_windows", arrivals.options, Plan(native=True), None)
     output = run_stream(spark_session(), arrivals.batches, build, stepwise=False)
     entries = entries_of(output, lambda value: value)
     return Outcome(arrivals.name, Grain.BATCH, entries, knows_dropped=False)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from ..reference.errors import BadInput
 from ..reference.histories import CUT, Heartbeat, History
 from ..reference.operators import operator_named
 from ..reference.play import Played, play
@@ -41,7 +40,7 @@ from .outcomes import Difference, Grain, Outcome, differences
 from .shapes import SCHEDULE
 from .shapes import SHAPES as DECLARED
 from .situations import situations_of
-from .spark_witness import ON_SPARK, PLAIN, Plan, answer, run_cohort
+from .spark_witness import PLAIN, Plan, answer, run_cohort
 
 FLAT = (90, 90, 90, 90)
 LONG_AFTER = 500
@@ -116,14 +115,17 @@ def check(
         BadInput: There is no such operator, or a saved finding can't be read.
         StreamproofError: Spark couldn't be started, or a query failed.
     """
-    if operator_named(operator).name not in ON_SPARK:
-        raise BadInput(f"{operator} isn't on Spark yet: {', '.join(ON_SPARK)} is; check the reference instead")
-    laws = {name: LawResult(law) for name, law in LAWS.items()}
+    operator_named(operator)
+    from .shape_check import ShapeCheck, laws_of
+
+    is_session = operator == "session_windows"
+    laws = {law.name: LawResult(law) for law in (LAWS.values() if is_session else laws_of(operator))}
     report = report or Report(operator, [], seed)
     report.results = list(laws.values())
     started = time.monotonic()
     try:
-        _Check(report, laws, histories, seed, folder, progress, plan).run()
+        kind = SessionCheck if is_session else ShapeCheck
+        kind(report, laws, histories, seed, folder, progress, plan).run()
     except BaseException:
         # What was begun may have judged only a part of its histories.
         for result in report.results:
@@ -134,7 +136,9 @@ def check(
     return report
 
 
-class _Check:
+class SessionCheck:
+    """Holds session windows on Spark to their laws; what it shares with other operators they inherit."""
+
     def __init__(
         self,
         report: Report,
@@ -149,6 +153,7 @@ class _Check:
         self.folder, self.progress, self.plan = folder, progress, plan
 
     def run(self) -> None:
+        """Ask every law, the saved findings first."""
         self.replay_saved()
         for name in ("update", "close", "own"):
             self.cohort(name)
@@ -156,10 +161,12 @@ class _Check:
         self.native()
 
     def draw(self, name: str) -> list[History]:
+        """Draw the histories of a shape."""
         count = max(1, round(self.histories * SHARES[name]))
         return list(draw_histories(SHAPES[name], count, hash_of(self.seed, name)))
 
     def replay_saved(self) -> None:
+        """Ask about the saved findings again."""
         histories = list(finding_files.saved(self.folder, self.report.operator))
         if histories:
             self.progress(f"replaying {len(histories)} saved findings")
@@ -207,12 +214,14 @@ class _Check:
         self.duckdb(histories, played)
 
     def duckdb(self, histories: Sequence[History], played: Sequence[Played]) -> None:
+        """Judge the reference by DuckDB."""
         for history, of_history, outcome in zip(histories, played, tables(histories), strict=True):
             found = differences(Outcome.of_play(history.name, of_history), outcome)
             if found:
                 self.violated("duckdb", history, found, of_history, outcome)
 
     def keys(self, examination: Examination, drawn: Sequence[History], single: Sequence[tuple[History, str]]) -> None:
+        """Judge each key against its history without the others."""
         law = self.laws["keys"]
         law.situations.update(situations_of(history for history, _ in single))
         by_name = {outcome.history: outcome for outcome in examination.outcomes[: len(drawn)]}
@@ -223,6 +232,7 @@ class _Check:
                 self.violated("keys", history, found, play(history), by_name[history.name])
 
     def state(self, examination: Examination) -> None:
+        """Judge what is left in the state at the end."""
         law = self.laws["state"]
         law.judged += len(examination.cohort.histories)
         edge = examination.cohort.schedule[-1] - 2 * retention_of(examination.cohort.options)
@@ -341,6 +351,7 @@ class _Check:
             finding_files.forget(written[1])
 
     def asked(self, candidates: Sequence[History], law: str, plan: Plan) -> list[bool]:
+        """Ask about the candidates of a round of shrinking."""
         self.report.queries += 1
         self.report.histories += len(candidates)
         return breaks(candidates, law, plan)
@@ -355,6 +366,7 @@ class _Check:
         outcome: Outcome,
         confirmed: bool,
     ) -> tuple[Finding, Path]:
+        """Make a finding of a violation, and write it."""
         finding = Finding(
             name,
             sentence(LAWS[name].sentence, witness, found[0]),

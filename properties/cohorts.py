@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from ..reference.errors import BadInput
 from ..reference.histories import CUT, Heartbeat, History, Line
+from ..reference.operators import operator_named
 from ..reference.play import Entry
-from ..reference.records import Change, Dropped, Record
+from ..reference.records import Change, Dropped, Key, Record
+from .bindings.common import Field
 
 PUSHER = "~clock"
 
@@ -86,47 +89,59 @@ def one_cohort(histories: Sequence[History]) -> Cohort:
     return cohorts[0][0]
 
 
-def pack(cohort: Cohort, value_type: pa.DataType, encode: Any = lambda value: value) -> list[pa.Table]:
+def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
     """Lay a cohort out as one table a batch.
 
     Returns:
-        Tables with the columns key (string; `00042|a`), value (`value_type`), timestamp (bigint, ms) and order (bigint,
-        the order of arrival over the whole cohort).
+        Tables with the columns key (string; `00042|a`), timestamp (bigint, ms), order (bigint, the order of arrival
+        over the whole cohort), input (string), and those of the fields.
 
     Raises:
-        BadInput: A value doesn't fit the value type.
+        BadInput: A value doesn't fit its column.
     """
     tables, order = [], 0
+    first_input = operator_named(cohort.operator).declare(cohort.options).inputs[0]
     batches_of = [history.batches for history in cohort.histories]
     for number, clock in enumerate(cohort.schedule):
         keys: list[str | None] = [PUSHER]
-        # The reserved key's value is of the column's type too: an aggregate would refuse null.
-        values: list[Any] = [_acceptable(value_type)]
+        inputs = [first_input]
         timestamps = [clock]
+        # The reserved key's row holds something of the column's type: an aggregate would refuse null.
+        columns: list[list[Any]] = [[field.pusher] for field in fields]
         for place, batches in enumerate(batches_of):
+            prefixed = partial(_prefixed, place)
             for line in batches[number]:
                 if isinstance(line, Record):
-                    keys.append(None if line.key is None else f"{place:05d}|{line.key}")
-                    values.append(encode(line.value))
+                    keys.append(None if line.key is None else prefixed(line.key))
+                    inputs.append(line.input)
                     timestamps.append(line.timestamp)
-        try:
-            key_column, column = pa.array(keys, pa.string()), pa.array(values, value_type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
-            raise BadInput(
-                f"batch {number}: a key or value can't travel as {value_type}: {error}; "
-                "use smaller numbers and whole text"
-            ) from None
+                    for field, column in zip(fields, columns, strict=True):
+                        column.append(field.of(line, prefixed))
         arrived = pa.array(range(order, order + len(keys)), pa.int64())
         order += len(keys)
-        columns = [key_column, column, pa.array(timestamps, pa.int64()), arrived]
-        tables.append(pa.table(columns, names=["key", "value", "timestamp", "order"]))
+        table = {
+            "key": _column(number, "key", keys, pa.string()),
+            "timestamp": pa.array(timestamps, pa.int64()),
+            "order": arrived,
+            "input": pa.array(inputs, pa.string()),
+        }
+        for field, column in zip(fields, columns, strict=True):
+            table[field.name] = _column(number, field.name, column, field.type)
+        tables.append(pa.table(table))
     return tables
 
 
-def _acceptable(value_type: pa.DataType) -> Any:
-    if pa.types.is_string(value_type):
-        return "0"
-    return 0 if pa.types.is_integer(value_type) or pa.types.is_floating(value_type) else None
+def _prefixed(place: int, key: Key) -> Key:
+    return f"{place:05d}|{key}"
+
+
+def _column(batch: int, name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+        raise BadInput(
+            f"batch {batch}: a {name} can't travel as {kind}: {error}; use smaller numbers and whole text"
+        ) from None
 
 
 def owner(key: str) -> tuple[int, str] | None:

@@ -6,7 +6,7 @@ All mutants travel in one cohort, each with its own copies of the same histories
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..reference.errors import BadInput
@@ -14,15 +14,47 @@ from ..reference.histories import History
 from ..reference.operators import operator_named
 from .check import SHAPES, Progress, hash_of, long_after
 from .cohorts import one_cohort
-from .draws import draw_histories
+from .draws import Shape, draw_histories
 from .examinations import examine, examine_restart
 from .findings import ASKABLE
 from .laws import repeated_twice, same_table, variants_of
-from .mutants.session_windows import MUTANTS, Mutant, travelling
+from .mutants import (
+    foreign_key_join,
+    one_to_many_join,
+    range_aggregate,
+    session_windows,
+    stream_stream_join,
+    stream_table_join,
+    table_aggregate,
+    table_table_join,
+    window_aggregate,
+    windowed_table,
+)
+from .mutants.common import Mutant, travelling
+from .shape_check import forgets_under
+from .shape_check import long_after as long_after_all
+from .shapes import SCHEDULE
+from .shapes import SHAPES as DECLARED
 from .shrinking import shrink_together, size
 from .spark_witness import Plan
 
 RESTARTED = ("restart", "replay")
+MUTANTS: Mapping[str, Mapping[str, Mutant]] = {
+    module.__name__.rpartition(".")[2]: module.MUTANTS
+    for module in (
+        session_windows,
+        stream_stream_join,
+        stream_table_join,
+        table_table_join,
+        window_aggregate,
+        foreign_key_join,
+        one_to_many_join,
+        table_aggregate,
+        range_aggregate,
+        windowed_table,
+    )
+}
+"""The seeded bugs of each operator, by name."""
 
 
 @dataclass
@@ -68,11 +100,13 @@ def chosen(operator: str, names: Sequence[str]) -> list[Mutant]:
     Raises:
         BadInput: There is no such operator or mutant.
     """
-    operator_named(operator)
-    unknown = [name for name in names if name not in MUTANTS]
+    known = MUTANTS.get(operator_named(operator).name)
+    if known is None:
+        raise BadInput(f"{operator} has no seeded bugs yet: {', '.join(MUTANTS)} have")
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise BadInput(f"unknown mutant {unknown[0]!r}: use one of {', '.join(MUTANTS)}")
-    return [MUTANTS[name] for name in names] if names else list(MUTANTS.values())
+        raise BadInput(f"unknown mutant {unknown[0]!r}: use one of {', '.join(known)}")
+    return [known[name] for name in names] if names else list(known.values())
 
 
 def hunt(
@@ -95,10 +129,10 @@ def hunt(
     failing: dict[str, tuple[str, History]] = {}
     for shape in sorted({mutant.shape for mutant in mutants}):
         of_shape = [mutant for mutant in mutants if mutant.shape == shape]
-        drawn = [long_after(history) for history in draw_histories(SHAPES[shape], histories, hash_of(seed, shape))]
+        drawn = _drawn(of_shape[0].operator, shape, histories, seed)
         progress(f"{len(of_shape)} mutants, {len(drawn)} histories each, in one query: {shape}")
         _random(of_shape, drawn, kills, failing, progress)
-    patient = [mutant for mutant in mutants if mutant.shape == "update"]
+    patient = [mutant for mutant in mutants if (mutant.operator, mutant.shape) == ("session_windows", "update")]
     if patient:
         progress(f"{len(patient)} mutants on reordered, cut and repeated histories in one query")
         _patient(patient, max(1, histories // 5), seed, kills)
@@ -109,7 +143,24 @@ def hunt(
 
 def _plan(mutants: Sequence[Mutant], counts: Sequence[int], read_state: bool = False) -> Plan:
     starts = [sum(counts[:number]) for number in range(len(counts))]
-    return Plan(logic=travelling([mutant.logic for mutant in mutants], starts), read_state=read_state)
+    return Plan(logic=travelling(mutants, starts), read_state=read_state)
+
+
+def _drawn(operator: str, shape: str, count: int, seed: int) -> list[History]:
+    """Histories of a shape, with a batch long after them where the operator is to forget them by then."""
+    if operator == "session_windows":
+        return [long_after(history) for history in draw_histories(SHAPES[shape], count, hash_of(seed, shape))]
+    definition = operator_named(operator).declare(DECLARED[operator][shape])
+    drawn = draw_histories(Shape(DECLARED[operator][shape], SCHEDULE, operator=operator), count, hash_of(seed, shape))
+    forgets = forgets_under(operator, definition)
+    return [long_after_all(history, definition) if forgets else history for history in drawn]
+
+
+def _forgets(mutant: Mutant) -> bool:
+    declared = DECLARED[mutant.operator]
+    return mutant.operator == "session_windows" or forgets_under(
+        mutant.operator, operator_named(mutant.operator).declare(declared[mutant.shape])
+    )
 
 
 def _random(
@@ -119,7 +170,7 @@ def _random(
     failing: dict[str, tuple[str, History]],
     progress: Progress,
 ) -> None:
-    plan = _plan(mutants, [len(drawn)] * len(mutants), read_state=True)
+    plan = _plan(mutants, [len(drawn)] * len(mutants), read_state=_forgets(mutants[0]))
     examination = examine(one_cohort([history for _ in mutants for history in drawn]), plan)
     progress(f"{len(mutants)} mutants with a restart and a crash")
     restarted = examine_restart(examination, plan, stop_after=1, crash_in=2)
@@ -158,7 +209,9 @@ def _shrink(kills: Sequence[Kill], failing: dict[str, tuple[str, History]], roun
 
         def fails(asked: Sequence[Sequence[History]], caught: Sequence[Kill] = caught) -> list[list[bool]]:
             progress(f"shrinking: {sum(map(len, asked))} candidates in one query")
-            plan = _plan([kill.mutant for kill in caught], [len(of_one) for of_one in asked], read_state=True)
+            plan = _plan(
+                [kill.mutant for kill in caught], [len(of_one) for of_one in asked], _forgets(caught[0].mutant)
+            )
             examination = examine(one_cohort([history for of_one in asked for history in of_one]), plan)
             broken = iter(examination.broken)
             return [

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -15,9 +14,20 @@ from ..reference.errors import BadInput
 from ..reference.histories import History
 from ..reference.operators import operator_named
 from ..reference.play import Entry
-from ..reference.records import Change, Dropped
-from ..reference.windows import SessionWindows
-from ..spark_impl.session_windows import SessionLogic, native_session_windows, session_windows
+from ..reference.records import Change, Dropped, Key
+from ..spark_impl.keyed import STATE, Logic
+from .bindings.common import Binding, of_key_column
+from .bindings.foreign_key_join import BINDING as of_foreign_key_join
+from .bindings.one_to_many_join import BINDING as of_one_to_many_join
+from .bindings.range_aggregate import BINDING as of_range_aggregate
+from .bindings.session_windows import BINDING as of_session_windows
+from .bindings.session_windows import native
+from .bindings.stream_stream_join import BINDING as of_stream_stream_join
+from .bindings.stream_table_join import BINDING as of_stream_table_join
+from .bindings.table_aggregate import BINDING as of_table_aggregate
+from .bindings.table_table_join import BINDING as of_table_table_join
+from .bindings.window_aggregate import BINDING as of_window_aggregate
+from .bindings.windowed_table import BINDING as of_windowed_table
 from .cohorts import Cohort, cohorts_of, pack, unpack
 from .outcomes import Grain, Outcome
 from .spark_session import spark_session
@@ -28,20 +38,23 @@ if TYPE_CHECKING:
 
     Job: TypeAlias = Callable[[DataFrame], DataFrame]
 
-ON_SPARK = ("session_windows",)
+BINDINGS: Mapping[str, Binding] = {
+    "foreign_key_join": of_foreign_key_join,
+    "one_to_many_join": of_one_to_many_join,
+    "range_aggregate": of_range_aggregate,
+    "session_windows": of_session_windows,
+    "stream_stream_join": of_stream_stream_join,
+    "stream_table_join": of_stream_table_join,
+    "table_aggregate": of_table_aggregate,
+    "table_table_join": of_table_table_join,
+    "window_aggregate": of_window_aggregate,
+    "windowed_table": of_windowed_table,
+}
+ON_SPARK = tuple(BINDINGS)
 """The operators that have a Spark implementation."""
 MERGE_IN_PARTITION = "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition"
-STATE = "sessions"
 MANY_KEYS = 200
 MANY_GROUPS = 64
-
-
-class Encoding(NamedTuple):
-    """How the values of histories travel: the arrow type of the column, and the ways there and back."""
-
-    type: pa.DataType
-    encode: Callable[[Any], Any]
-    decode: Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class Plan:
     native: bool = False
     merge_in_partition: bool = False
     job: Job | None = None
-    logic: Callable[[SessionWindows], SessionLogic] | None = None
+    logic: Callable[[Any], Logic[Any]] | None = None
     stop_after: int | None = None
     crash_in: int | None = None
     read_state: bool = False
@@ -78,10 +91,9 @@ def answer(histories: Sequence[History], plan: Plan = PLAIN) -> list[Outcome]:
     """Run histories on Spark, those that may in one cohort, and give their outcomes in the same order.
 
     Raises:
-        BadInput: An operator isn't on Spark, or a value doesn't fit its column.
+        BadInput: A value doesn't fit its column, or a history has manual delivery.
         StreamproofError: The query failed, or Spark couldn't be started.
     """
-    require_on_spark(histories)
     outcomes: dict[int, Outcome] = {}
     for cohort, places in cohorts_of(histories):
         for place, outcome in zip(places, run_cohort(cohort, plan)[0], strict=True):
@@ -89,30 +101,20 @@ def answer(histories: Sequence[History], plan: Plan = PLAIN) -> list[Outcome]:
     return [outcomes[place] for place in range(len(histories))]
 
 
-def require_on_spark(histories: Sequence[History]) -> None:
-    """Refuse histories of operators that have no Spark implementation.
-
-    Raises:
-        BadInput: The message names the history and the operator.
-    """
-    for history in histories:
-        if history.operator not in ON_SPARK:
-            raise BadInput(f"{history.name}: {history.operator} isn't on Spark yet: use another witness")
-
-
 def run_cohort(cohort: Cohort, plan: Plan = PLAIN) -> tuple[list[Outcome], StreamOutput]:
     """Run one cohort in one query; give each history's outcome, and what the query wrote."""
-    values = [record.value for history in cohort.histories for record in history.records if record.key is not None]
-    encoding = encoding_for(cohort.options, values)
-    tables = pack(cohort, encoding.type, encoding.encode)
+    definition = operator_named(cohort.operator).declare(cohort.options)
+    binding = BINDINGS[cohort.operator]
+    tables = pack(cohort, binding.fields(definition, [one for history in cohort.histories for one in history.records]))
     groups = plan.state_groups
     if groups is None and len(cohort.histories) > MANY_KEYS:
         groups = MANY_GROUPS
-    output = _run(tables, builder(cohort.options, plan, groups), plan)
-    entries = _by_end_if(plan.native, entries_of(output, encoding.decode))
+    output = _run(tables, builder(cohort.operator, cohort.options, plan, groups), plan)
+    decode = partial(binding.decode, definition)
+    entries = _by_end_if(plan.native, entries_of(output, decode, binding.keys))
     grain, knows = Grain.BATCH, not plan.native and plan.job is None
     outcomes = [
-        Outcome(history.name, grain, own, knows_dropped=knows)
+        Outcome(history.name, grain, own, knows_dropped=knows, is_stream=definition.is_stream)
         for history, own in zip(cohort.histories, unpack(cohort, entries), strict=True)
     ]
     return outcomes, output
@@ -130,74 +132,36 @@ def answer_table(batches: Sequence[pa.Table], options: Mapping[str, Any], native
     plan = Plan(native=native)
     keys = {key for table in batches for key in table.column("key").unique().to_pylist()}
     groups = MANY_GROUPS if len(keys) > MANY_KEYS else None
-    return _by_end_if(native, entries_of(_run(batches, builder(options, plan, groups), plan), lambda value: value))
+    build = builder("session_windows", options, plan, groups)
+    return _by_end_if(native, entries_of(_run(batches, build, plan), lambda value: value))
 
 
-def builder(options: Mapping[str, Any], plan: Plan, state_groups: int | None) -> Build:
-    """Give what turns the streaming input of a cohort into the streaming result."""
-    windows: SessionWindows = operator_named("session_windows").declare(options)
-    name = windows.aggregate.name
-    common: dict[str, Any] = {
-        "key": "key",
-        "timestamp": "timestamp",
-        "gap": f"{windows.gap_ms} ms",
-        "grace": f"{windows.grace_ms} ms",
-        "value": None if name == "count" else "value",
-        "aggregate": name,
-    }
-    if plan.job is not None:
-        return plan.job
-    if plan.native:
-        if (windows.emit, windows.late) != ("close", "own"):
-            raise BadInput(
-                f"spark-native can't serve emit={windows.emit!r}, late={windows.late!r}: Spark's session_window tells "
-                'a session once, when it closes, and tests a record alone; use "emit": "close", "late": "own"'
-            )
-        return lambda frame: native_session_windows(frame, **common)
-    return lambda frame: session_windows(
-        frame,
-        **common,
-        order="order",
-        retention=f"{windows.retention_ms} ms",
-        emit=windows.emit,
-        late=windows.late,
-        report_dropped=True,
-        state_groups=state_groups,
-        logic=plan.logic,
-    )
-
-
-def encoding_for(options: Mapping[str, Any], values: Sequence[Any]) -> Encoding:
-    """Choose the column that carries these values under these options.
+def builder(operator: str, options: Mapping[str, Any], plan: Plan, state_groups: int | None) -> Build:
+    """Give what turns the streaming input of a cohort into the streaming result.
 
     Raises:
-        BadInput: `min` or `max` is to compare strings with numbers.
+        BadInput: Spark has no operator of its own that means these options.
     """
-
-    def same(value: Any) -> Any:
-        return value
-
-    match options.get("aggregate", "count"):
-        case "count":
-            return Encoding(pa.int32(), lambda value: None, same)
-        case "list":
-            # The same few texts come again and again.
-            loads = lru_cache(maxsize=100_000)(json.loads)
-            return Encoding(pa.string(), json.dumps, lambda members: [loads(member) for member in members])
-    kinds = {type(value) for value in values}
-    if kinds <= {int}:
-        return Encoding(pa.int64(), same, same)
-    if kinds <= {int, float}:
-        return Encoding(pa.float64(), same, same)
-    if kinds == {str}:
-        return Encoding(pa.string(), same, same)
-    names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise BadInput(f"values of several types ({names}) can't share a column on Spark: use one type of value")
+    definition = operator_named(operator).declare(options)
+    if plan.job is not None:
+        return plan.job
+    if not plan.native:
+        return lambda frame: BINDINGS[operator].build(definition, frame, plan.logic, state_groups)
+    if operator != "session_windows":
+        raise BadInput(f"spark-native has no {operator} yet: use another witness")
+    if (definition.emit, definition.late) != ("close", "own"):
+        raise BadInput(
+            f"spark-native can't serve emit={definition.emit!r}, late={definition.late!r}: Spark's session_window "
+            'tells a session once, when it closes, and tests a record alone; use "emit": "close", "late": "own"'
+        )
+    return lambda frame: native(definition, frame)
 
 
-def entries_of(output: StreamOutput, decode: Callable[[Any], Any]) -> list[Entry]:
+def entries_of(
+    output: StreamOutput, decode: Callable[[Any], Any], keys: Callable[[pa.Table], list[Key | None]] = of_key_column
+) -> list[Entry]:
     """Turn what a query wrote into entries at batch grain, each key's in order."""
-    return [entry for batch, table in output.batches for entry in _entries(batch, table, decode)]
+    return [entry for batch, table in output.batches for entry in _entries(batch, table, decode, keys(table))]
 
 
 def _by_end_if(native: bool, entries: list[Entry]) -> list[Entry]:
@@ -207,13 +171,13 @@ def _by_end_if(native: bool, entries: list[Entry]) -> list[Entry]:
     )
 
 
-def _entries(batch: int, table: pa.Table, decode: Callable[[Any], Any]) -> Iterator[Entry]:
+def _entries(batch: int, table: pa.Table, decode: Callable[[Any], Any], keys: Sequence[Key | None]) -> Iterator[Entry]:
     if "ordinal" in table.column_names:
         # A key's changes lie in one group of rows, which a sort by their number keeps together in order.
         order = sorted(range(table.num_rows), key=table.column("ordinal").to_pylist().__getitem__)
     else:
         order = list(range(table.num_rows))
-    keys, values = table.column("key").to_pylist(), table.column("value").to_pylist()
+    values = table.column("value").to_pylist()
     timestamps = _milliseconds(table.column("timestamp"))
     nothing: list[Any] = [None] * table.num_rows
     starts = ends = nothing

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from ..reference.aggregates import Aggregate
 from ..reference.errors import BadInput
 
 ColumnLike = str | Column
 
-NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
+WHOLE_NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+NUMBERS = (*WHOLE_NUMBERS, T.FloatType, T.DoubleType)
 KEY_TYPES = (*NUMBERS, T.StringType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
 
 
@@ -77,6 +80,59 @@ def timestamp_column(frame: DataFrame, timestamp: ColumnLike) -> Column:
         f"timestamp: the column {field.name!r} is {field.dataType.simpleString()}: "
         "it must be a timestamp, or a bigint of milliseconds; cast it"
     )
+
+
+def value_and_result(
+    frame: DataFrame, aggregate: Aggregate, value: ColumnLike | None, value_type: str | T.DataType | None = None
+) -> tuple[Column, T.DataType]:
+    """Find the column that is aggregated, and the type of its aggregate.
+
+    Raises:
+        BadInput: It is missing, the aggregate can't take it, or the aggregate's type isn't known.
+    """
+    if value is None:
+        if aggregate.name != "count":
+            raise BadInput(f"value: {aggregate.name} needs a column to aggregate: name one")
+        return F.lit(None).cast("int"), T.LongType()
+    column, field = resolve(frame, "value", value)
+    if value_type is not None:
+        return column, value_type if isinstance(value_type, T.DataType) else T.DataType.fromDDL(value_type)
+    kind = field.dataType
+    whole = isinstance(kind, WHOLE_NUMBERS)
+    shown = f"value: the column {field.name!r} is {kind.simpleString()}"
+    match aggregate.name:
+        case "count":
+            return column, T.LongType()
+        case "sum" if isinstance(kind, NUMBERS):
+            return column, T.LongType() if whole else T.DoubleType()
+        case "sum":
+            raise BadInput(f"{shown}, which can't be summed: cast it to bigint or double")
+        case "average" if isinstance(kind, NUMBERS):
+            return column, T.DoubleType()
+        case "average":
+            raise BadInput(f"{shown}, which has no average: cast it to bigint or double")
+        case "min" | "max" if isinstance(kind, (*NUMBERS, T.StringType)):
+            return column, kind
+        case "min" | "max":
+            raise BadInput(f"{shown}, which {aggregate.name} can't take: cast it to a number or a string")
+        case "list" if isinstance(kind, (*NUMBERS, T.StringType, T.BooleanType)):
+            return column, T.ArrayType(kind)
+        case "list":
+            raise BadInput(f"{shown}, which list can't take: cast it to a number, a boolean or a string")
+    raise BadInput(f"value_type: the type of the aggregate {aggregate.name!r} isn't known: give it, such as 'bigint'")
+
+
+def accumulator_type(frame: DataFrame, aggregate: Aggregate, column: Column, result: T.DataType) -> T.DataType:
+    """Give the type of an unfinished aggregate of a column: of an average, a sum and a count; of others, the result."""
+    if aggregate.name != "average":
+        return result
+    whole = isinstance(frame.select(column).schema[0].dataType, WHOLE_NUMBERS)
+    return T.StructType().add("sum", "long" if whole else "double").add("count", "long")
+
+
+def bare(key: tuple[Any, ...]) -> Any:
+    """Give a key as an aggregate is handed it: that of a single column by itself."""
+    return key[0] if len(key) == 1 else key
 
 
 def _first_line(error: AnalysisException) -> str:

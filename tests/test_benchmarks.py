@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("cohort", "reference", "duckdb", "oracle", "flights", "memory", "check")
+NAMES = ("cohort", "reference", "duckdb", "oracle", "operators", "flights", "memory", "check")
 
 
 def benchmarks(*words: str) -> subprocess.CompletedProcess[str]:

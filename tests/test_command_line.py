@@ -302,11 +302,6 @@ def test_a_delivery_with_nothing_to_deliver_is_refused(command: Command, history
     refused(command("run", history(without)), "h1: line 4: nothing waits", "subscription r1")
 
 
-def test_spark_refuses_an_operator_that_it_has_not(command: Command, history: Callable[..., Path]) -> None:
-    text = '{"operator": "table_table_join", "options": {}, "clock": "batch"}\n'
-    refused(command("run", history(text), "--on", "spark"), "h1: table_table_join isn't on Spark yet", "use another")
-
-
 @pytest.mark.usefixtures("kafka")
 def test_kafka_answers_as_the_reference(command: Command, history: Callable[..., Path]) -> None:
     text = DESIGN.replace('{"cut": true}\n', "")
@@ -524,7 +519,7 @@ def test_check_exits_by_its_verdict(
     assert said.code == code
     assert f"session_windows, on Spark: {verdict} — " in said.out
     assert "table_table_join, the reference: conforms — " in said.out
-    assert "Not on Spark yet, so that only the reference was checked: window_aggregate, " in said.out
+    assert f"one_to_many_join, on Spark: {verdict} — " in said.out
     assert "seed 7" in said.out
 
 
@@ -537,7 +532,7 @@ def test_check_tells_each_step_on_stderr_alone(command: Command, checked: Callab
 
 def test_check_tells_a_finding_and_where_it_is(command: Command, checked: Callable[..., None], tmp_path: Path) -> None:
     checked(violated=True)
-    said = command("check", "--findings", tmp_path)
+    said = command("check", "session_windows", "--findings", tmp_path)
     assert "violated: it is." in said.out
     assert '{"input": "events", "key": "a", "value": "y", "timestamp": 10}' in said.out
     assert f"Written to {tmp_path / 'session_windows' / 'changelog-2-records'}" in said.out

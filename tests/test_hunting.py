@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
+from streamproof.properties import hunting
+from streamproof.properties.hunting import MUTANTS as OF_ALL
 from streamproof.properties.hunting import Kill, chosen, hunt
 from streamproof.properties.mutants.session_windows import MUTANTS
 from streamproof.reference.errors import BadInput
@@ -42,6 +44,19 @@ def test_only_the_restart_law_sees_that_a_restart_forgets(kills: dict[str, Kill]
 def test_shrunk_histories_are_short(kills: dict[str, Kill]) -> None:
     lengths = [len(kill.shrunk.records) for kill in kills.values() if kill.shrunk is not None]
     assert max(lengths) <= 4
+
+
+@pytest.mark.parametrize("operator", [operator for operator in OF_ALL if operator != "session_windows"])
+def test_every_seeded_bug_of_an_operator_is_killed(spark: SparkSession, operator: str) -> None:
+    found = hunt(chosen(operator, []), histories=20, rounds=0)
+    assert len(found) >= 6
+    assert [kill.mutant.name for kill in found if not kill.killed] == []
+
+
+def test_an_operator_without_seeded_bugs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hunting, "MUTANTS", {"session_windows": MUTANTS})
+    with pytest.raises(BadInput, match="range_aggregate has no seeded bugs yet: session_windows have"):
+        chosen("range_aggregate", [])
 
 
 def test_an_unknown_mutant_is_refused_with_those_there_are() -> None:

@@ -26,7 +26,8 @@ from streamproof.properties.spark_witness import Plan, answer, run_cohort
 from streamproof.reference.histories import History, parse_history
 from streamproof.reference.play import Entry, Played, play
 from streamproof.reference.records import Change
-from streamproof.spark_impl.session_windows import Arrived, Session, SessionLogic, Told
+from streamproof.spark_impl.keyed import Arrived, Told
+from streamproof.spark_impl.session_windows import Session, SessionLogic
 
 DRAWN = list(draw_histories(SHAPES["update"], 60, 5))
 

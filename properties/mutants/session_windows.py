@@ -7,13 +7,13 @@ every key to the mutant whose histories it belongs to.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...reference.windows import SessionWindows
-from ...spark_impl.session_windows import Arrived, Session, SessionLogic, Told
-from ..cohorts import owner
+from ...spark_impl.keyed import Arrived, Told
+from ...spark_impl.session_windows import Session, SessionLogic
+from .common import mutants_of
 
 
 class ExclusiveGap(SessionLogic):
@@ -176,21 +176,21 @@ class RepeatsDropped(SessionLogic):
 class StateNeverExpires(SessionLogic):
     """Sessions stay in the state for ever."""
 
-    def kept(self, sessions: list[Session], told_edge: int, clock: int) -> list[Session]:
+    def keep(self, sessions: list[Session], told: int, clock: int) -> list[Session]:
         return sessions
 
 
 class StateExpiresTooSoon(SessionLogic):
     """State is dropped as soon as the gap is over, with grace still running."""
 
-    def kept(self, sessions: list[Session], told_edge: int, clock: int) -> list[Session]:
+    def keep(self, sessions: list[Session], told: int, clock: int) -> list[Session]:
         return [session for session in sessions if session.end >= clock - self.windows.gap_ms]
 
 
 class ForgetsBetweenBatches(SessionLogic):
     """State is not carried over a cut."""
 
-    def kept(self, sessions: list[Session], told_edge: int, clock: int) -> list[Session]:
+    def keep(self, sessions: list[Session], told: int, clock: int) -> list[Session]:
         return []
 
 
@@ -240,46 +240,23 @@ class SharedAcrossKeys(SessionLogic):
 class LateOneBatchLater(SessionLogic):
     """The clock is read one tick per key too old: closings are judged by the previous clock (SPARK-40925)."""
 
-    def close(self, sessions: list[Session], told_edge: int, clock: int) -> list[Told]:
-        return super().close(sessions, told_edge, clock - self.windows.gap_ms)
+    def close(self, sessions: list[Session], told: int, clock: int) -> list[Told]:
+        return super().close(sessions, told, clock - self.windows.gap_ms)
 
 
 class ClosesTwice(SessionLogic):
     """What was closed is told again at the next closing (bug museum: a second final result)."""
 
-    def close(self, sessions: list[Session], told_edge: int, clock: int) -> list[Told]:
-        return super().close(sessions, told_edge - 10 * self.windows.gap_ms, clock)
+    def close(self, sessions: list[Session], told: int, clock: int) -> list[Told]:
+        return super().close(sessions, told - 10 * self.windows.gap_ms, clock)
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """A seeded bug of the stateful operator.
-
-    Attributes:
-        name: What the command calls it.
-        logic: The mutated logic.
-        sentence: What is wrong with it.
-        shape: The shape of histories that it is held to.
-    """
-
-    name: str
-    logic: type[SessionLogic]
-    shape: str = "update"
-
-    @property
-    def sentence(self) -> str:
-        """What is wrong with it, from its docstring."""
-        return (self.logic.__doc__ or "").split("\n")[0].rstrip(".")
-
-
-def _name(logic: type[SessionLogic]) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in logic.__name__).lstrip("_")
-
-
-_CLOSING = {LateOneBatchLater, ClosesTwice}
-MUTANTS = {
-    _name(logic): Mutant(_name(logic), logic, "close" if logic in _CLOSING else "update")
-    for logic in (
+_CLOSING: dict[type, str] = {LateOneBatchLater: "close", ClosesTwice: "close"}
+MUTANTS = mutants_of(
+    "session_windows",
+    SessionLogic,
+    "update",
+    (
         ExclusiveGap,
         OneMillisecondTooFar,
         OneNeighbour,
@@ -308,32 +285,9 @@ MUTANTS = {
         SharedAcrossKeys,
         LateOneBatchLater,
         ClosesTwice,
-    )
-}
-
-
-class Travelling(SessionLogic):
-    """Hands each key to the mutant that its history belongs to: bugs travel in cohorts too.
-
-    The history with place `p` in the cohort belongs to the mutant whose bounds hold `p`.
-    """
-
-    def __init__(self, windows: SessionWindows, mutants: list[type[SessionLogic]], starts: list[int]) -> None:
-        super().__init__(windows)
-        self.logics = [mutant(windows) for mutant in mutants]
-        self.starts = starts
-
-    def for_key(self, key: tuple[Any, ...]) -> SessionLogic:
-        """Give the mutant of the key's history; the cohort's own key has the right logic."""
-        owned = None if key[0] is None else owner(key[0])
-        if owned is None:
-            return self
-        return self.logics[sum(start <= owned[0] for start in self.starts) - 1]
-
-
-def travelling(mutants: list[type[SessionLogic]], starts: list[int]) -> Callable[[SessionWindows], SessionLogic]:
-    """Give what makes a `Travelling` of a declaration; mutant `i` has the histories from `starts[i]` on."""
-    return lambda windows: Travelling(windows, mutants, starts)
+    ),
+    _CLOSING,
+)
 
 
 def _declared(windows: SessionWindows, **changed: Any) -> SessionWindows:

@@ -1,0 +1,75 @@
+"""Seeded bugs of the one-to-many join on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...spark_impl.keyed import Arrived, Key, Told
+from ...spark_impl.one_to_many_join import LeftLogic, RightKept, RightLogic, Row, one_to_many_stages
+from .common import staged_mutants_of
+
+
+class OldRowStays(LeftLogic):
+    """A row that has moved stays under its old foreign key too."""
+
+    def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
+        return super().moves(None if after is not None else before, after, value)
+
+
+class DeletionSilent(LeftLogic):
+    """A deleted row stays where it was."""
+
+    def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
+        return super().moves(before, after, value) if value is not None else []
+
+
+class FirstRowOnly(RightLogic):
+    """A right change reaches the first left row alone."""
+
+    def change(self, kept: RightKept, row: Arrived) -> list[Told]:
+        return super().change(kept, row)[:1]
+
+
+class RightTombstoneSilent(RightLogic):
+    """A deleted right row isn't told."""
+
+    def change(self, kept: RightKept, row: Arrived) -> list[Told]:
+        told = super().change(kept, row)
+        return [] if row.value is None else told
+
+
+class LeftRowsForgotten(RightLogic):
+    """A left row is joined once, and isn't kept for later changes."""
+
+    def put(self, kept: RightKept, key: Key, left: Row | None) -> None:
+        return
+
+
+class OwnTimestamp(RightLogic):
+    """A result is stamped by the changed row alone."""
+
+    def result(self, kept: RightKept, row: Arrived, key: Key, left: Any, timestamp: int) -> Told:
+        own = row.timestamp if row.side == "right" else row.value["timestamp"]
+        return super().result(kept, row, key, left, timestamp)._replace(timestamp=own)
+
+
+class ForgetsBetweenBatches(RightLogic):
+    """State is not kept from one batch to the next."""
+
+    def pack(self, kept: RightKept) -> tuple[Any, ...] | None:
+        return None
+
+
+MUTANTS = staged_mutants_of(
+    "one_to_many_join",
+    one_to_many_stages,
+    {
+        OldRowStays: ("left", "inner"),
+        DeletionSilent: ("left", "inner"),
+        FirstRowOnly: ("right", "inner"),
+        RightTombstoneSilent: ("right", "inner"),
+        LeftRowsForgotten: ("right", "inner"),
+        OwnTimestamp: ("right", "inner"),
+        ForgetsBetweenBatches: ("right", "inner"),
+    },
+)

@@ -1,0 +1,157 @@
+"""Seeded bugs of range aggregates on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...spark_impl.keyed import Arrived, Key, Told, changed, dropped
+from ...spark_impl.range_aggregate import Held, RangeLogic
+from .common import mutants_of
+
+
+class StartExclusive(RangeLogic):
+    """A row exactly at the start of a range isn't in it."""
+
+    def inside(self, kept: list[Held], timestamp: int) -> list[Held]:
+        start = timestamp - self.ranges.preceding_ms
+        return [row for row in super().inside(kept, timestamp) if row.timestamp > start]
+
+
+class StartOneEarly(RangeLogic):
+    """A range starts a step too early."""
+
+    def inside(self, kept: list[Held], timestamp: int) -> list[Held]:
+        start = timestamp - self.ranges.preceding_ms - 1
+        return [row for row in kept if start <= row.timestamp <= timestamp]
+
+
+class EndExclusive(RangeLogic):
+    """A range holds its own row, but no other of its timestamp."""
+
+    def inside(self, kept: list[Held], timestamp: int) -> list[Held]:
+        *before, own = super().inside(kept, timestamp)
+        return [*(row for row in before if row.timestamp < timestamp), own]
+
+
+class LooksAhead(RangeLogic):
+    """A row that comes late sees rows that lie after it too."""
+
+    def inside(self, kept: list[Held], timestamp: int) -> list[Held]:
+        return [row for row in kept if row.timestamp >= timestamp - self.ranges.preceding_ms]
+
+
+class WrongSign(RangeLogic):
+    """A range lies after its row, not before it."""
+
+    def inside(self, kept: list[Held], timestamp: int) -> list[Held]:
+        return super().inside(kept, timestamp + self.ranges.preceding_ms)
+
+
+class RowsForRange(RangeLogic):
+    """The range is counted in rows, not in ms (ROWS for RANGE)."""
+
+    def inside(self, kept: list[Held], timestamp: int) -> list[Held]:
+        return [row for row in kept if row.timestamp <= timestamp][-self.ranges.preceding_ms - 1 :]
+
+
+class OrderOfArrival(RangeLogic):
+    """The rows of a range are taken by arrival, not by timestamp."""
+
+    def hold(self, kept: list[Held], row: Held) -> None:
+        kept.append(row)
+
+    def inside(self, kept: list[Held], timestamp: int) -> list[Held]:
+        return [row for row in kept if timestamp - self.ranges.preceding_ms <= row.timestamp <= timestamp]
+
+
+class TiesReversed(RangeLogic):
+    """A row goes before those of its timestamp that came earlier."""
+
+    def hold(self, kept: list[Held], row: Held) -> None:
+        kept.insert(sum(other.timestamp < row.timestamp for other in kept), row)
+
+
+class TiesOverwrite(RangeLogic):
+    """A row takes the place of another one of its timestamp."""
+
+    def hold(self, kept: list[Held], row: Held) -> None:
+        kept[:] = [other for other in kept if other.timestamp != row.timestamp]
+        super().hold(kept, row)
+
+
+class LateDropped(RangeLogic):
+    """A row that comes after a later one of its key is dropped."""
+
+    def take(self, key: Key, kept: list[Held], row: Arrived, clock: int) -> list[Told]:
+        if kept and row.timestamp is not None and row.timestamp < kept[-1].timestamp:
+            return [dropped(row, "late")]
+        return super().take(key, kept, row, clock)
+
+
+class MendsAnswers(RangeLogic):
+    """A row that comes late tells anew the answers of later rows that would have seen it."""
+
+    def take(self, key: Key, kept: list[Held], row: Arrived, clock: int) -> list[Told]:
+        told, at = super().take(key, kept, row, clock), row.timestamp or 0
+        later = {other.timestamp for other in kept if at < other.timestamp <= at + self.ranges.preceding_ms}
+        return [*told, *(changed(row, self.answer(key, self.inside(kept, one)), one) for one in sorted(later))]
+
+
+class NewestDecidesWhatIsKept(RangeLogic):
+    """Rows that the newest one's range doesn't reach are forgotten, so that a late row misses them."""
+
+    def pack(self, kept: list[Held]) -> tuple[Any, ...] | None:
+        return super().pack(self.inside(kept, kept[-1].timestamp) if kept else kept)
+
+
+class NewestStamps(RangeLogic):
+    """An answer is stamped by the newest row of its key, not by its own."""
+
+    def take(self, key: Key, kept: list[Held], row: Arrived, clock: int) -> list[Told]:
+        return [told._replace(timestamp=kept[-1].timestamp) for told in super().take(key, kept, row, clock)]
+
+
+class ToldTwice(RangeLogic):
+    """Every row is answered twice."""
+
+    def take(self, key: Key, kept: list[Held], row: Arrived, clock: int) -> list[Told]:
+        return super().take(key, kept, row, clock) * 2
+
+
+class ForgetsBetweenBatches(RangeLogic):
+    """State is not kept from one batch to the next."""
+
+    def pack(self, kept: list[Held]) -> tuple[Any, ...] | None:
+        return None
+
+
+class ShuffleOrder(RangeLogic):
+    """A batch is taken in reverse order of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return super().in_order(rows)[::-1]
+
+
+MUTANTS = mutants_of(
+    "range_aggregate",
+    RangeLogic,
+    "list",
+    (
+        StartExclusive,
+        StartOneEarly,
+        EndExclusive,
+        LooksAhead,
+        WrongSign,
+        RowsForRange,
+        OrderOfArrival,
+        TiesReversed,
+        TiesOverwrite,
+        LateDropped,
+        MendsAnswers,
+        NewestDecidesWhatIsKept,
+        NewestStamps,
+        ToldTwice,
+        ForgetsBetweenBatches,
+        ShuffleOrder,
+    ),
+)

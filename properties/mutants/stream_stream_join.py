@@ -1,0 +1,139 @@
+"""Seeded bugs of the stream-stream join on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...spark_impl.keyed import Arrived, Key, Told
+from ...spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
+from .common import mutants_of
+
+
+class ExclusiveBounds(StreamStreamLogic):
+    """A record exactly on a bound finds no partner."""
+
+    def partners(self, kept: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        def distance(row: Row) -> int:
+            return row.timestamp - timestamp if side == "left" else timestamp - row.timestamp
+
+        found = super().partners(kept, side, timestamp, clock)
+        return [at for at in found if distance(kept[OTHER[side]][at]) not in (self.join.after_ms, -self.join.before_ms)]
+
+
+class BoundsSwapped(StreamStreamLogic):
+    """Before and after are taken for each other."""
+
+    def partners(self, kept: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        edge = self.join.close_edge(OTHER[side], clock)
+
+        def within(other: int) -> bool:
+            return self.join.within(*((other, timestamp) if side == "left" else (timestamp, other)))
+
+        return [place for place, row in enumerate(kept[OTHER[side]]) if row.timestamp >= edge and within(row.timestamp)]
+
+
+class FirstPartnerOnly(StreamStreamLogic):
+    """A record is paired with one partner alone."""
+
+    def partners(self, kept: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        return super().partners(kept, side, timestamp, clock)[:1]
+
+
+class LeftDrivesAlone(StreamStreamLogic):
+    """A right record finds no partner."""
+
+    def partners(self, kept: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        return super().partners(kept, side, timestamp, clock) if side == "left" else []
+
+
+class NothingIsLate(StreamStreamLogic):
+    """Records beyond the grace are taken (KAFKA-16123)."""
+
+    def is_late(self, side: str, timestamp: int, clock: int) -> bool:
+        return False
+
+
+class GraceForgotten(StreamStreamLogic):
+    """A record is late as soon as its reach is over, whatever the grace."""
+
+    def is_late(self, side: str, timestamp: int, clock: int) -> bool:
+        return super().is_late(side, timestamp - self.join.grace_ms, clock)
+
+
+class NullThenPair(StreamStreamLogic):
+    """A row that has a partner is told with null too when it closes (SPARK-26154)."""
+
+    def close(self, kept: Buffers, told: int, clock: int) -> list[Told]:
+        forgetful = {side: [row._replace(matched=False) for row in rows] for side, rows in kept.items()}
+        self.forget(kept, clock)
+        return super().close(forgetful, told, clock)
+
+
+class ClosesOneEarly(StreamStreamLogic):
+    """An unmatched row is told a step before it closes."""
+
+    def close(self, kept: Buffers, told: int, clock: int) -> list[Told]:
+        return super().close(kept, told, clock + 1)
+
+
+class UnmatchedUntold(StreamStreamLogic):
+    """A row without partner is forgotten in silence."""
+
+    def close(self, kept: Buffers, told: int, clock: int) -> list[Told]:
+        super().close(kept, told, clock)
+        return []
+
+
+class OwnTimestamp(StreamStreamLogic):
+    """A pair is stamped by the record that came last."""
+
+    def pair(self, row: Arrived, partner: Row) -> Told:
+        return super().pair(row, partner)._replace(timestamp=row.timestamp)
+
+
+class StateNeverExpires(StreamStreamLogic):
+    """Records stay in the state for ever."""
+
+    def keep(self, kept: Buffers, told: int, clock: int) -> Buffers:
+        return kept
+
+    def forget(self, kept: Buffers, clock: int) -> None:
+        for side, rows in kept.items():
+            edge = self.join.close_edge(side, clock)
+            kept[side] = [row._replace(matched=row.matched or row.timestamp < edge) for row in rows]
+
+
+class ForgetsBetweenBatches(StreamStreamLogic):
+    """State is not kept from one batch to the next."""
+
+    def pack(self, kept: Buffers) -> tuple[Any, ...] | None:
+        return None
+
+
+class NullValueJoins(StreamStreamLogic):
+    """A record whose value is null isn't dropped."""
+
+    def take(self, key: Key, kept: Buffers, row: Arrived, clock: int) -> list[Told]:
+        return super().take(key, kept, row if row.value is not None else row._replace(value="null"), clock)
+
+
+MUTANTS = mutants_of(
+    "stream_stream_join",
+    StreamStreamLogic,
+    "outer, close",
+    (
+        ExclusiveBounds,
+        BoundsSwapped,
+        FirstPartnerOnly,
+        LeftDrivesAlone,
+        NothingIsLate,
+        GraceForgotten,
+        NullThenPair,
+        ClosesOneEarly,
+        UnmatchedUntold,
+        OwnTimestamp,
+        StateNeverExpires,
+        ForgetsBetweenBatches,
+        NullValueJoins,
+    ),
+)

@@ -1,0 +1,79 @@
+"""Seeded bugs of the table aggregate on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...spark_impl.keyed import Arrived, Key, Told
+from ...spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
+from .common import staged_mutants_of
+
+
+class OldStays(RowLogic):
+    """The old value isn't subtracted."""
+
+    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Told]:
+        return super().sends(row, None, new)
+
+
+class TwoUpdatesOfOneGroup(RowLogic):
+    """A row that stays in its group is told twice, once without it."""
+
+    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Told]:
+        return [*super().sends(row, old, None), *super().sends(row, None, new)]
+
+
+class DeletionSilent(RowLogic):
+    """A deleted row stays in its group."""
+
+    def take(self, key: Key, kept: list[InGroup], row: Arrived, clock: int) -> list[Told]:
+        old = list(kept)
+        told = super().take(key, kept, row, clock)
+        if self.in_group(row) is None:
+            kept[:] = old
+            return []
+        return told
+
+
+class ForgetsOldValues(RowLogic):
+    """Old values are not kept from one batch to the next."""
+
+    def pack(self, kept: list[InGroup]) -> tuple[Any, ...] | None:
+        return None
+
+
+class LatestTimestamp(GroupLogic):
+    """A group is stamped by the last row, not by the largest timestamp that it has seen."""
+
+    def stamp(self, largest: int, timestamp: int) -> int:
+        return timestamp
+
+
+class EmptyGroupForgotten(GroupLogic):
+    """An emptied group is told with a tombstone."""
+
+    def take(self, key: Key, kept: list[Aggregated], row: Arrived, clock: int) -> list[Told]:
+        told = super().take(key, kept, row, clock)
+        return [one._replace(value=None) if one.value == 0 else one for one in told]
+
+
+class CountsOnce(GroupLogic):
+    """A second member isn't added."""
+
+    def added(self, key: Key, value: Any, member: Any) -> Any:
+        return max(value, super().added(key, 0, member))
+
+
+MUTANTS = staged_mutants_of(
+    "table_aggregate",
+    table_aggregate_stages,
+    {
+        OldStays: ("rows", "count"),
+        TwoUpdatesOfOneGroup: ("rows", "count"),
+        DeletionSilent: ("rows", "count"),
+        ForgetsOldValues: ("rows", "count"),
+        LatestTimestamp: ("groups", "count"),
+        EmptyGroupForgotten: ("groups", "count"),
+        CountsOnce: ("groups", "count"),
+    },
+)

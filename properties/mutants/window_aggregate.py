@@ -1,0 +1,231 @@
+"""Seeded bugs of Samza's window operator on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ...reference.windows import WindowAggregate
+from ...spark_impl.keyed import Arrived, Key, Told
+from ...spark_impl.window_aggregate import Filled, Kept, WindowLogic
+from .common import mutants_of
+
+
+class EndInclusive(WindowLogic):
+    """A row at a window's end is in it, and a row at its start isn't."""
+
+    def fixed(self, kept: Kept, row: Arrived, clock: int) -> list[Filled]:
+        assert row.timestamp is not None
+        return super().fixed(kept, row._replace(timestamp=row.timestamp - 1), clock)
+
+
+class StepIgnored(WindowLogic):
+    """Windows start a size apart, whatever the step."""
+
+    def __init__(self, windows: WindowAggregate) -> None:
+        super().__init__(replace(windows, step=windows.size))
+
+
+class LateDropped(WindowLogic):
+    """A late row is dropped, though it is to update its windows."""
+
+    def __init__(self, windows: WindowAggregate) -> None:
+        super().__init__(replace(windows, late="drop"))
+
+
+class NothingIsLate(WindowLogic):
+    """A row is taken by windows that aren't kept any more (KAFKA-16123)."""
+
+    def fixed(self, kept: Kept, row: Arrived, clock: int) -> list[Filled]:
+        return super().fixed(kept, row, 0)
+
+
+class LateStartsAnew(WindowLogic):
+    """A window is forgotten once complete, so that a late row finds it empty."""
+
+    def over(self, one: Filled) -> int | None:
+        return self.completion(one)
+
+
+class LateUnderNextWindow(WindowLogic):
+    """A late update is told under the window that follows its own."""
+
+    def take(self, key: Key, kept: Kept, row: Arrived, clock: int) -> list[Told]:
+        step = self.windows.step
+        return [
+            told._replace(start=told.start + step, end=told.end + step)
+            if told.start is not None and told.end is not None and told.end <= clock
+            else told
+            for told in super().take(key, kept, row, clock)
+        ]
+
+
+class CompletesOneLate(WindowLogic):
+    """A window isn't complete when the clock is at its end, but a step later."""
+
+    def completion(self, one: Filled) -> int:
+        return super().completion(one) + 1
+
+
+class ToldTwice(WindowLogic):
+    """Every window is told twice, which no table shows."""
+
+    def tell(self, one: Filled) -> list[Told]:
+        return super().tell(one) * 2
+
+
+class ToldAgain(WindowLogic):
+    """A complete window is told again whenever the clock moves, though nothing is new."""
+
+    def is_due(self, one: Filled, clock: int) -> bool:
+        return self.is_complete(one, clock) or super().is_due(one, clock)
+
+
+class LastToArriveStamps(WindowLogic):
+    """A window is stamped by its last row to arrive, not by its largest timestamp."""
+
+    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
+        super().add(key, one, row, clock)
+        one.latest = row.timestamp or 0
+
+
+class StateNeverExpires(WindowLogic):
+    """Windows stay in the state for ever."""
+
+    def is_over(self, one: Filled, clock: int) -> bool:
+        return False
+
+
+class ForgetsBetweenBatches(WindowLogic):
+    """State is not kept from one batch to the next."""
+
+    def pack(self, kept: Kept) -> tuple[Any, ...] | None:
+        return None
+
+
+class ShuffleOrder(WindowLogic):
+    """A batch is taken in reverse order of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return super().in_order(rows)[::-1]
+
+
+class ExclusiveGap(WindowLogic):
+    """A row exactly a gap away from a session isn't in it."""
+
+    def near(self, kept: Kept, timestamp: int, edge: int) -> list[Filled]:
+        gap = self.windows.size
+        found = super().near(kept, timestamp, edge)
+        return [one for one in found if max(one.start - timestamp, timestamp - one.end) < gap]
+
+
+class BridgesNothing(WindowLogic):
+    """A row between two sessions joins the first one alone."""
+
+    def near(self, kept: Kept, timestamp: int, edge: int) -> list[Filled]:
+        return super().near(kept, timestamp, edge)[:1]
+
+
+class LateAlone(WindowLogic):
+    """A row is late by its own timestamp, whatever session it would join."""
+
+    def merged(self, key: Key, kept: Kept, row: Arrived, clock: int) -> list[Filled]:
+        late = row.timestamp is not None and row.timestamp < self.edge(clock)
+        return [] if late else super().merged(key, kept, row, clock)
+
+
+class GapForgotten(WindowLogic):
+    """A session takes no rows as soon as its end is past, whatever the gap (KAFKA-12718)."""
+
+    def edge(self, clock: int) -> int:
+        return super().edge(clock) + self.windows.size
+
+
+class TombstonesMissing(WindowLogic):
+    """A session that has grown doesn't take back what it was told as."""
+
+    def gone(self, one: Filled) -> Iterable[tuple[int, int]]:
+        return []
+
+
+class TombstonesLast(WindowLogic):
+    """What a session was told as is taken back only after it is told anew."""
+
+    def tell(self, one: Filled) -> list[Told]:
+        *gone, update = super().tell(one)
+        return [update, *gone]
+
+
+class OtherStartStays(WindowLogic):
+    """What a session was told as is taken back only if it began where the session begins."""
+
+    def gone(self, one: Filled) -> Iterable[tuple[int, int]]:
+        return [shown for shown in super().gone(one) if shown[0] == one.start]
+
+
+class EarlyOneTooLate(WindowLogic):
+    """A window is told early only by a row more than the policy says."""
+
+    def is_due(self, one: Filled, clock: int) -> bool:
+        return super().is_due(one, clock) and (self.is_complete(one, clock) or one.untold > _every(self.windows))
+
+
+class EarlyCountsTheTold(WindowLogic):
+    """The early-emission policy counts the rows that have been told too."""
+
+    def is_due(self, one: Filled, clock: int) -> bool:
+        early = one.untold > 0 and one.rows >= _every(self.windows)
+        return early or super().is_due(one, clock)
+
+
+def _every(windows: WindowAggregate) -> int:
+    assert windows.early is not None
+    assert windows.early.every_tuples is not None
+    return windows.early.every_tuples
+
+
+class MergeForgetsTheUntold(WindowLogic):
+    """A session that merges others counts none of their untold rows."""
+
+    def join(self, key: Key, session: Filled, other: Filled) -> None:
+        untold = session.untold
+        super().join(key, session, other)
+        session.untold = untold
+
+
+_OF_SESSIONS = (
+    ExclusiveGap,
+    BridgesNothing,
+    LateAlone,
+    GapForgotten,
+    TombstonesMissing,
+    TombstonesLast,
+    OtherStartStays,
+    EarlyOneTooLate,
+    EarlyCountsTheTold,
+    MergeForgetsTheUntold,
+)
+
+MUTANTS = mutants_of(
+    "window_aggregate",
+    WindowLogic,
+    "hopping, late update",
+    (
+        EndInclusive,
+        StepIgnored,
+        LateDropped,
+        NothingIsLate,
+        LateStartsAnew,
+        LateUnderNextWindow,
+        CompletesOneLate,
+        ToldTwice,
+        ToldAgain,
+        LastToArriveStamps,
+        StateNeverExpires,
+        ForgetsBetweenBatches,
+        ShuffleOrder,
+        *_OF_SESSIONS,
+    ),
+    elsewhere=dict.fromkeys(_OF_SESSIONS, "session, early"),
+)

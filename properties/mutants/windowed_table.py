@@ -1,0 +1,221 @@
+"""Seeded bugs of windowed tables on Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...reference.windows import WindowedTable
+from ...spark_impl.keyed import Arrived, Key, Told, joined
+from ...spark_impl.windowed_table import SIDES, Kept, WindowedLogic
+from .common import mutants_of
+
+
+class EndInclusive(WindowedLogic):
+    """A row at a window's end is in it, and a row at its start isn't."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return super().open(timestamp - 1, edge)
+
+
+class StepIgnored(WindowedLogic):
+    """Windows start a size apart, whatever the step."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return [start for start in super().open(timestamp, edge) if start % self.table.size_ms == 0]
+
+
+class GraceForgotten(WindowedLogic):
+    """A window takes no rows after its end, whatever the grace."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return super().open(timestamp, edge + self.table.grace_ms)
+
+
+class OpenAtTheEdge(WindowedLogic):
+    """A window whose grace ends just now still takes rows."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return super().open(timestamp, edge - 1)
+
+
+class NothingIsLate(WindowedLogic):
+    """A row is taken by windows that are closed (KAFKA-16123)."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return super().open(timestamp, 0)
+
+
+class LateForAllWindows(WindowedLogic):
+    """A row is dropped as soon as one of its windows is closed."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        starts = super().open(timestamp, edge)
+        return starts if starts == self.table.starts(timestamp) else []
+
+
+class ClosesWithoutGrace(WindowedLogic):
+    """A window is told as final at its end, whatever the grace (KAFKA-8289)."""
+
+    def close(self, kept: Kept, told: int, clock: int) -> list[Told]:
+        return super().close(kept, told + self.table.grace_ms, clock + self.table.grace_ms)
+
+
+class ClosesOneLate(WindowedLogic):
+    """A window isn't closed when the clock is at the end of its grace, but a step later."""
+
+    def close(self, kept: Kept, told: int, clock: int) -> list[Told]:
+        return super().close(kept, told - 1, clock - 1)
+
+    def keep(self, kept: Kept, told: int, clock: int) -> Kept:
+        return super().keep(kept, told - 1, clock - 1)
+
+
+class FinalToldTwice(WindowedLogic):
+    """A window that closes is told twice, which no table shows."""
+
+    def close(self, kept: Kept, told: int, clock: int) -> list[Told]:
+        return super().close(kept, told, clock) * 2
+
+
+class UpdatesToldToo(WindowedLogic):
+    """Every change of a window is told, though only its final value is wanted."""
+
+    def aggregate(self, key: Key, kept: Kept, row: Arrived, edge: int) -> list[Told]:
+        told = super().aggregate(key, kept, row, edge)
+        starts = self.open(row.timestamp or 0, edge)
+        return told or [self.change(start, *kept.sides[row.side][start]) for start in starts]
+
+
+class LastToArriveStamps(WindowedLogic):
+    """A window is stamped by its last row to arrive, not by its largest timestamp."""
+
+    def aggregate(self, key: Key, kept: Kept, row: Arrived, edge: int) -> list[Told]:
+        told, windows, at = super().aggregate(key, kept, row, edge), kept.sides[row.side], row.timestamp or 0
+        windows.update({start: windows[start]._replace(timestamp=at) for start in self.open(at, edge)})
+        return told
+
+
+class StateNeverExpires(WindowedLogic):
+    """Windows stay in the state for ever."""
+
+    def keep(self, kept: Kept, told: int, clock: int) -> Kept:
+        return kept
+
+
+class ForgetsBetweenBatches(WindowedLogic):
+    """State is not kept from one batch to the next."""
+
+    def pack(self, kept: Kept) -> tuple[Any, ...] | None:
+        return None
+
+
+class ShiftWrongSign(WindowedLogic):
+    """A window joins the one that starts earlier by the shift, not later."""
+
+    def __init__(self, table: WindowedTable) -> None:
+        super().__init__(replace(table, shift_ms=-table.shift_ms))
+
+
+class ShiftForgotten(WindowedLogic):
+    """A window joins the one with its own start, whatever the shift."""
+
+    def __init__(self, table: WindowedTable) -> None:
+        super().__init__(replace(table, shift_ms=0))
+
+
+class RightToldUnderItsOwnWindow(WindowedLogic):
+    """A change of the right table is told under the right window, not under that of its partner."""
+
+    def tell_pair(self, kept: Kept, side: str, start: int, edge: int) -> list[Told]:
+        shift = 0 if side == SIDES[0] else self.table.shift_ms
+        return [
+            told._replace(start=start + shift, end=start + shift + self.table.size_ms)
+            for told in super().tell_pair(kept, side, start, edge)
+        ]
+
+
+class SidesSwapped(WindowedLogic):
+    """The joined value holds the right side first."""
+
+    def tell_pair(self, kept: Kept, side: str, start: int, edge: int) -> list[Told]:
+        return [
+            told._replace(value=joined(told.value["right"], told.value["left"]))
+            for told in super().tell_pair(kept, side, start, edge)
+        ]
+
+
+class LeftDrivesAlone(WindowedLogic):
+    """A change of the right table isn't told."""
+
+    def tell_pair(self, kept: Kept, side: str, start: int, edge: int) -> list[Told]:
+        return super().tell_pair(kept, side, start, edge) if side == SIDES[0] else []
+
+
+class OuterMissesTheRight(WindowedLogic):
+    """An outer join tells no window that the left table hasn't."""
+
+    def __init__(self, table: WindowedTable) -> None:
+        super().__init__(replace(table, join="left"))
+
+
+class ChangedSideStamps(WindowedLogic):
+    """A pair is stamped by the side that has changed alone."""
+
+    def tell_pair(self, kept: Kept, side: str, start: int, edge: int) -> list[Told]:
+        at = start if side == SIDES[0] else start + self.table.shift_ms
+        own = kept.sides[side][at].timestamp
+        return [told._replace(timestamp=own) for told in super().tell_pair(kept, side, start, edge)]
+
+
+class PartnerForgottenEarly(WindowedLogic):
+    """A closed window is forgotten before rows are taken, though its shifted partner is still open (SPARK-26154)."""
+
+    def take(self, key: Key, kept: Kept, row: Arrived, clock: int) -> list[Told]:
+        return super().take(key, self.keep(kept, clock, clock), row, clock)
+
+    def over(self, side: str, start: int) -> int | None:
+        return start + self.table.size_ms + self.table.grace_ms
+
+
+class ShuffleOrder(WindowedLogic):
+    """A batch is taken in reverse order of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return super().in_order(rows)[::-1]
+
+
+_OF_PAIRS = (
+    ShiftWrongSign,
+    ShiftForgotten,
+    RightToldUnderItsOwnWindow,
+    SidesSwapped,
+    LeftDrivesAlone,
+    OuterMissesTheRight,
+    ChangedSideStamps,
+    PartnerForgottenEarly,
+    ShuffleOrder,
+)
+
+MUTANTS = mutants_of(
+    "windowed_table",
+    WindowedLogic,
+    "close",
+    (
+        EndInclusive,
+        StepIgnored,
+        GraceForgotten,
+        OpenAtTheEdge,
+        NothingIsLate,
+        LateForAllWindows,
+        ClosesWithoutGrace,
+        ClosesOneLate,
+        FinalToldTwice,
+        UpdatesToldToo,
+        LastToArriveStamps,
+        StateNeverExpires,
+        ForgetsBetweenBatches,
+        *_OF_PAIRS,
+    ),
+    elsewhere=dict.fromkeys(_OF_PAIRS, "outer, shifted"),
+)

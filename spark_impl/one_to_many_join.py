@@ -1,0 +1,287 @@
+"""One-to-many joins on Spark: each left row is kept at the right key that it refers to; the result has both keys.
+
+Two stages: the left rows, each of which remembers where it was sent to last, and the right keys.
+Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ..reference.errors import BadInput
+from ..reference.joins import OneToManyJoin
+from .columns import ColumnLike
+from .keyed import (
+    TOMBSTONE,
+    UPDATE,
+    Arrived,
+    Key,
+    Told,
+    changed,
+    dropped,
+    joined,
+    joined_type,
+    keyed,
+    require_same_order,
+    two_sides,
+)
+from .stages import (
+    StageLogic,
+    at_stage,
+    dropped_before,
+    finished,
+    messages,
+    named_columns,
+    numbered,
+    parts,
+    renamed,
+    require_same_types,
+    spread,
+)
+
+
+def one_to_many_join(
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    value: ColumnLike,
+    foreign_key: ColumnLike | Sequence[ColumnLike],
+    order: ColumnLike | None = None,
+    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
+    right_timestamp: ColumnLike | None = None,
+    right_value: ColumnLike | None = None,
+    right_order: ColumnLike | None = None,
+    join: Literal["inner", "left"] = "inner",
+    null_foreign_key: Literal["ignore", "keep"] = "ignore",
+    protocol: Literal["kip", "answer"] = "kip",
+    report_dropped: bool = False,
+    state_groups: int | None = None,
+    logic: Callable[[OneToManyJoin], OneToManyStages] | None = None,
+) -> DataFrame:
+    """Join each row of a table with the row of another that it refers to, and give the changelog by both keys.
+
+    Args:
+        left: The changes of the referring table, streaming or batch: a row whose value is null deletes its key.
+        right: The changes of the table referred to.
+        key: The left key: one or several columns. A row in which one of them is null is dropped.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It only stamps the
+            changes: of two rows of a key the one that arrives last stands.
+        value: The column that holds a row's value; several can be put into a struct.
+        foreign_key: What a left row refers to, such as `F.col("value.artist")`: one or several columns, of the types of
+            the right key. Where one of them is null the row has no foreign key; a tombstone's plays no part.
+        order: The order of arrival across both inputs, such as an offset; without it a batch is taken by timestamp, of
+            equal ones the right row first.
+        right_key: The right key, where it isn't called as the left one; likewise the other `right_…`.
+        right_timestamp: Its event time.
+        right_value: Its value.
+        right_order: Its order of arrival.
+        join: `inner` or `left`.
+        null_foreign_key: `ignore` or `keep`; see `OneToManyJoin`.
+        protocol: `kip` or `answer`; see `OneToManyJoin`.
+        report_dropped: Whether rows that were dropped are told too; a right row is told without keys.
+        state_groups: As in `keyed`, for each stage: None keeps one state for each left key and for each foreign key.
+            The state is as large as both tables, and each left row's foreign key is kept once more; the left rows of
+            one foreign key are one state, which is read and written whole when a batch concerns it.
+        logic: Makes what decides in each stage, of a declaration; another than `one_to_many_stages` for seeded bugs.
+
+    Returns:
+        As `keyed`, without windows, under both keys: the columns of `foreign_key` (null where a row without one is
+        kept), then those of `key`. `value struct<left, right>` is null in a tombstone. A left row that moves is a
+        tombstone under its old foreign key. A streaming result is in append mode.
+
+    Raises:
+        BadInput: A column is missing or of the wrong type, the foreign key is of another type than the right key, both
+            keys have a column of the same name, or there is no such join or option.
+
+    Source: KIP-213, "Jan Filipiak's Original Proposal".
+    """
+    declared = OneToManyJoin("foreign_key", join, null_foreign_key, protocol)
+    stages = (logic or one_to_many_stages)(declared)
+    lefts, rights = two_sides(
+        left,
+        right,
+        key=key,
+        timestamp=timestamp,
+        value=value,
+        order=order,
+        right_key=right_key,
+        right_timestamp=right_timestamp,
+        right_value=right_value,
+        right_order=right_order,
+    )
+    require_same_order(lefts, rights)
+    refers = named_columns(left, "foreign_key", foreign_key)
+    require_same_types(refers, rights.keys)
+    key_names = [field.name for _, field in lefts.keys]
+    for _, field in refers:
+        if field.name in key_names:
+            raise BadInput(
+                f"foreign_key: {field.name!r} is a column of the key too, and the result has both: give one of them an "
+                "alias"
+            )
+    settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped, "timed": False}
+
+    key_fields, to_fields = numbered("key", lefts.keys), numbered("to", refers)
+    row_type = T.StructType([T.StructField("left", lefts.value_type), *to_fields])
+    row = F.struct(lefts.value.alias("left"), *(column.alias(at.name) for column, at in renamed("to", refers)))
+    sent = keyed(
+        [at_stage(lefts._replace(keys=renamed("key", lefts.keys), value=row, value_type=row_type), 1)],
+        stages.left,
+        kept_type=T.StructType(to_fields),
+        value_type=T.StructType([*to_fields, T.StructField("left", lefts.value_type)]),
+        **settings,
+    )
+
+    to = [(F.col(f"value.{ours.name}"), field) for ours, (_, field) in zip(to_fields, refers, strict=True)]
+    from_left = [F.col(field.name) for field in key_fields]
+    rows = messages(sent, lefts, 2, to, [F.col("value.left"), *from_left])
+    kept = T.StructType(
+        [*key_fields, T.StructField("left", lefts.value_type), T.StructField("timestamp", T.LongType())]
+    )
+    result = joined_type(lefts.value_type, rights.value_type)
+    told = keyed(
+        [rows._replace(spread=spread(to, from_left)), at_stage(rights, 2)],
+        stages.right,
+        kept_type=T.StructType()
+        .add("right", rights.value_type)
+        .add("timestamp", "long")
+        .add("rows", T.ArrayType(kept)),
+        value_type=T.StructType([*key_fields, T.StructField("joined", result)]),
+        **settings,
+    )
+    keys = [F.col(f"value.{ours.name}").alias(name) for ours, name in zip(key_fields, key_names, strict=True)]
+    rest = ("window", F.col("value.joined").alias("value"), "timestamp", "change", "reason", "cause", "ordinal")
+    return finished(told.select(*(field.name for _, field in refers), *keys, *rest))
+
+
+class LeftLogic(StageLogic[list[Key]]):
+    """What happens to a left row: it remembers at which foreign key it is kept (one at most), and moves."""
+
+    def __init__(self, join: OneToManyJoin) -> None:
+        self.join = join
+
+    def empty(self) -> list[Key]:
+        """Kept nowhere."""
+        return []
+
+    def pack(self, kept: list[Key]) -> tuple[Any, ...] | None:
+        """The foreign key, if it is kept at one; that of a row without one is all nulls."""
+        return kept[0] if kept else None
+
+    def unpack(self, fields: tuple[Any, ...]) -> list[Key]:
+        """The foreign key again."""
+        return [tuple(fields)]
+
+    def take(self, key: Key, kept: list[Key], row: Arrived, clock: int) -> list[Told]:
+        """Take a change of the row: give the messages to the foreign keys concerned."""
+        new, *names = row.value.values()
+        before, after = (kept[0] if kept else None), self.kept_at(new, names)
+        kept[:] = [] if after is None else [after]
+        return [changed(row, (*to, left), row.timestamp) for to, left in self.moves(before, after, new)]
+
+    def kept_at(self, value: Any, names: Sequence[Any]) -> Key | None:
+        """Give the foreign key at which a row is kept, None where it is kept at none."""
+        if value is None:
+            return None
+        return parts(names) or ((None,) * len(names) if self.join.keeps_null else None)
+
+    def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
+        """Give what is sent to which foreign key: nothing, which takes the row away, then its value."""
+        moves = [] if before is None or before == after else [(before, None)]
+        return moves if after is None else [*moves, (after, value)]
+
+
+class Row(NamedTuple):
+    """A row of either side: its value and timestamp (ms)."""
+
+    value: Any
+    timestamp: int
+
+
+class RightKept:
+    """What a foreign key keeps: its right row, if there is one, and the left rows that refer to it."""
+
+    def __init__(self, right: Row | None, lefts: dict[Key, Row]) -> None:
+        self.right = right
+        self.lefts = lefts
+
+
+class RightLogic(StageLogic[RightKept]):
+    """What happens to a foreign key: its right row, and the left rows that refer to it."""
+
+    keeps_null_keys = True
+
+    def __init__(self, join: OneToManyJoin) -> None:
+        self.join = join
+
+    def empty(self) -> RightKept:
+        """No row on either side."""
+        return RightKept(None, {})
+
+    def pack(self, kept: RightKept) -> tuple[Any, ...] | None:
+        """The rows, if there are any."""
+        if kept.right is None and not kept.lefts:
+            return None
+        return (*(kept.right or (None, None)), [(*key, *row) for key, row in kept.lefts.items()])
+
+    def unpack(self, fields: tuple[Any, ...]) -> RightKept:
+        """The rows again."""
+        value, timestamp, lefts = fields
+        right = None if value is None else Row(value, timestamp)
+        return RightKept(right, {tuple(one[:-2]): Row(*one[-2:]) for one in lefts})
+
+    def take(self, key: Key, kept: RightKept, row: Arrived, clock: int) -> list[Told]:
+        """Take a right row, or a left row that comes, changes or goes."""
+        if row.side == "right":
+            return [dropped(row, "null key")] if parts(key) is None else self.change(kept, row)
+        timestamp, reason, left, *left_key = row.value.values()
+        if reason is not None:
+            return [dropped_before(row, reason, timestamp, (*left_key, None))]
+        sender = tuple(left_key)
+        if parts(key) is not None:  # no right row has a null key, so its left rows needn't be found again
+            self.put(kept, sender, None if left is None else Row(left, timestamp))
+        if kept.right is None and not self.join.answers_all:
+            return []
+        return [self.result(kept, row, sender, left, timestamp)]
+
+    def put(self, kept: RightKept, key: Key, left: Row | None) -> None:
+        """Keep a left row, or forget it."""
+        if left is None:
+            kept.lefts.pop(key, None)
+        else:
+            kept.lefts[key] = left
+
+    def change(self, kept: RightKept, row: Arrived) -> list[Told]:
+        """Change the right row, and tell every left row that refers to it, in the order of their keys."""
+        assert row.timestamp is not None
+        kept.right = None if row.value is None else Row(row.value, row.timestamp)
+        return [
+            self.result(kept, row, key, left.value, max(row.timestamp, left.timestamp))
+            for key, left in sorted(kept.lefts.items(), key=lambda found: found[0])
+        ]
+
+    def result(self, kept: RightKept, row: Arrived, key: Key, left: Any, timestamp: int) -> Told:
+        """Tell a left row with the right one, or that it joins nothing."""
+        right, stamp = kept.right or (None, timestamp)
+        joins = left is not None and (right is not None or self.join.join == "left")
+        value = (*key, joined(left, right) if joins else None)
+        return Told(None, None, value, max(timestamp, stamp), UPDATE if joins else TOMBSTONE, None, row.order)
+
+
+class OneToManyStages(NamedTuple):
+    """What decides in each stage."""
+
+    left: LeftLogic
+    right: RightLogic
+
+
+def one_to_many_stages(join: OneToManyJoin) -> OneToManyStages:
+    """Give what decides in each stage of a one-to-many join."""
+    return OneToManyStages(LeftLogic(join), RightLogic(join))

@@ -1,0 +1,157 @@
+"""Range aggregates on Spark: for every row, the aggregate of its key's rows that lie shortly before it.
+
+Source: Samza's window operator, "Windowed Aggregation": `OVER (ORDER BY time RANGE … PRECEDING)`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from ..reference.aggregates import AGGREGATES_OF_SAMZA, named_aggregate
+from ..reference.errors import BadInput
+from ..reference.windows import RangeAggregate
+from .columns import ColumnLike, bare, value_and_result
+from .durations import Duration, milliseconds
+from .keyed import Arrived, Key, Logic, Told, changed, dropped, keyed, resolved
+
+
+def range_aggregate(
+    events: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    preceding: Duration,
+    value: ColumnLike | None = None,
+    order: ColumnLike | None = None,
+    aggregate: str = "count",
+    retention: Duration | None = None,
+    report_dropped: bool = False,
+    state_groups: int | None = None,
+    logic: Callable[[RangeAggregate], RangeLogic] | None = None,
+) -> DataFrame:
+    """Answer each row with the aggregate of its key's rows from `preceding` before it up to it, both ends included.
+
+    Args:
+        events: A streaming or a batch DataFrame.
+        key: One or several columns. A row in which one of them is null is dropped, and doesn't move the clock.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
+            dropped.
+        preceding: How far back a row looks.
+        value: What is aggregated; `count` needs none. The values of a range are taken by timestamp, then by arrival.
+        order: The order of arrival within a batch, such as an offset; without it a batch is taken by timestamp.
+        aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
+        retention: How late a row may come. The definition answers rows of any age, so without it every row stays in the
+            state for ever. With it a row more than `retention` behind the clock is dropped as late, and others are kept
+            until the clock is `preceding + retention` past them, or half of that longer.
+        report_dropped: Whether rows that were dropped are told too.
+        state_groups: As in `keyed`: None keeps one state for each key.
+        logic: Makes what decides, of a declaration; another than `RangeLogic` for seeded bugs.
+
+    Returns:
+        As `keyed`, without windows: one update for each row, with its timestamp, told when it arrives and never mended:
+        a row sees those of its range that have arrived before it. A streaming result is in append mode. The clock is
+        the largest event time of earlier batches.
+
+    Raises:
+        BadInput: A column is missing or of the wrong type, a duration can't be parsed or is negative, or there is no
+            such aggregate.
+
+    Source: Samza's window operator, "Windowed Aggregation".
+    """
+    declared = RangeAggregate(
+        preceding_ms=milliseconds("preceding", preceding), aggregate=named_aggregate(aggregate, AGGREGATES_OF_SAMZA)
+    )
+    decides = (logic or RangeLogic)(declared)
+    if retention is not None:
+        decides.retention_ms = milliseconds("retention", retention)
+        if decides.retention_ms < 0:
+            raise BadInput(f"retention is {retention!r}: it can't be negative; leave it out to keep rows for ever")
+    value_column, result_type = value_and_result(events, declared.aggregate, value)
+    one = resolved(events, key=key, timestamp=timestamp, value=None, order=order)._replace(value=value_column)
+    held = T.StructType().add("timestamp", "long").add("value", events.select(value_column).schema[0].dataType)
+    return keyed(
+        [one._replace(value_type=held["value"].dataType)],
+        decides,
+        kept_type=T.StructType().add("rows", T.ArrayType(held)),
+        value_type=result_type,
+        state_groups=state_groups,
+        report_dropped=report_dropped,
+        timed=retention is not None,
+    )
+
+
+class Held(NamedTuple):
+    """A row in the state (ms)."""
+
+    timestamp: int
+    value: Any
+
+
+_timestamp = attrgetter("timestamp")
+
+
+class RangeLogic(Logic[list[Held]]):
+    """What happens to a key: its rows are kept by timestamp, then by arrival.
+
+    Attributes:
+        retention_ms: How late a row may come (ms); None: any row is answered, and all are kept.
+    """
+
+    retention_ms: int | None = None
+
+    def __init__(self, ranges: RangeAggregate) -> None:
+        self.ranges = ranges
+
+    def empty(self) -> list[Held]:
+        """No row."""
+        return []
+
+    def pack(self, kept: list[Held]) -> tuple[Any, ...] | None:
+        """The rows, if there is one."""
+        return (kept,) if kept else None
+
+    def unpack(self, fields: tuple[Any, ...]) -> list[Held]:
+        """The rows again."""
+        return [Held(*row) for row in fields[0]]
+
+    def take(self, key: Key, kept: list[Held], row: Arrived, clock: int) -> list[Told]:
+        """Keep a row, and answer it."""
+        assert row.timestamp is not None
+        if self.retention_ms is not None and row.timestamp < clock - self.retention_ms:
+            return [dropped(row, "late")]
+        self.ranges.aggregate.check(row.value)
+        self.hold(kept, Held(row.timestamp, row.value))
+        return [changed(row, self.answer(key, self.inside(kept, row.timestamp)), row.timestamp)]
+
+    def hold(self, kept: list[Held], row: Held) -> None:
+        """Put a row behind all of its timestamp."""
+        insort(kept, row, key=_timestamp)
+
+    def inside(self, kept: list[Held], timestamp: int) -> list[Held]:
+        """Give the rows of the range that ends at a timestamp (ms)."""
+        first = bisect_left(kept, timestamp - self.ranges.preceding_ms, key=_timestamp)
+        return kept[first : bisect_right(kept, timestamp, key=_timestamp)]
+
+    def answer(self, key: Key, rows: list[Held]) -> Any:
+        """Aggregate the rows of a range."""
+        return self.ranges.aggregate.of(bare(key), [row.value for row in rows])
+
+    def keep(self, kept: list[Held], told: int, clock: int) -> list[Held]:
+        """Forget the rows that no range can reach any more."""
+        if self.retention_ms is None:
+            return kept
+        return kept[bisect_left(kept, clock - self.retention_ms - self.ranges.preceding_ms, key=_timestamp) :]
+
+    def due(self, kept: list[Held], clock: int) -> int | None:
+        """The next multiple of half the time that rows are kept, at which the first of them can be forgotten."""
+        if self.retention_ms is None or not kept:
+            return None
+        life = self.retention_ms + self.ranges.preceding_ms
+        half = max(life // 2, 1)
+        return max(-(-(kept[0].timestamp + life + 1) // half) * half, clock + 1)

@@ -1,0 +1,238 @@
+"""Table aggregates on Spark: a table aggregated by a column that is not its key, kept up to date as its rows change.
+
+Two stages: the rows, each of which remembers what it last added and to which group, and the groups.
+Source: join semantics, "KTable Aggregate".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ..reference.aggregates import AGGREGATES_OF_TABLES, Aggregate, TableAggregate, named_aggregate
+from .columns import ColumnLike, value_and_result
+from .keyed import UPDATE, Arrived, Key, Told, changed, keyed, resolved
+from .stages import (
+    StageLogic,
+    at_stage,
+    dropped_before,
+    finished,
+    messages,
+    named_columns,
+    numbered,
+    parts,
+    renamed,
+    spread,
+)
+
+
+def table_aggregate(
+    events: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    group_by: ColumnLike | Sequence[ColumnLike],
+    value: ColumnLike | None = None,
+    order: ColumnLike | None = None,
+    aggregate: str | Aggregate = "count",
+    value_type: str | T.DataType | None = None,
+    report_dropped: bool = False,
+    state_groups: int | None = None,
+    logic: Callable[[TableAggregate], TableAggregateStages] | None = None,
+) -> DataFrame:
+    """Aggregate a table by a column that is not its key, and give the changelog of the groups.
+
+    When a row changes, what it had added is subtracted from its old group, and what it holds now is added to its new
+    one; a group that stays the same is told once.
+
+    Args:
+        events: The changes of a table, streaming or batch.
+        key: The table's key: one or several columns. A row in which one of them is null is dropped.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It only stamps the
+            changes: of two rows of a key the one that arrives last stands.
+        group_by: One or several columns. **A row in which one of them is null is in no group: this is what deletes a
+            row**, since it takes back what the key had added, and adds nothing. In a changelog whose tombstones hold a
+            null `value`, the group is a field of it (`group_by=F.col("value.country")`), and so null of itself;
+            where a flag says that a row is deleted: `F.when(~F.col("deleted"), F.col("country")).alias("country")`.
+        value: What is aggregated; `count` needs none. `sum` can't take a null.
+        order: The order of arrival, such as an offset; without it a batch is taken by timestamp.
+        aggregate: `count`, `sum`, `list`, or an `Aggregate` with a subtractor and a `value_type`.
+        value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
+        report_dropped: Whether rows that were dropped are told too.
+        state_groups: As in `keyed`, for each stage: None keeps one state for each key, and for each group. The state is
+            as large as the table (for each row its group and value) and the groups that there ever were; a `list` holds
+            its members once more.
+        logic: Makes what decides in each stage, of a declaration; another than `table_aggregate_stages` for seeded
+            bugs.
+
+    Returns:
+        As `keyed`, without windows, under the columns of `group_by`. An emptied group shows the aggregate of nothing
+        (0, 0, []). The timestamp is the largest that the group has seen. A dropped row is told without a group. A
+        streaming result is in append mode.
+
+    Raises:
+        BadInput: A column is missing or of the wrong type, or the aggregate can't subtract.
+
+    Source: join semantics, "KTable Aggregate".
+    """
+    chosen = named_aggregate(aggregate, AGGREGATES_OF_TABLES) if isinstance(aggregate, str) else aggregate
+    member, result_type = value_and_result(events, chosen, value, value_type)
+    member_type = events.select(member.alias("member")).schema["member"].dataType
+    declared = TableAggregate(group_by="group_by", aggregate=chosen, field=None if value is None else "value")
+    stages = (logic or table_aggregate_stages)(declared)
+    source = resolved(events, key=key, timestamp=timestamp, value=None, order=order)
+    groups = named_columns(events, "group_by", group_by)
+    group_fields = numbered("group", groups)
+    of_row = T.StructType([*group_fields, T.StructField("member", member_type)])
+    row = F.struct(*(column.alias(field.name) for column, field in renamed("group", groups)), member.alias("member"))
+    sent_type = T.StructType([*group_fields, T.StructField("taken", of_row["member"].dataType)])
+    sent_type = sent_type.add("added", member_type).add("takes", "boolean").add("adds", "boolean")
+    sent = keyed(
+        [at_stage(source._replace(keys=renamed("key", source.keys), value=row, value_type=of_row), 1)],
+        stages.rows,
+        kept_type=of_row,
+        value_type=sent_type,
+        state_groups=state_groups,
+        report_dropped=report_dropped,
+        timed=False,
+    )
+    to = [(F.col(f"value.{ours.name}"), theirs) for ours, (_, theirs) in zip(group_fields, groups, strict=True)]
+    received = messages(sent, source, 2, to, [F.col(f"value.{name}") for name in ("taken", "added", "takes", "adds")])
+    told = keyed(
+        [received._replace(spread=spread(to, [F.col("cause.at")]))],
+        stages.groups,
+        kept_type=T.StructType().add("aggregate", result_type).add("largest", "long"),
+        value_type=result_type,
+        state_groups=state_groups,
+        report_dropped=report_dropped,
+        timed=False,
+    )
+    return finished(told)
+
+
+class InGroup(NamedTuple):
+    """What a row adds, and to which group."""
+
+    group: Key
+    member: Any
+
+
+class RowLogic(StageLogic[list[InGroup]]):
+    """What happens to a row of the table: it remembers what it added (at most one), and sends what is to change."""
+
+    def __init__(self, groups: TableAggregate) -> None:
+        self.groups = groups
+
+    def empty(self) -> list[InGroup]:
+        """In no group."""
+        return []
+
+    def pack(self, kept: list[InGroup]) -> tuple[Any, ...] | None:
+        """Its group and what it added, if it is in one."""
+        return (*kept[0].group, kept[0].member) if kept else None
+
+    def unpack(self, fields: tuple[Any, ...]) -> list[InGroup]:
+        """What it added again."""
+        return [InGroup(tuple(fields[:-1]), fields[-1])]
+
+    def take(self, key: Key, kept: list[InGroup], row: Arrived, clock: int) -> list[Told]:
+        """Take a change of the row: send the old to be subtracted, then the new to be added."""
+        old, new = (kept[0] if kept else None), self.in_group(row)
+        kept[:] = [] if new is None else [new]
+        return self.sends(row, old, new)
+
+    def in_group(self, row: Arrived) -> InGroup | None:
+        """Give what a row adds, and to which group; nothing without a group."""
+        *group, member = row.value.values()
+        found = parts(group)
+        if found is None:
+            return None
+        self.groups.aggregate.check(member)
+        return InGroup(found, member)
+
+    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Told]:
+        """Give the messages to the groups concerned: one where the group is the same."""
+        if old is not None and new is not None and old.group == new.group:
+            return [self.message(row, old.group, old, new)]
+        told = [] if old is None else [self.message(row, old.group, old, None)]
+        return told if new is None else [*told, self.message(row, new.group, None, new)]
+
+    def message(self, row: Arrived, group: Key, old: InGroup | None, new: InGroup | None) -> Told:
+        """Give the message to a group: what it is to subtract, and what to add."""
+        sent = (*group, old and old.member, new and new.member, old is not None, new is not None)
+        return changed(row, sent, row.timestamp)
+
+
+class Aggregated(NamedTuple):
+    """A group's aggregate and the largest timestamp (ms) that it has seen."""
+
+    value: Any
+    largest: int
+
+
+class GroupLogic(StageLogic[list[Aggregated]]):
+    """What happens to a group; it holds one aggregate, or none until its first row."""
+
+    keeps_null_keys = True
+
+    def __init__(self, groups: TableAggregate) -> None:
+        self.groups = groups
+
+    def empty(self) -> list[Aggregated]:
+        """Nothing yet."""
+        return []
+
+    def pack(self, kept: list[Aggregated]) -> tuple[Any, ...] | None:
+        """The aggregate, if there is one."""
+        return tuple(kept[0]) if kept else None
+
+    def unpack(self, fields: tuple[Any, ...]) -> list[Aggregated]:
+        """The aggregate again."""
+        return [Aggregated(*fields)]
+
+    def take(self, key: Key, kept: list[Aggregated], row: Arrived, clock: int) -> list[Told]:
+        """Take a message: subtract the old, then add the new, and tell the group."""
+        timestamp, reason, taken, added, takes, adds = row.value.values()
+        if reason is not None:
+            return [dropped_before(row, reason, timestamp)]
+        value, largest = kept[0] if kept else (self.groups.aggregate.initializer(), 0)
+        if takes:
+            value = self.subtracted(key, value, taken)
+        if adds:
+            value = self.added(key, value, added)
+        kept[:] = [Aggregated(value, self.stamp(largest, timestamp))]
+        return [Told(None, None, self.groups.aggregate.finish(value), kept[0].largest, UPDATE, None, row.order)]
+
+    def subtracted(self, key: Key, value: Any, member: Any) -> Any:
+        """Give the aggregate without a member."""
+        assert self.groups.aggregate.subtractor is not None
+        return self.groups.aggregate.subtractor(bare(key), member, value)
+
+    def added(self, key: Key, value: Any, member: Any) -> Any:
+        """Give the aggregate with a member more."""
+        return self.groups.aggregate.aggregator(bare(key), member, value)
+
+    def stamp(self, largest: int, timestamp: int) -> int:
+        """Give the group's timestamp (ms): the largest that it has seen."""
+        return max(largest, timestamp)
+
+
+class TableAggregateStages(NamedTuple):
+    """What decides in each stage."""
+
+    rows: RowLogic
+    groups: GroupLogic
+
+
+def bare(key: Key) -> Any:
+    """Give the only part of a key that has one."""
+    return key[0] if len(key) == 1 else key
+
+
+def table_aggregate_stages(groups: TableAggregate) -> TableAggregateStages:
+    """Give what decides in each stage of a table aggregate."""
+    return TableAggregateStages(RowLogic(groups), GroupLogic(groups))
