@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ..reference.aggregates import AGGREGATES_OF_TABLES, Aggregate, TableAggregate, named_aggregate
-from .columns import ColumnLike, value_and_result
+from .columns import ColumnLike, bare, value_and_result
 from .keyed import UPDATE, Arrived, Key, Told, changed, keyed, resolved
 from .stages import (
     StageLogic,
@@ -226,11 +226,6 @@ class TableAggregateStages(NamedTuple):
 
     rows: RowLogic
     groups: GroupLogic
-
-
-def bare(key: Key) -> Any:
-    """Give the only part of a key that has one."""
-    return key[0] if len(key) == 1 else key
 
 
 def table_aggregate_stages(groups: TableAggregate) -> TableAggregateStages:
