@@ -24,7 +24,7 @@ from ..reference.records import Change, Dropped, Key, Output, Record
 from ..reference.session_store import Session
 from ..reference.stream_stream_join import alone, pair
 from ..reference.windows import SessionWindows, WindowedTable
-from .kafka_witness import PLAIN, Dialect
+from .kafka_witness import PLAIN, Dialect, answer
 from .outcomes import Outcome, differences
 
 DIALECTS = {
@@ -162,8 +162,6 @@ def chosen(names: Sequence[str]) -> list[Divergence]:
 
 def answers_of(divergence: Divergence) -> tuple[Outcome, Outcome | None, str]:
     """Give what the reference and what Kafka Streams say of a divergence's history; and why not, if Kafka can't."""
-    from .kafka_witness import answer
-
     history = divergence.history
     reference = Outcome.of_play(history.name, play(history))
     try:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..reference.clocks import StreamTime
 from ..reference.errors import BadInput, MissingTool
 from ..reference.foreign_key_protocol import Protocol
 from ..reference.histories import Delivery, History
@@ -268,7 +269,7 @@ def scheduled_history(history: History, generator: random.Random) -> History:
     definition = operator_named(history.operator).declare(manual.options)
     records = history.records
     lines: list[Record | Delivery] = []
-    protocol = Protocol(definition, _NoClock())
+    protocol = Protocol(definition, StreamTime())
     while records or protocol.waiting:
         if records and (not protocol.waiting or generator.random() < 0.4):
             record = records.pop(0)
@@ -279,11 +280,3 @@ def scheduled_history(history: History, generator: random.Random) -> History:
             lines.append(delivery)
             protocol.deliver(*delivery)
     return manual.with_lines(lines)
-
-
-class _NoClock:
-    now = 0
-
-    def observe(self, timestamp: int) -> None: ...
-
-    def cut(self) -> None: ...

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import pytest
 from streamproof.properties import kafka_witness
-from streamproof.properties.kafka_jvm import kafka_jars
 from streamproof.properties.kafka_witness import Dialect, answer, refusal
 from streamproof.properties.outcomes import Grain
-from streamproof.reference.errors import BadInput, MissingTool
+from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import CUT, Delivery, Heartbeat, History
 from streamproof.reference.records import Record
-
-
-@pytest.fixture(scope="session")
-def kafka() -> None:
-    """Skip the test where the jars of Kafka Streams can't be had."""
-    try:
-        kafka_jars()
-    except MissingTool as error:
-        pytest.skip(f"kafka: {error}")
-
 
 needs_kafka = pytest.mark.usefixtures("kafka")
 
