@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..reference.errors import StreamproofError
-from .spark_session import spark_log_path
+from ..reference.errors import BadInput, StreamproofError
+from .spark_session import spark_log_path, work_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 Build: TypeAlias = "Callable[[DataFrame], DataFrame]"
 
@@ -41,11 +42,13 @@ class StreamOutput:
             moved watermark counts as the data batch after it, or as the last one.
         replayed: For each batch that a crash made Spark run again: what it wrote at first and what it wrote again.
         leftover: The rows of the state named by `state`, at the end.
+        partitions: In how many shuffle partitions the state lay; 0 where there was none.
     """
 
     batches: list[tuple[int, pa.Table]] = field(default_factory=list)
     replayed: list[tuple[pa.Table, pa.Table]] = field(default_factory=list)
     leftover: list[dict[str, object]] = field(default_factory=list)
+    partitions: int = 0
 
 
 def run_stream(
@@ -70,9 +73,10 @@ def run_stream(
         state: The state variable whose rows are read at the end with Spark's state data source.
 
     Raises:
+        BadInput: Spark refuses the query as it stands, for want of a watermark for example.
         StreamproofError: The query failed; the message has its last line and the log's path.
     """
-    with tempfile.TemporaryDirectory(prefix="streamproof-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="streamproof-", dir=work_folder(), ignore_cleanup_errors=True) as folder:
         run = _Run(spark, Path(folder), batches, build)
         if stepwise:
             run.step_through()
@@ -142,8 +146,8 @@ class _Run:
                 raise _PlannedCrash
 
         query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
-        running = query.trigger(availableNow=True).start()
-        with _told_failures(planned=crash_in is not None):
+        running = _started(query.trigger(availableNow=True))
+        with told_failures(planned=crash_in is not None):
             try:
                 running.awaitTermination()
             finally:
@@ -155,8 +159,8 @@ class _Run:
             self.tables[batch_id] = frame.toArrow()
 
         query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
-        running = query.start()
-        with _told_failures(planned=False):
+        running = _started(query)
+        with told_failures():
             try:
                 for number in range(len(self.batches)):
                     self.make_available(number + 1)
@@ -177,14 +181,32 @@ class _Run:
 
     def finished(self) -> StreamOutput:
         last = len(self.batches) - 1
+        self.output.partitions = sum(place.name.isdigit() for place in (self.checkpoint / "state" / "0").glob("*"))
         for batch_id in sorted(self.tables):
             newest, own = self.data_batch(batch_id)
             self.output.batches.append((newest if own else min(newest + 1, last), self.tables[batch_id]))
         return self.output
 
 
+def _started(query: DataStreamWriter) -> StreamingQuery:
+    """Start a query.
+
+    Raises:
+        BadInput: Spark refuses it as it stands; the message has Spark's reason and, for a watermark, the remedy.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return query.start()
+    except AnalysisException as error:
+        reason = str(error).splitlines()[0].rstrip(";. ")
+        remedy = ': give the event time one, such as .withWatermark("time", "5 milliseconds"), before the operator'
+        raise BadInput(f"Spark refuses the query: {reason}{remedy if 'watermark' in reason else ''}") from None
+
+
 @contextlib.contextmanager
-def _told_failures(planned: bool) -> Iterator[None]:
+def told_failures(planned: bool = False) -> Iterator[None]:
+    """Turn a query's failure into a `StreamproofError` that says what went wrong; a planned crash is none."""
     from pyspark.errors import StreamingQueryException
 
     try:
@@ -204,4 +226,10 @@ def _cause(text: str) -> str:
     if told:
         kind, said = told[-1]
         return said if kind == "BadInput" else f"{kind}: {said}"
+    clash = re.search(r"_SCHEMA_NOT_COMPATIBLE\] .+\n.+\n(Existing .+)", text)
+    if clash:
+        return (
+            "the checkpoint was written under another declaration, with another key, value, aggregate or state_groups: "
+            f"{clash[1].rstrip('.')}: declare the operator as before, or give the query a new checkpointLocation"
+        )
     return next((line.strip() for line in text.splitlines() if line.strip()), "no message")[:500]

@@ -1,26 +1,51 @@
 """What the stateful operators share: how the rows of a key are brought to an operator's logic, and its changes away.
 
 An operator is a `Logic`: pure Python, which takes one row of one key at a time. What Spark needs stands here: the order
-of arrival, which the shuffle loses; the clock; one packed state and one useful timer for a group of keys.
+of arrival, which the shuffle loses; the clock; one packed state and one useful timer for a group of keys; and a guard
+against checkpoints of another declaration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorHandleState
 
+from ..reference.aggregates import Aggregate
+from ..reference.declarations import Definition
 from ..reference.errors import BadInput
-from .columns import NUMBERS, ColumnLike, key_columns, resolve, timestamp_column
+from .columns import KEY_TYPES, NUMBERS, WHOLE_NUMBERS, ColumnLike, key_columns, resolve, timestamp_column
 
 END_OF_TIME = 2**62
+# What an operator that stands on a watermark is called in a logical plan, if its results come at the clock's bidding.
+STATEFUL = ("TransformWithState", "FlatMapGroups", "Aggregate", "Deduplicate", "Distinct", "Join")
 UPDATE, TOMBSTONE, DROPPED = "update", "tombstone", "dropped"
 STATE = "kept"
 """The name of the state variable; Spark's state data source reads it."""
+DECLARATION = "declaration"
+"""The name of the state variable that holds the declaration."""
+_ANY: dict[type[T.DataType], Any] = {
+    **dict.fromkeys(WHOLE_NUMBERS, 0),
+    T.FloatType: 0.0,
+    T.DoubleType: 0.0,
+    T.StringType: "",
+    T.BooleanType: False,
+    T.DateType: date(1970, 1, 1),
+    T.TimestampType: datetime(1970, 1, 1),
+    T.TimestampNTZType: datetime(1970, 1, 1),
+    T.DecimalType: Decimal(0),
+}
+"""A value of every type that a key may have."""
+BEFORE, WITHIN, AFTER = -1, 0, 1
+"""The phases of a batch: what the clock closes at its beginning, its rows, what the end of a history closes."""
 
 Kept = TypeVar("Kept")
 Key = tuple[Any, ...]
@@ -58,6 +83,39 @@ def dropped(row: Arrived, reason: str) -> Told:
     return Told(None, None, None, row.timestamp, DROPPED, reason, row.order)
 
 
+def in_order_of(rows: list[Arrived], place: Callable[[Arrived], Any]) -> list[Arrived]:
+    """Sort rows by what `place` gives for them, field by field where it is a struct, null before all else."""
+    try:
+        return sorted(rows, key=place)
+    except TypeError:
+        # Neither None nor a dict can be compared with its like: places need the slower way.
+        return sorted(rows, key=lambda row: _comparable(place(row)))
+
+
+def _comparable(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return (0,)
+    if isinstance(value, dict):
+        return (1, *map(_comparable, value.values()))
+    return (1, *map(_comparable, value)) if isinstance(value, tuple) else (1, value)
+
+
+def _has_struct(kind: T.DataType) -> bool:
+    return isinstance(kind, T.StructType) or (isinstance(kind, T.ArrayType) and _has_struct(kind.elementType))
+
+
+def _as_tuples(value: Any, kind: T.DataType) -> Any:
+    """Give a value with tuples for structs: from a row they come as dicts, from the state not, and Arrow takes one."""
+    if value is None:
+        return None
+    if isinstance(kind, T.StructType):
+        fields = [value.get(name) for name in kind.names] if isinstance(value, dict) else value
+        return tuple(map(_as_tuples, fields, (field.dataType for field in kind.fields)))
+    if isinstance(kind, T.ArrayType) and _has_struct(kind.elementType):
+        return [_as_tuples(member, kind.elementType) for member in value]
+    return value
+
+
 class Logic(Generic[Kept]):
     """What happens to one key. Pure Python: no Spark, and no state but what it is handed."""
 
@@ -69,7 +127,7 @@ class Logic(Generic[Kept]):
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
         """Put the rows of a batch into the order of arrival, which the shuffle has lost."""
-        return sorted(rows, key=lambda row: (row.order, -1 if row.timestamp is None else row.timestamp))
+        return in_order_of(rows, lambda row: (row.order, -1 if row.timestamp is None else row.timestamp))
 
     def empty(self) -> Kept:
         """Give the state of a key that has none."""
@@ -109,7 +167,11 @@ class Group(NamedTuple, Generic[Kept]):
 
 
 class KeyedProcessor(StatefulProcessor):
-    """Carries a `Logic` through Spark: one packed value state and at most one useful timer for a group of keys."""
+    """Carries a `Logic` through Spark: one packed value state and at most one useful timer for a group of keys.
+
+    Every partition of the state has the text of the declaration, too. A batch reads it in each of them before it tells
+    anything, also where no row and no timer is.
+    """
 
     def __init__(
         self,
@@ -120,6 +182,8 @@ class KeyedProcessor(StatefulProcessor):
         change_names: list[str],
         report_dropped: bool,
         ended: bool,
+        value_type: T.DataType | None = None,
+        declaration: str | None = None,
     ) -> None:
         self.logic = logic
         self.sides = sides
@@ -128,11 +192,37 @@ class KeyedProcessor(StatefulProcessor):
         self.change_names = change_names
         self.report_dropped = report_dropped
         self.ended = ended
+        self.value_type = value_type if value_type is not None and _has_struct(value_type) else None
+        self.declaration = declaration
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
         self.handle = handle
         self.state = handle.getValueState(STATE, self.state_type)
+        if self.declaration is not None:
+            self.guard(handle, self.declaration)
+
+    def guard(self, handle: StatefulProcessorHandle, declaration: str) -> None:
+        """Refuse a partition of state that another declaration has written.
+
+        Raises:
+            BadInput: The message has both declarations.
+        """
+        declared = handle.getValueState(DECLARATION, T.StructType().add("text", "string"))
+        client = handle._statefulProcessorApiClient
+        if client.handle_state is StatefulProcessorHandleState.PRE_INIT:
+            return  # on the driver, which has no state
+        # Spark has no state of a partition; one of a key that is the same everywhere does as well.
+        client.set_implicit_key(tuple(_ANY[type(field.dataType)] for field in client.key_schema))
+        found = declared.get()
+        if found is None:
+            declared.update((declaration,))
+        elif found[0] != declaration:
+            raise BadInput(
+                f"the checkpoint was written by {found[0]}, and can't go on as {declaration}: declare the operator as "
+                "before, or give the query a new checkpointLocation"
+            )
+        client.remove_implicit_key()
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Take the rows of a group, key by key, each key's in order of arrival."""
@@ -155,9 +245,10 @@ class KeyedProcessor(StatefulProcessor):
             if kept is None:
                 kept = group.keys[key_of_row] = logic.empty()
             for arrival in logic.in_order(of_key):
-                changes += self.named(key_of_row, self.taken(logic, key_of_row, kept, arrival, clock))
+                told = self.taken(logic, key_of_row, kept, arrival, clock)
+                changes += self.named(key_of_row, told, WITHIN, arrival.timestamp)
         if self.ended:
-            changes += self.closed(group, END_OF_TIME)
+            changes += self.closed(group, END_OF_TIME, AFTER)
         self.save(group, clock)
         return self.told(changes)
 
@@ -177,7 +268,7 @@ class KeyedProcessor(StatefulProcessor):
         self.save(Group(group.keys, max(group.told, clock), None), clock)
         return self.told(changes)
 
-    def closed(self, group: Group[Any], clock: int) -> list[dict[str, Any]]:
+    def closed(self, group: Group[Any], clock: int, phase: int = BEFORE) -> list[dict[str, Any]]:
         """Tell what closed in the group, by end (or timestamp, where there is no window), then key."""
         closed: list[tuple[int, Key, Told]] = []
         for key, kept in group.keys.items():
@@ -187,12 +278,14 @@ class KeyedProcessor(StatefulProcessor):
                 end = max(end, (told.timestamp if told.end is None else told.end) or 0)
                 closed.append((end, key, told))
         closed.sort(key=lambda one: one[:2])
-        return [change for _, key, told in closed for change in self.named(key, [told])]
+        return [change for end, key, told in closed for change in self.named(key, [told], phase, end)]
 
-    def named(self, key: Key, told: Iterable[Told]) -> list[dict[str, Any]]:
-        """Put changes into the form of the output's struct."""
+    def named(self, key: Key, told: Iterable[Told], phase: int, at: int | None) -> list[dict[str, Any]]:
+        """Put changes into the form of the output's struct, with when they were set off: the phase, and at what ms."""
+        if self.value_type is not None:
+            told = [change._replace(value=_as_tuples(change.value, self.value_type)) for change in told]
         return [
-            dict(zip(self.change_names, (*key, *change), strict=True))
+            dict(zip(self.change_names, (*key, *change, phase, at), strict=True))
             for change in told
             if self.report_dropped or change.change != DROPPED
         ]
@@ -288,8 +381,26 @@ def keyed(
     state_groups: int | None = None,
     report_dropped: bool = False,
     timed: bool = True,
+    declaration: str | None = None,
 ) -> DataFrame:
     """Run a logic over the rows of each key, and give its changelog.
+
+    **Chaining**: a changelog is a valid input of the next operator, with `order="place"`: then the next one takes the
+    changes as if each row had gone through all operators before the next row came; what the clock closes comes before
+    the rows of its batch. Beside a changelog, another input's plain order is enough: a row comes before the changes
+    that a row of the same order has set off. Where the value is null a table's row is deleted, and a stream's left out;
+    a window stays in the result only as a part of the key, or of the value where that isn't null. Rows whose change is
+    `dropped` are to be filtered out before, for their value is null too.
+
+    A streaming result is written in append or update mode, which are the same here; Spark refuses complete.
+
+    All operators of a query have one clock, for Spark has one watermark: it follows the rows of the timed operator
+    nearest the source (of the slowest one, where several sources have one each), and other rows don't move it. What an
+    operator tells at its close is behind the clock by as much as it waited (for sessions more than gap + grace): the
+    next timed operator needs so much more grace.
+
+    **Restarting**: a checkpoint belongs to a declaration. Under another one the query fails before the batch tells
+    anything, with both in its message.
 
     Args:
         inputs: The inputs; where there are several, their keys are of the same types.
@@ -300,26 +411,31 @@ def keyed(
             read and written whole.
         report_dropped: Whether rows that were dropped are told too.
         timed: Whether the logic needs the clock and timers.
+        declaration: What `declaration_of` gives for the operator; None leaves a checkpoint of others unrefused.
 
     Returns:
         The key's columns (named as in the first input), `window struct<start: timestamp, end: timestamp>` (null where
         there is none), `value`, `timestamp timestamp`, `change string`, `reason string`, `cause` (the order column's
-        value of the row that set the change off) and `ordinal int`, the order of a key's changes within a batch.
+        value of the row that set the change off), `ordinal int`, the order of a key's changes within a batch, and
+        `place`, a struct that is the next operator's `order`.
 
     Raises:
-        BadInput: `state_groups` isn't positive, or two inputs clash.
+        BadInput: `state_groups` isn't positive, two inputs clash, or an input that comes from a timed operator has been
+            given a watermark of its own. When the query runs: its checkpoint was written by another declaration.
     """
     if state_groups is not None and state_groups < 1:
         raise BadInput(f"state_groups is {state_groups}: give a positive number, or None for one state a key")
+    inputs = in_one_order(inputs)
     first = inputs[0]
     for other in inputs[1:]:
-        _require_same(first, other)
+        require_same(first, other)
     names = [f"key_{number}" for number in range(len(first.keys))]
     streaming = any(one.frame.isStreaming for one in inputs)
+    clocks = [_has_clock(one) for one in inputs]
     rows = _rows(inputs, 0, names, logic.keeps_null_keys)
     for place in range(1, len(inputs)):
         rows = rows.unionByName(_rows(inputs, place, names, logic.keeps_null_keys))
-    if streaming and timed:
+    if streaming and timed and not any(clocks):
         rows = rows.withWatermark("clock", "0 seconds")
     grouping = names if all(one.spread is None for one in inputs) else [*names, "spread"]
     if state_groups is not None:
@@ -332,6 +448,7 @@ def keyed(
             *T.StructType().add("start", "long").add("end", "long").add("value", value_type).fields,
             *T.StructType().add("timestamp", "long").add("change", "string").add("reason", "string").fields,
             T.StructField("cause", first.order_type),
+            *T.StructType().add("phase", "integer").add("at", "long").fields,
         ]
     )
     of_key = T.StructType([*key_fields, *kept_type.fields])
@@ -343,6 +460,8 @@ def keyed(
         change_names=change.names,
         report_dropped=report_dropped,
         ended=not streaming,
+        value_type=value_type,
+        declaration=f"{declaration} with state_groups={state_groups}" if declaration and streaming else None,
     )
     # Without the watermarked column in the operator's input Spark drops nothing itself: lateness is the operator's.
     changes = (
@@ -366,6 +485,14 @@ def keyed(
         "told.reason",
         "told.cause",
         "ordinal",
+        # The keys part what the clock closes at one instant; of one row they are the same.
+        F.struct(
+            F.col("told.phase").alias("phase"),
+            F.col("told.cause").alias("order"),
+            F.col("told.at").alias("at"),
+            *(F.col(f"told.{name}").alias(name) for name in names),
+            F.col("ordinal").alias("step"),
+        ).alias("place"),
     )
 
 
@@ -389,7 +516,112 @@ def _rows(inputs: Sequence[Input], place: int, names: Sequence[str], null_keys_m
     )
 
 
-def _require_same(first: Input, other: Input) -> None:
+def declaration_of(operator: str, definition: Definition, **further: Any) -> str:
+    """Give a declaration as a text, by which its checkpoints are known.
+
+    Args:
+        operator: The operator's name.
+        definition: Its options.
+        further: What else the state depends on, or is to be shown instead of the definition's own.
+    """
+    options = {
+        field.name.removesuffix("_"): getattr(definition, field.name)
+        for field in fields(definition)
+        if not field.metadata.get("python_only")
+    }
+    shown = (
+        f"{name}={value.name if isinstance(value, Aggregate) else value}" for name, value in (options | further).items()
+    )
+    return f"{operator}({', '.join(shown)})"
+
+
+def _has_clock(one: Input) -> bool:
+    """Whether an input comes from a timed operator, whose clock is then the query's.
+
+    Raises:
+        BadInput: It has been given a watermark of its own after that.
+    """
+    return _clocks(one.frame._jdf.queryExecution().analyzed(), one.side)[1]
+
+
+def _clocks(node: Any, side: str) -> tuple[bool, bool]:
+    """Whether there is a watermark in a logical plan, and whether a stateful operator stands on one."""
+    children = node.children()
+    below = [_clocks(children.apply(number), side) for number in range(children.size())]
+    watermark, clock = any(one[0] for one in below), any(one[1] for one in below)
+    name = node.nodeName()
+    if name == "EventTimeWatermark":
+        if clock:
+            raise BadInput(
+                f"{f'{side}: ' if side else ''}withWatermark stands on the result of a timed operator: Spark would "
+                "take the least of both watermarks for the whole query, and what is told at its close would never be; "
+                "leave it out"
+            )
+        return True, False
+    return watermark, clock or (watermark and node.isStreaming() and name.startswith(STATEFUL))
+
+
+def in_one_order(inputs: Sequence[Input]) -> list[Input]:
+    """Make two inputs' orders of arrival comparable: a plain one goes before the changes set off at the same place.
+
+    Raises:
+        BadInput: Their orders are of different types all the same; the message names both.
+    """
+    if len(inputs) != 2 or inputs[0].order_type == inputs[1].order_type:
+        return list(inputs)
+    first, other = inputs
+    orders = _in_one_order(*(Order(one.order, one.order_type) for one in inputs))
+    if orders is None:
+        require_same_order(first, other)
+        return [first, other]
+    return [one._replace(order=order, order_type=orders[2]) for one, order in zip(inputs, orders[:2], strict=True)]
+
+
+class Order(NamedTuple):
+    """A column that says in which order rows came."""
+
+    column: Column
+    type: T.DataType
+
+
+def _in_one_order(first: Order, other: Order) -> tuple[Column, Column, T.DataType] | None:
+    """Give two orders as columns of one type, or None where they can't be compared."""
+    if first.type == other.type:
+        return first.column, other.column, first.type
+    if not _is_place(first.type) and not _is_place(other.type):
+        return None
+    orders = _in_one_order(*(_field(one, "order") if _is_place(one.type) else one for one in (first, other)))
+    if orders is None:
+        return None
+    kind = T.StructType().add("phase", "integer").add("order", orders[2]).add("at", "long")
+    sides = {"left": first, "right": other}
+    for name, one in sides.items():
+        kind = kind.add(name, one.type) if _is_place(one.type) else kind
+    places = []
+    for (name, one), order in zip(sides.items(), orders[:2], strict=True):
+        known = {"phase": F.lit(WITHIN), "order": order}
+        if _is_place(one.type):
+            known |= {"phase": one.column["phase"], "at": one.column["at"], name: one.column}
+        filled = (known.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name) for field in kind.fields)
+        places.append(F.struct(*filled))
+    return places[0], places[1], kind
+
+
+def _field(one: Order, name: str) -> Order:
+    assert isinstance(one.type, T.StructType)
+    return Order(one.column[name], one.type[name].dataType)
+
+
+def _is_place(kind: T.DataType) -> bool:
+    return isinstance(kind, T.StructType) and {"phase", "order", "at"} <= set(kind.names)
+
+
+def require_same(first: Input, other: Input) -> None:
+    """Refuse two inputs whose keys, or orders of arrival, can't be compared.
+
+    Raises:
+        BadInput: The message names both types.
+    """
     kinds = [[field.dataType.simpleString() for _, field in one.keys] for one in (first, other)]
     if kinds[0] != kinds[1]:
         raise BadInput(
@@ -437,7 +669,7 @@ def two_sides(
         except BadInput as error:
             raise BadInput(f"{name}: {error}") from None
 
-    return [
+    sides = [
         side_of("left", left, key=key, timestamp=timestamp, value=value, order=order),
         side_of(
             "right",
@@ -448,6 +680,7 @@ def two_sides(
             order=order if right_order is None else right_order,
         ),
     ]
+    return in_one_order(sides)
 
 
 def joined_type(left: T.DataType, right: T.DataType) -> T.StructType:
@@ -470,8 +703,14 @@ def any_null(columns: list[Column]) -> Column:
 
 def _order(frame: DataFrame, order: ColumnLike) -> tuple[Column, T.DataType]:
     column, field = resolve(frame, "order", order)
-    if not isinstance(field.dataType, (*NUMBERS, T.StringType, T.TimestampType, T.DateType)):
+    if not _has_order(field.dataType):
         raise BadInput(
             f"order: the column {field.name!r} is {field.dataType.simpleString()}, which has no order: cast it"
         )
     return column, field.dataType
+
+
+def _has_order(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
+        return all(_has_order(field.dataType) or isinstance(field.dataType, KEY_TYPES) for field in kind.fields)
+    return isinstance(kind, (*NUMBERS, T.StringType, T.TimestampType, T.DateType))

@@ -23,6 +23,7 @@ from .keyed import (
     Key,
     Told,
     changed,
+    declaration_of,
     dropped,
     joined,
     joined_type,
@@ -127,6 +128,8 @@ def one_to_many_join(
                 "alias"
             )
     settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped, "timed": False}
+    shown = ", ".join(field.name for _, field in refers)
+    settings["declaration"] = declaration_of("one_to_many_join", declared, foreign_key=shown)
 
     key_fields, to_fields = numbered("key", lefts.keys), numbered("to", refers)
     row_type = T.StructType([T.StructField("left", lefts.value_type), *to_fields])

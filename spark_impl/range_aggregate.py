@@ -18,7 +18,7 @@ from ..reference.errors import BadInput
 from ..reference.windows import RangeAggregate
 from .columns import ColumnLike, bare, value_and_result
 from .durations import Duration, milliseconds
-from .keyed import Arrived, Key, Logic, Told, changed, dropped, keyed, resolved
+from .keyed import Arrived, Key, Logic, Told, changed, declaration_of, dropped, keyed, resolved
 
 
 def range_aggregate(
@@ -68,10 +68,9 @@ def range_aggregate(
         preceding_ms=milliseconds("preceding", preceding), aggregate=named_aggregate(aggregate, AGGREGATES_OF_SAMZA)
     )
     decides = (logic or RangeLogic)(declared)
-    if retention is not None:
-        decides.retention_ms = milliseconds("retention", retention)
-        if decides.retention_ms < 0:
-            raise BadInput(f"retention is {retention!r}: it can't be negative; leave it out to keep rows for ever")
+    decides.retention_ms = None if retention is None else milliseconds("retention", retention)
+    if decides.retention_ms is not None and decides.retention_ms < 0:
+        raise BadInput(f"retention is {retention!r}: it can't be negative; leave it out to keep rows for ever")
     value_column, result_type = value_and_result(events, declared.aggregate, value)
     one = resolved(events, key=key, timestamp=timestamp, value=None, order=order)._replace(value=value_column)
     held = T.StructType().add("timestamp", "long").add("value", events.select(value_column).schema[0].dataType)
@@ -82,6 +81,7 @@ def range_aggregate(
         value_type=result_type,
         state_groups=state_groups,
         report_dropped=report_dropped,
+        declaration=declaration_of("range_aggregate", declared, retention_ms=decides.retention_ms),
         timed=retention is not None,
     )
 

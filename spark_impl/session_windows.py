@@ -19,7 +19,8 @@ from ..reference.aggregates import Aggregate, named_aggregate
 from ..reference.windows import SessionWindows
 from .columns import ColumnLike, bare, key_columns, timestamp_column, value_and_result
 from .durations import Duration, milliseconds
-from .keyed import TOMBSTONE, UPDATE, Arrived, Key, Logic, Told, any_null, dropped, keyed, resolved
+from .keyed import TOMBSTONE, UPDATE, Arrived, Key, Logic, Told, any_null, declaration_of, dropped, keyed, resolved
+from .native import changelog
 
 
 def session_windows(
@@ -68,7 +69,8 @@ def session_windows(
         `value`, `timestamp timestamp` (the window's end), `change string` (`update`, `tombstone` whose value is null,
         and `dropped` where asked for), `reason string` (why a row was dropped: `late`, `null key`, `null timestamp`),
         `cause` (the order column's value of the row that set the change off, null for a closing session; bigint null
-        without an order column) and `ordinal int`, the order of a key's changes within a batch.
+        without an order column), `ordinal int`, the order of a key's changes within a batch, and `place`, a struct that
+        is the next operator's `order` (see `keyed`).
         A streaming result is in append mode. The clock is the largest timestamp of earlier batches; a watermark that
         the input already carries delays it further.
 
@@ -98,6 +100,7 @@ def session_windows(
         value_type=result_type,
         state_groups=state_groups,
         report_dropped=report_dropped,
+        declaration=declaration_of("session_windows", windows),
     )
 
 
@@ -129,7 +132,8 @@ def native_session_windows(
         aggregate: `count`, `sum`, `min`, `max` or `list`.
 
     Returns:
-        The columns of `session_windows`; `window.end` is the last row's timestamp, not Spark's exclusive end.
+        The columns of `session_windows` but `place`; `window.end` is the last row's timestamp, not Spark's exclusive
+        end.
 
     Raises:
         BadInput: As `session_windows`.
@@ -152,16 +156,9 @@ def native_session_windows(
         .agg(F.expr(named_aggregate(aggregate).spark).alias("value"))
     )
     end = F.timestamp_millis(F.unix_millis("session.end") - F.lit(windows.gap_ms))
-    return sessions.select(
-        *(F.col(name).alias(field.name) for name, (_, field) in zip(names, keys, strict=True)),
-        F.struct(F.col("session.start").alias("start"), end.alias("end")).alias("window"),
-        "value",
-        end.alias("timestamp"),
-        F.lit(UPDATE).alias("change"),
-        F.lit(None).cast("string").alias("reason"),
-        F.lit(None).cast("bigint").alias("cause"),
-        F.lit(0).alias("ordinal"),
-    )
+    named = [(field.name, name) for name, (_, field) in zip(names, keys, strict=True)]
+    window = F.struct(F.col("session.start").alias("start"), end.alias("end"))
+    return changelog(sessions, named, value=F.col("value"), timestamp=end, window=window)
 
 
 class Session(NamedTuple):

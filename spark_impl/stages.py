@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from ..reference.errors import BadInput
 from .columns import ColumnLike, key_columns
-from .keyed import DROPPED, Arrived, Input, Kept, Key, Logic, Told
+from .keyed import DROPPED, WITHIN, Arrived, Input, Kept, Key, Logic, Told, in_order_of
 
 BEFORE_ALL_TIMES = -(2**62)
 SPREAD = 64
@@ -31,7 +31,7 @@ class StageLogic(Logic[Kept]):
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
         """Put the rows and messages of a batch in order of their places."""
-        return sorted(rows, key=place_of)
+        return in_order_of(rows, place_of)
 
 
 def place_of(row: Arrived) -> tuple[Any, ...]:
@@ -82,8 +82,12 @@ def any_is_null(keys: Columns) -> Column:
 
 
 def finished(told: DataFrame) -> DataFrame:
-    """Give a last stage's changelog as `keyed` gives an operator's: the cause is the order column's value again."""
-    return told.withColumn("cause", F.col("cause.order"))
+    """Give a last stage's changelog as `keyed` gives an operator's: the cause is the order column's value again.
+
+    The place keeps what the cause had of its way, so that messages of one cause to several keys stay in order.
+    """
+    place = F.struct(F.lit(WITHIN).alias("phase"), "cause.*", F.col("ordinal").alias("step"))
+    return told.withColumns({"cause": F.col("cause.order"), "place": place})
 
 
 def numbered(prefix: str, keys: Columns) -> list[T.StructField]:

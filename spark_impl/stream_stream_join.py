@@ -5,18 +5,39 @@ Source: join semantics, "KStream-KStream Join" and "Output of Join"; Samza's win
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ..reference.declarations import UNSAID
+from ..reference.errors import BadInput
 from ..reference.joins import Join, StreamStreamJoin
 from .columns import ColumnLike
 from .durations import Duration, milliseconds
-from .keyed import Arrived, Key, Logic, Told, changed, dropped, joined, joined_type, keyed, two_sides
+from .keyed import (
+    Arrived,
+    Input,
+    Key,
+    Logic,
+    Told,
+    any_null,
+    changed,
+    declaration_of,
+    dropped,
+    joined,
+    joined_type,
+    keyed,
+    require_same,
+    two_sides,
+)
+from .native import changelog, key_names
 
+BEFORE_ALL_TIMES = -(2**62)
 OTHER = {"left": "right", "right": "left"}
 
 
@@ -109,7 +130,147 @@ def stream_stream_join(
         value_type=joined_type(*types),
         state_groups=state_groups,
         report_dropped=report_dropped,
+        declaration=declaration_of("stream_stream_join", declared),
     )
+
+
+def native_stream_stream_join(
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    value: ColumnLike,
+    before: Duration | None = None,
+    after: Duration | None = None,
+    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
+    right_timestamp: ColumnLike | None = None,
+    right_value: ColumnLike | None = None,
+    join: Join = "inner",
+    grace: Duration = "0 ms",
+    emit: Literal["arrival", "eager", "close"] = "close",
+    null_key: Literal["drop", "keep"] = "drop",
+) -> DataFrame:
+    """Join two streams by Spark's own join: right time in [left time - before, left time + after] (append mode).
+
+    Of the records that it takes it tells what `stream_stream_join` tells with `emit="close"`, in the same batches, when
+
+    - `spark.sql.streaming.multipleWatermarkPolicy` is `max` as the query starts. With Spark's default, `min`, the
+      clock is that of the input which lags, and a quiet input stops it: nothing is late, closes or leaves the state;
+    - a batch without data follows every batch (Spark's default trigger). Under `availableNow` lateness is tested
+      against the watermark of one batch earlier, and a late record may still be taken.
+
+    It takes fewer: a record is late if its timestamp <= clock - grace, whatever it could still reach. The smallest
+    history, without grace, after 6: a right record at 10, a cut, a left one at 10. The pair isn't told: to Spark the
+    left record is late, for `stream_stream_join` only when the clock has passed 16. A record that is later still is
+    dropped by both; where none comes in between, the result is the same. What closes, closes at the same clock.
+
+    It doesn't tell the records it drops, nor the results of a batch in any order; a record that comes again counts
+    again, as in `stream_stream_join`. Records before 1970 are late.
+
+    Args:
+        left: One stream, streaming or batch. A record whose value is null is dropped. A batch DataFrame is a history
+            that has ended: all its rows close.
+        right: The other.
+        key: One or several columns.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970.
+        value: The column that holds a record's value; several can be put into a struct.
+        before: How far before a left record its partners may lie, inclusive.
+        after: How far after it, inclusive.
+        right_key: The right input's key, where it isn't called as on the left; likewise the other `right_…`.
+        right_timestamp: Its event time.
+        right_value: Its value.
+        join: `inner`, `left` or `outer`.
+        grace: How much longer than its reach a record can find partners; and how far behind the clock it may come. It
+            is the watermarks' delay.
+        emit: `close`; means nothing for inner.
+        null_key: `drop` records without a key. An inner join may `keep` them: they move the clock, and are dropped.
+
+    Returns:
+        The columns of `stream_stream_join` but `place`; `cause` is null, `ordinal` 0.
+
+    Raises:
+        BadInput: As `stream_stream_join`, and where an option isn't one that Spark's join can serve.
+
+    Source: join semantics, "KStream-KStream Join"; Spark's guide, "Stream-stream Joins"; SPARK-24730 for the policy.
+    """
+    declared = StreamStreamJoin(
+        before_ms=UNSAID if before is None else milliseconds("before", before),
+        after_ms=UNSAID if after is None else milliseconds("after", after),
+        join=join,
+        grace_ms=milliseconds("grace", grace),
+        emit=emit,
+        null_key=null_key,
+    )
+    require_native_stream_stream_join(declared)
+    inputs = two_sides(
+        left,
+        right,
+        key=key,
+        timestamp=timestamp,
+        value=value,
+        order=None,
+        right_key=right_key,
+        right_timestamp=right_timestamp,
+        right_value=right_value,
+        right_order=None,
+    )
+    require_same(*inputs)
+    lefts, rights = (_watermarked(one, declared) for one in inputs)
+    left_names, right_names = (key_names(one.keys, one.side) for one in inputs)
+    within = [
+        F.expr(f"right_clock >= left_clock - INTERVAL {declared.before_ms} MILLISECONDS"),
+        F.expr(f"right_clock <= left_clock + INTERVAL {declared.after_ms} MILLISECONDS"),
+    ]
+    same = [F.col(name) == F.col(other) for name, other in zip(left_names, right_names, strict=True)]
+    rows = lefts.join(rights, [*same, *within], {"outer": "full_outer"}.get(declared.join, declared.join))
+    either = zip(left_names, right_names, strict=True)
+    return changelog(
+        rows.withColumns({name: F.coalesce(name, other) for name, other in either}),
+        [(field.name, name) for name, (_, field) in zip(left_names, inputs[0].keys, strict=True)],
+        value=F.struct(F.col("left_value").alias("left"), F.col("right_value").alias("right")),
+        timestamp=F.timestamp_millis(F.greatest("left_timestamp", "right_timestamp")),
+    )
+
+
+def _watermarked(one: Input, join: StreamStreamJoin) -> DataFrame:
+    """Give the rows of an input that Spark's join is to take, with their watermark."""
+    names = key_names(one.keys, one.side)
+    without_key = any_null([column for column, _ in one.keys])
+    clock, value = F.col(f"{one.side}_clock"), F.col(f"{one.side}_value")
+    moving = one.time.isNotNull() if join.null_key == "keep" else one.time.isNotNull() & ~without_key
+    at = F.unix_millis(one.time)
+    rows = one.frame.filter(moving).select(
+        # A ms later: the watermark begins at 1970, and what lies at the watermark is late.
+        F.timestamp_millis(at + 1).alias(f"{one.side}_clock"),
+        at.alias(f"{one.side}_timestamp"),
+        *(column.alias(name) for name, (column, _) in zip(names, one.keys, strict=True)),
+        one.value.alias(f"{one.side}_value"),
+    )
+    taken = value.isNotNull() & ~any_null([F.col(name) for name in names])
+    # Spark moves a filter below the watermark unless it names the clock, and what it drops wouldn't move the clock.
+    behind = F.when(F.unix_millis(clock) > BEFORE_ALL_TIMES, taken)
+    return rows.withWatermark(f"{one.side}_clock", f"{join.grace_ms} milliseconds").filter(behind)
+
+
+def require_native_stream_stream_join(declared: StreamStreamJoin) -> None:
+    """Refuse a join that Spark's own can't mean.
+
+    Raises:
+        BadInput: The message names the option, the reason and the remedy.
+    """
+    if declared.join == "inner":
+        return
+    if declared.emit != "close":
+        raise BadInput(
+            f"emit is {declared.emit!r}, but Spark's own join tells a row without partner once no partner can come any "
+            "more: use emit close, or the stateful operator (spark)"
+        )
+    if declared.null_key != "drop":
+        raise BadInput(
+            f"null_key is {declared.null_key!r}, but Spark's own join tells a row without a key once no partner could "
+            "come any more, not at once: use null_key drop, or the stateful operator (spark)"
+        )
 
 
 class Row(NamedTuple):
@@ -121,10 +282,11 @@ class Row(NamedTuple):
 
 
 Buffers = dict[str, list[Row]]
+_timestamp = attrgetter("timestamp")
 
 
 class StreamStreamLogic(Logic[Buffers]):
-    """What happens to a key: both sides' records are buffered, in order of arrival."""
+    """What happens to a key: both sides' records are buffered, by timestamp, then in order of arrival."""
 
     def __init__(self, join: StreamStreamJoin) -> None:
         self.join = join
@@ -156,13 +318,13 @@ class StreamStreamLogic(Logic[Buffers]):
         if without_key:
             return [changed(row, self.alone(side, row.value), at)]
         partners = self.partners(kept, side, at, clock)
-        kept[side].append(Row(at, row.value, bool(partners)))
+        insort(kept[side], Row(at, row.value, bool(partners)), key=_timestamp)
         if side == "right" and not join.right_drives:
             return []
         others = kept[OTHER[side]]
         for place in partners:
             others[place] = others[place]._replace(matched=True)
-        told = [self.pair(row, others[place]) for place in sorted(partners, key=lambda place: others[place].timestamp)]
+        told = [self.pair(row, others[place]) for place in partners]
         if not partners and join.emit != "close" and join.tells_unmatched(side):
             told.append(changed(row, self.alone(side, row.value), at))
         return told
@@ -172,15 +334,11 @@ class StreamStreamLogic(Logic[Buffers]):
         return not self.join.is_open(side, timestamp, clock)
 
     def partners(self, kept: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
-        """Give the places of a record's partners in the other side's buffer."""
-        other = OTHER[side]
-        edge = self.join.close_edge(other, clock)
-        return [
-            place
-            for place, row in enumerate(kept[other])
-            if row.timestamp >= edge
-            and self.join.within(*((timestamp, row.timestamp) if side == "left" else (row.timestamp, timestamp)))
-        ]
+        """Give the places of a record's partners in the other side's buffer, in its order."""
+        join, other = self.join, OTHER[side]
+        before, after = (join.before_ms, join.after_ms) if side == "left" else (join.after_ms, join.before_ms)
+        first = bisect_left(kept[other], max(timestamp - before, join.close_edge(other, clock)), key=_timestamp)
+        return list(range(first, bisect_right(kept[other], timestamp + after, key=_timestamp)))
 
     def pair(self, row: Arrived, partner: Row) -> Told:
         """Tell a pair."""

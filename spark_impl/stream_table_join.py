@@ -9,11 +9,28 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from ..reference.errors import BadInput
 from ..reference.joins import StreamTableJoin
 from .columns import ColumnLike
-from .keyed import Arrived, Key, Logic, Told, changed, dropped, joined, joined_type, keyed, two_sides
+from .keyed import (
+    Arrived,
+    Key,
+    Logic,
+    Told,
+    any_null,
+    changed,
+    declaration_of,
+    dropped,
+    joined,
+    joined_type,
+    keyed,
+    require_same,
+    two_sides,
+)
+from .native import changelog, key_names
 
 
 def stream_table_join(
@@ -83,7 +100,107 @@ def stream_table_join(
         value_type=joined_type(*types),
         state_groups=state_groups,
         report_dropped=report_dropped,
+        declaration=declaration_of("stream_table_join", declared),
         timed=False,
+    )
+
+
+def native_stream_table_join(
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    value: ColumnLike,
+    order: ColumnLike | None = None,
+    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
+    right_timestamp: ColumnLike | None = None,
+    right_value: ColumnLike | None = None,
+    right_order: ColumnLike | None = None,
+    join: Literal["left", "inner"] = "left",
+    null_key: Literal["drop", "keep"] = "drop",
+) -> DataFrame:
+    """Join a stream with a table that stands still, by Spark's own stream-static join, which keeps no state.
+
+    It keeps the laws of `stream_table_join` where all changes of a key's row come before the records of that key. It
+    doesn't tell the records it drops, and tells those of a batch in no order; `cause` restores it.
+
+    The smallest history on which it can't: a record of the stream, then the row of its key. The left join tells the
+    record with null, for the row isn't there yet; Spark, which knows the whole table from the start, with the row.
+
+    Args:
+        left: The stream, streaming or batch. A record whose value or timestamp is null is left out.
+        right: The changes of the table, as a batch DataFrame: a row whose value is null deletes its key, and the last
+            stands. Spark reads it anew for every batch; one whose source grows changes the answer from then on.
+        key: One or several columns.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. The stream's stamps
+            the result.
+        value: The column that holds a row's value; several can be put into a struct.
+        order: The order of arrival: it becomes the `cause`, and says which change of a row is the last; without it
+            timestamps say that.
+        right_key: The right input's key, where it isn't called as on the left; likewise the other `right_…`.
+        right_timestamp: Its event time.
+        right_value: Its value.
+        right_order: Its order of arrival.
+        join: `left` tells every record, `inner` those that find a row.
+        null_key: `drop` records of the stream without a key, or `keep` them: the left join tells them.
+
+    Returns:
+        The columns of `stream_table_join` but `place`; `ordinal` is 0.
+
+    Raises:
+        BadInput: As `stream_table_join`, and where the right input is a stream.
+
+    Source: join semantics, "KStream-KTable Joins"; Spark's guide, "Stream-static Joins".
+    """
+    declared = StreamTableJoin(join, null_key)
+    if right.isStreaming:
+        raise BadInput(
+            "right: it is a stream, but Spark's own join with a table looks up one that stands still: give the table's "
+            "changes as a batch DataFrame, or use stream_table_join"
+        )
+    stream, changes = two_sides(
+        left,
+        right,
+        key=key,
+        timestamp=timestamp,
+        value=value,
+        order=order,
+        right_key=right_key,
+        right_timestamp=right_timestamp,
+        right_value=right_value,
+        right_order=right_order,
+    )
+    require_same(stream, changes)
+    names, right_names = key_names(stream.keys, "left"), key_names(changes.keys, "right")
+    without_key = any_null([column for column, _ in stream.keys])
+    dropped_key = without_key if declared.null_key == "drop" or declared.join == "inner" else F.lit(False)
+    records = stream.frame.filter(~dropped_key & stream.value.isNotNull() & stream.time.isNotNull()).select(
+        *(column.alias(name) for name, (column, _) in zip(names, stream.keys, strict=True)),
+        F.timestamp_millis(F.unix_millis(stream.time)).alias("at"),
+        stream.order.alias("cause"),
+        stream.value.alias("left"),
+    )
+    table = (
+        changes.frame.filter(~any_null([column for column, _ in changes.keys]) & changes.time.isNotNull())
+        .select(
+            *(column.alias(name) for name, (column, _) in zip(right_names, changes.keys, strict=True)),
+            F.struct(changes.order.alias("order"), changes.time.alias("time")).alias("place"),
+            F.struct(changes.value.alias("value")).alias("row"),
+        )
+        .groupBy(*right_names)
+        .agg(F.max_by("row", "place").alias("row"))
+        .select(*right_names, F.col("row.value").alias("right"))
+        .filter(F.col("right").isNotNull())
+    )
+    same = [F.col(name) == F.col(other) for name, other in zip(names, right_names, strict=True)]
+    joined_rows = records.join(table, same, declared.join)
+    return changelog(
+        joined_rows,
+        [(field.name, name) for name, (_, field) in zip(names, stream.keys, strict=True)],
+        value=F.struct("left", "right"),
+        timestamp=F.col("at"),
+        cause=F.col("cause"),
     )
 
 

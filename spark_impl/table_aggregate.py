@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from ..reference.aggregates import AGGREGATES_OF_TABLES, Aggregate, TableAggregate, named_aggregate
 from .columns import ColumnLike, bare, value_and_result
-from .keyed import UPDATE, Arrived, Key, Told, changed, keyed, resolved
+from .keyed import UPDATE, Arrived, Key, Told, changed, declaration_of, keyed, resolved
 from .stages import (
     StageLogic,
     at_stage,
@@ -91,14 +91,15 @@ def table_aggregate(
     row = F.struct(*(column.alias(field.name) for column, field in renamed("group", groups)), member.alias("member"))
     sent_type = T.StructType([*group_fields, T.StructField("taken", of_row["member"].dataType)])
     sent_type = sent_type.add("added", member_type).add("takes", "boolean").add("adds", "boolean")
+    shown = ", ".join(field.name for _, field in groups)
+    settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped, "timed": False}
+    settings["declaration"] = declaration_of("table_aggregate", declared, group_by=shown)
     sent = keyed(
         [at_stage(source._replace(keys=renamed("key", source.keys), value=row, value_type=of_row), 1)],
         stages.rows,
         kept_type=of_row,
         value_type=sent_type,
-        state_groups=state_groups,
-        report_dropped=report_dropped,
-        timed=False,
+        **settings,
     )
     to = [(F.col(f"value.{ours.name}"), theirs) for ours, (_, theirs) in zip(group_fields, groups, strict=True)]
     received = messages(sent, source, 2, to, [F.col(f"value.{name}") for name in ("taken", "added", "takes", "adds")])
@@ -107,9 +108,7 @@ def table_aggregate(
         stages.groups,
         kept_type=T.StructType().add("aggregate", result_type).add("largest", "long"),
         value_type=result_type,
-        state_groups=state_groups,
-        report_dropped=report_dropped,
-        timed=False,
+        **settings,
     )
     return finished(told)
 

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from ..reference.joins import Join, TableTableJoin
 from .columns import ColumnLike
-from .keyed import Arrived, Key, Logic, Told, changed, joined, joined_type, keyed, two_sides
+from .keyed import Arrived, Key, Logic, Told, changed, declaration_of, joined, joined_type, keyed, two_sides
 
 Side = tuple[Any, int] | None
 """A row of one side: its value and timestamp (ms), if there is one."""
@@ -86,6 +86,7 @@ def table_table_join(
         value_type=joined_type(*types),
         state_groups=state_groups,
         report_dropped=report_dropped,
+        declaration=declaration_of("table_table_join", declared),
         timed=False,
     )
 

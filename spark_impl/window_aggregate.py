@@ -21,7 +21,8 @@ from ..reference.errors import BadInput
 from ..reference.windows import Early, WindowAggregate
 from .columns import ColumnLike, accumulator_type, bare, resolve, value_and_result
 from .durations import Duration, milliseconds
-from .keyed import TOMBSTONE, UPDATE, Arrived, Key, Logic, Told, dropped, keyed, resolved
+from .keyed import TOMBSTONE, UPDATE, Arrived, Key, Logic, Told, declaration_of, dropped, keyed, resolved
+from .native import closed_windows
 
 
 def window_aggregate(
@@ -85,17 +86,7 @@ def window_aggregate(
 
     Source: Samza's window operator (SAMZA-552), `WindowOperatorSpec`.
     """
-    declared = WindowAggregate(
-        size=_length("size", size, unit),
-        type=type,
-        unit=unit,
-        step=UNSAID if step is None else _length("step", step, unit),
-        retention_ms=milliseconds("retention", retention),
-        storage=storage,
-        aggregate=named_aggregate(aggregate, AGGREGATES_OF_SAMZA),
-        early=_early(early),
-        late=late,
-    )
+    declared = _declared(size, type, unit, step, retention, storage, aggregate, early, late)
     value_column, held, result_type = _held(events, declared, value)
     one = resolved(events, key=key, timestamp=timestamp, value=None, order=order)
     return keyed(
@@ -105,6 +96,120 @@ def window_aggregate(
         value_type=result_type,
         state_groups=state_groups,
         report_dropped=report_dropped,
+        declaration=declaration_of("window_aggregate", declared),
+    )
+
+
+def native_window_aggregate(
+    events: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    size: Duration | int,
+    value: ColumnLike | None = None,
+    order: ColumnLike | None = None,
+    type: Literal["fixed", "session"] = "fixed",
+    unit: Literal["ms", "tuple"] = "ms",
+    step: Duration | int | None = None,
+    retention: Duration = "0 ms",
+    storage: Literal["aggregate", "full"] = "aggregate",
+    aggregate: str = "count",
+    early: Duration | int | None = None,
+    late: Literal["drop", "update"] = "drop",
+) -> DataFrame:
+    """Aggregate a stream by Spark's own `window`: each fixed window by time once, when it is complete (append mode).
+
+    It keeps the laws of `window_aggregate` without early emission, with `late="drop"`, when a batch without data
+    follows every batch (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one
+    batch earlier, and a late row may still be taken. It doesn't tell the rows it drops, nor the windows of a batch in
+    order of their end. `sum`, `min`, `max` and `average` leave null values out, which `window_aggregate` refuses.
+
+    Sessions it can't serve: Spark's `session_window` tests a row alone, Samza the session that the row would be in. The
+    smallest history, with gap 6: a row at 15, the clock reaches 20, a row at 13. Samza merges it with the session
+    [15, 15], which is open until the clock has passed 21; to Spark it is late.
+
+    Args:
+        events: A streaming or a batch DataFrame; in a batch DataFrame all windows are complete.
+        key: One or several columns; rows in which one is null are left out, and don't move the clock.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms; windows start from 1970 on.
+        size: How long a window is.
+        value: What is aggregated; `count` needs none.
+        order: The order in which the members of a `list` lie; by timestamp without it. Others need none.
+        type: `fixed`.
+        unit: `ms`.
+        step: From one window's start to the next one's; the size by default, and no more than it.
+        retention: Means nothing here: a complete window takes no rows, and leaves the state.
+        storage: `aggregate`.
+        aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
+        early: None.
+        late: `drop`.
+
+    Returns:
+        The columns of `window_aggregate` but `place`; `cause` is null, `ordinal` 0.
+
+    Raises:
+        BadInput: As `window_aggregate`, and where an option isn't one that Spark's operator can serve.
+
+    Source: Samza's window operator (SAMZA-552); Spark's guide, "Window Operations on Event Time".
+    """
+    declared = _declared(size, type, unit, step, retention, storage, aggregate, early, late)
+    require_native_window_aggregate(declared)
+    return closed_windows(
+        events,
+        key=key,
+        timestamp=timestamp,
+        value=value,
+        order=order,
+        size_ms=declared.size,
+        step_ms=declared.step,
+        grace_ms=0,
+        aggregate=declared.aggregate,
+    )
+
+
+def require_native_window_aggregate(declared: WindowAggregate) -> None:
+    """Refuse windows that Spark's own operator can't mean.
+
+    Raises:
+        BadInput: The message names the option, the reason and the remedy.
+    """
+    stateful = "use the stateful operator (spark)"
+    if declared.type == "session":
+        raise BadInput(
+            "type is 'session', but Spark's own session_window tests a row alone, and drops one that its session would "
+            f"still take: {stateful}, or session_windows with late own"
+        )
+    if declared.unit == "tuple":
+        raise BadInput(f"unit is 'tuple', but Spark's own window goes by time: {stateful}")
+    if declared.storage == "full":
+        raise BadInput(f"storage is 'full', but Spark's own window keeps an aggregate, no rows: {stateful}")
+    if declared.early is not None:
+        raise BadInput(f"early is given, but Spark's own window is told once, when it is complete: {stateful}")
+    if declared.late == "update":
+        raise BadInput(f"late is 'update', but Spark's own window is forgotten once it is told: {stateful}")
+
+
+def _declared(
+    size: Duration | int,
+    type: Literal["fixed", "session"],
+    unit: Literal["ms", "tuple"],
+    step: Duration | int | None,
+    retention: Duration,
+    storage: Literal["aggregate", "full"],
+    aggregate: str,
+    early: Duration | int | None,
+    late: Literal["drop", "update"],
+) -> WindowAggregate:
+    return WindowAggregate(
+        size=_length("size", size, unit),
+        type=type,
+        unit=unit,
+        step=UNSAID if step is None else _length("step", step, unit),
+        retention_ms=milliseconds("retention", retention),
+        storage=storage,
+        aggregate=named_aggregate(aggregate, AGGREGATES_OF_SAMZA),
+        early=_early(early),
+        late=late,
     )
 
 

@@ -19,7 +19,22 @@ from ..reference.errors import BadInput
 from ..reference.windows import WindowedTable
 from .columns import ColumnLike, bare, resolve, value_and_result
 from .durations import Duration, milliseconds
-from .keyed import TOMBSTONE, UPDATE, Arrived, Input, Key, Logic, Told, dropped, joined, joined_type, keyed, resolved
+from .keyed import (
+    TOMBSTONE,
+    UPDATE,
+    Arrived,
+    Input,
+    Key,
+    Logic,
+    Told,
+    declaration_of,
+    dropped,
+    joined,
+    joined_type,
+    keyed,
+    resolved,
+)
+from .native import closed_windows
 
 SIDES = ("events", "right")
 
@@ -147,8 +162,98 @@ def windowed_table(
         value_type=told_type,
         state_groups=state_groups,
         report_dropped=report_dropped,
+        declaration=declaration_of("windowed_table", declared, retention_ms=decides.retention_ms),
     )
     return _rekeyed(declared, changes, one.keys[0][1].name)
+
+
+def native_windowed_table(
+    events: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    size: Duration,
+    value: ColumnLike | None = None,
+    order: ColumnLike | None = None,
+    step: Duration | None = None,
+    grace: Duration = "0 ms",
+    aggregate: str = "count",
+    emit: Literal["update", "close"] = "close",
+    with_: Literal["table", "windowed_table", "stream_lookup", "table_lookup"] | None = None,
+    to_stream: Literal["window_in_key", "window_in_value"] | None = None,
+) -> DataFrame:
+    """Aggregate a stream by Spark's own `window`: each window once, when it closes (append mode).
+
+    It keeps the laws of `windowed_table` with `emit="close"`, nothing joined, when a batch without data follows every
+    batch (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one batch earlier,
+    and a late row may still be taken. It doesn't tell the rows it drops, nor the windows of a batch in order of their
+    end. `sum`, `min` and `max` leave null values out, which `windowed_table` refuses.
+
+    Args:
+        events: A streaming or a batch DataFrame; in a batch DataFrame all windows close.
+        key: One or several columns; rows in which one is null are left out, and don't move the clock.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms; windows start from 1970 on.
+        size: How long a window is; its end is exclusive.
+        value: What is aggregated; `count` needs none.
+        order: The order in which the members of a `list` lie; by timestamp without it. Others need none.
+        step: From one window's start to the next one's; the size by default, and no more than it.
+        grace: How long after its end a window still takes rows: the watermark's delay.
+        aggregate: `count`, `sum`, `min`, `max` or `list`.
+        emit: `close`.
+        with_: None.
+        to_stream: As in `windowed_table`.
+
+    Returns:
+        The columns of `windowed_table` but `place`; `cause` is null, `ordinal` 0.
+
+    Raises:
+        BadInput: As `windowed_table`, and where `emit` is `update` or something is to be joined.
+
+    Source: join semantics, "Windowed Aggregate"; Spark's guide, "Window Operations on Event Time".
+    """
+    declared = WindowedTable(
+        size_ms=milliseconds("size", size),
+        step_ms=UNSAID if step is None else milliseconds("step", step),
+        grace_ms=milliseconds("grace", grace),
+        aggregate=named_aggregate(aggregate),
+        emit=emit,
+        with_=with_,
+        window_start="window_start" if with_ in ("stream_lookup", "table_lookup") else None,
+        to_stream=to_stream,
+    )
+    require_native_windowed_table(declared)
+    one = resolved(events, key=key, timestamp=timestamp, value=None, order=order)
+    _require_key(declared, one)
+    changes = closed_windows(
+        events,
+        key=key,
+        timestamp=timestamp,
+        value=value,
+        order=order,
+        size_ms=declared.size_ms,
+        step_ms=declared.step_ms,
+        grace_ms=declared.grace_ms,
+        aggregate=declared.aggregate,
+    )
+    return _rekeyed(declared, changes, one.keys[0][1].name)
+
+
+def require_native_windowed_table(declared: WindowedTable) -> None:
+    """Refuse a windowed table that Spark's own operator can't mean.
+
+    Raises:
+        BadInput: The message names the option, the reason and the remedy.
+    """
+    if declared.with_ is not None:
+        raise BadInput(
+            f"with is {declared.with_!r}, but Spark's own windowed aggregate keeps no table that could be joined: "
+            "leave with out, or use the stateful operator (spark)"
+        )
+    if declared.emit != "close":
+        raise BadInput(
+            f"emit is {declared.emit!r}, but Spark's own windowed aggregate doesn't tell every change, at best a "
+            "batch's last: use emit close, or the stateful operator (spark)"
+        )
 
 
 def _retention(declared: WindowedTable, retention: Duration | None) -> int | None:

@@ -10,7 +10,7 @@ from streamproof.reference.histories import History
 from streamproof.reference.records import Change, Dropped, Output, Record
 from streamproof.spark_impl.keyed import DROPPED, KeyedProcessor, Logic
 
-CHANGE_NAMES = ["key", "start", "end", "value", "timestamp", "change", "reason", "cause"]
+CHANGE_NAMES = ["key", "start", "end", "value", "timestamp", "change", "reason", "cause", "phase", "at"]
 
 
 class Memory:

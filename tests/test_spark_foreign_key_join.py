@@ -15,12 +15,12 @@ from streamproof.reference.errors import BadInput
 from streamproof.reference.foreign_key_join import Behaviour
 from streamproof.reference.joins import ForeignKeyJoin
 from streamproof.reference.records import Change, Record
-from streamproof.spark_impl.foreign_key_join import (
+from streamproof.spark_impl.foreign_key_join import foreign_key_join
+from streamproof.spark_impl.foreign_key_stages import (
     Answer,
     ForeignKeyStages,
     Instruction,
     LeftKept,
-    foreign_key_join,
     foreign_key_stages,
 )
 from streamproof.spark_impl.keyed import Arrived, Told

@@ -58,7 +58,7 @@ def test_batch_dataframes_are_joined_as_histories_that_have_ended(sides: tuple[D
 
 def test_the_result_has_the_columns_of_every_changelog(sides: tuple[DataFrame, DataFrame]) -> None:
     result = table_table_join(*sides, **{**COLUMNS, "value": F.struct("v", "n").alias("row")}, right_value="n")
-    assert result.columns == ["k", "window", "value", "timestamp", "change", "reason", "cause", "ordinal"]
+    assert result.columns == ["k", "window", "value", "timestamp", "change", "reason", "cause", "ordinal", "place"]
     assert result.schema["value"].dataType.simpleString() == "struct<left:struct<v:string,n:int>,right:int>"
 
 

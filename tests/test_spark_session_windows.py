@@ -129,7 +129,8 @@ def test_the_changelog_has_the_documented_columns(events: DataFrame) -> None:
     result = session_windows(events, key="user", timestamp="timestamp", order="offset", gap="5 minutes")
     assert result.schema.simpleString() == (
         "struct<user:string,window:struct<start:timestamp,end:timestamp>,value:bigint,timestamp:timestamp,"
-        "change:string,reason:string,cause:bigint,ordinal:int>"
+        "change:string,reason:string,cause:bigint,ordinal:int,"
+        "place:struct<phase:int,order:bigint,at:bigint,key_0:string,step:int>>"
     )
 
 

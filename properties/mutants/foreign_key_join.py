@@ -1,14 +1,13 @@
 """Seeded bugs of the foreign-key join on Spark, most of them shipped once (facts/bug_museum).
 
-What needs messages that wait, such as KAFKA-18713, can't happen in the fused join: `tests/test_foreign_key_protocol.py`
-plays it on the protocol.
+What needs messages that wait, such as KAFKA-18713, can't happen in one query: `decoupled_foreign_key_join` has those.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...spark_impl.foreign_key_join import (
+from ...spark_impl.foreign_key_stages import (
     Answer,
     Instruction,
     LeftKept,
@@ -21,7 +20,8 @@ from ...spark_impl.foreign_key_join import (
     foreign_key_stages,
 )
 from ...spark_impl.keyed import Arrived, Key, Told
-from .common import staged_mutants_of
+from . import decoupled_foreign_key_join
+from .common import SharingState, staged_mutants_of
 
 
 class StaySubscribed(SenderLogic):
@@ -117,7 +117,21 @@ class ReferenceForgotten(SenderLogic):
         return told
 
 
-MUTANTS = staged_mutants_of(
+class RepeatUnsubscribes(SenderLogic):
+    """A row that refers to the same foreign key again is unsubscribed."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        asked = super().subscriptions(before, after, digest)
+        if before is not None and before == after:
+            return [one._replace(instruction=Instruction.DELETE_KEY_AND_PROPAGATE) for one in asked]
+        return asked
+
+
+class StateOfAnotherKey(SharingState, SenderLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+IN_ONE_QUERY = staged_mutants_of(
     "foreign_key_join",
     foreign_key_stages,
     {
@@ -126,6 +140,8 @@ MUTANTS = staged_mutants_of(
         SilentNull: ("sender", "inner"),
         DeafToInserts: ("sender", "inner"),
         ReferenceForgotten: ("sender", "inner"),
+        RepeatUnsubscribes: ("sender", "inner"),
+        StateOfAnotherKey: ("sender", "inner"),
         TombstoneStays: ("right", "inner"),
         OneSubscriber: ("right", "inner"),
         OwnTimestamp: ("right", "inner"),
@@ -134,3 +150,4 @@ MUTANTS = staged_mutants_of(
         EverythingIsStale: ("receiver", "inner"),
     },
 )
+MUTANTS = {**IN_ONE_QUERY, **decoupled_foreign_key_join.MUTANTS}
