@@ -97,3 +97,27 @@ SHAPES: Mapping[str, Mapping[str, Options]] = {
         "left, null kept": {"foreign_key": "artist", "join": "left", "null_foreign_key": "keep"},
     },
 }
+
+NATIVE_SHAPES: Mapping[str, Mapping[str, Options]] = {
+    "window_aggregate": {
+        "hopping": {"size": 10, "step": 4, "retention_ms": 15, "aggregate": "average"},
+    },
+    "stream_stream_join": {
+        "inner": {**_BOUNDS, "grace_ms": 5},
+        "left": {**_BOUNDS, "join": "left", "grace_ms": 5, "emit": "close"},
+        "outer": {"before_ms": 5, "after_ms": 5, "join": "outer", "emit": "close"},
+    },
+    "stream_table_join": {"left": {}, "inner": {"join": "inner"}},
+    "windowed_table": {
+        # The clock at 30 is just where a window closes, and at 38 a ms before that.
+        "tumbling": {"size_ms": 9, "grace_ms": 3, "aggregate": "sum", "emit": "close"},
+        "hopping, re-keyed": {
+            "size_ms": 10,
+            "step_ms": 4,
+            "aggregate": "list",
+            "emit": "close",
+            "to_stream": "window_in_value",
+        },
+    },
+}
+"""The definitions under which Spark's own operators are drawn; those of session windows stand in `check`."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ...reference.aggregates import Aggregate
 from ...reference.errors import BadInput
+from ...reference.histories import History
 from ...reference.records import Key, Record, Value
 
 if TYPE_CHECKING:
@@ -44,6 +45,25 @@ def of_key_column(table: pa.Table) -> list[Key | None]:
     return list(table.column(KEY).to_pylist())
 
 
+def _nothing_of(history: History) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Native:
+    """How Spark's own operator is asked, where it has one that can mean the same.
+
+    Attributes:
+        check: Refuses a definition that it can't serve, by a `BadInput` that says why.
+        build: Of a definition, the cohort's streaming input and all its batches: the changelog.
+        check_history: Refuses a history of such a definition that it can't serve, likewise.
+    """
+
+    check: Callable[[Any], None]
+    build: Callable[[Any, DataFrame, Sequence[pa.Table]], DataFrame]
+    check_history: Callable[[History], None] = _nothing_of
+
+
 @dataclass(frozen=True)
 class Binding:
     """How an operator is asked.
@@ -54,12 +74,14 @@ class Binding:
             number of state groups: the changelog, as `spark_impl.keyed.keyed` gives it.
         decode: Of a definition and a value of the changelog: the value as the reference tells it.
         keys: Of what was written: the prefixed keys, as the reference tells them.
+        native: How Spark's own operator is asked; None where Spark has none.
     """
 
     fields: Callable[[Any, Sequence[Record]], list[Field]]
     build: Callable[[Any, DataFrame, Any, int | None], DataFrame]
     decode: Callable[[Any, Any], Value]
     keys: Callable[[pa.Table], list[Key | None]] = of_key_column
+    native: Native | None = None
 
 
 # The same few texts come again and again.
@@ -67,8 +89,12 @@ read_json = lru_cache(maxsize=100_000)(json.loads)
 
 
 def as_json(name: str = VALUE) -> Field:
-    """A value of any kind, as JSON text; null stays null."""
-    return Field(name, pa.string(), lambda record, prefixed: None if record.value is None else json.dumps(record.value))
+    """A value of any kind, as JSON text; null stays null, and equal values have equal texts."""
+
+    def text(record: Record, prefixed: Callable[[Key], Key]) -> str | None:
+        return None if record.value is None else json.dumps(record.value, sort_keys=True)
+
+    return Field(name, pa.string(), text)
 
 
 def from_json(text: str | None) -> Value:

@@ -18,7 +18,10 @@ def _fields(ranges: RangeAggregate, records: Sequence[Record]) -> list[Field]:
     return [aggregated_field(ranges.aggregate, [record.value for record in records if record.key is not None])]
 
 
-def _build(ranges: RangeAggregate, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def build(
+    ranges: RangeAggregate, frame: DataFrame, logic: Any, state_groups: int | None, retention: str | None = None
+) -> DataFrame:
+    """Ask the operator; `retention` is as its own."""
     return range_aggregate(
         frame,
         key=KEY,
@@ -27,10 +30,11 @@ def _build(ranges: RangeAggregate, frame: DataFrame, logic: Any, state_groups: i
         value=None if ranges.aggregate.name == "count" else VALUE,
         order=ORDER,
         aggregate=ranges.aggregate.name,
+        retention=retention,
         report_dropped=True,
         state_groups=state_groups,
         logic=logic,
     )
 
 
-BINDING = Binding(_fields, _build, lambda ranges, value: from_aggregate(ranges.aggregate, value))
+BINDING = Binding(_fields, build, lambda ranges, value: from_aggregate(ranges.aggregate, value))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from ...reference.errors import BadInput
 from ...reference.records import Record
 from ...reference.windows import SessionWindows
 from ...spark_impl.session_windows import native_session_windows, session_windows
-from .common import KEY, ORDER, TIMESTAMP, VALUE, Binding, Field, aggregated_field, from_aggregate
+from .common import KEY, ORDER, TIMESTAMP, VALUE, Binding, Field, Native, aggregated_field, from_aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,9 +46,21 @@ def _build(windows: SessionWindows, frame: DataFrame, logic: Any, state_groups: 
     )
 
 
-def native(windows: SessionWindows, frame: DataFrame) -> DataFrame:
-    """Run Spark's own operator."""
+def _check_native(windows: SessionWindows) -> None:
+    if (windows.emit, windows.late) != ("close", "own"):
+        raise BadInput(
+            f"spark-native can't serve emit={windows.emit!r}, late={windows.late!r}: Spark's session_window "
+            'tells a session once, when it closes, and tests a record alone; use "emit": "close", "late": "own"'
+        )
+
+
+def _native(windows: SessionWindows, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
     return native_session_windows(frame, **_common(windows))
 
 
-BINDING = Binding(_fields, _build, lambda windows, value: from_aggregate(windows.aggregate, value))
+BINDING = Binding(
+    _fields,
+    _build,
+    lambda windows, value: from_aggregate(windows.aggregate, value),
+    native=Native(_check_native, _native),
+)

@@ -5,10 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from ...reference.records import Record, Value
 from ...reference.windows import WindowAggregate
-from ...spark_impl.window_aggregate import window_aggregate
-from .common import KEY, ORDER, TIMESTAMP, VALUE, Binding, Field, aggregated_field, as_json, from_aggregate, from_json
+from ...spark_impl.window_aggregate import (
+    native_window_aggregate,
+    require_native_window_aggregate,
+    window_aggregate,
+)
+from .common import (
+    KEY,
+    ORDER,
+    TIMESTAMP,
+    VALUE,
+    Binding,
+    Field,
+    Native,
+    aggregated_field,
+    as_json,
+    from_aggregate,
+    from_json,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,8 +65,22 @@ def _build(windows: WindowAggregate, frame: DataFrame, logic: Any, state_groups:
     )
 
 
+def _native(windows: WindowAggregate, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
+    return native_window_aggregate(
+        frame,
+        key=KEY,
+        timestamp=TIMESTAMP,
+        size=f"{windows.size} ms",
+        value=None if windows.aggregate.name == "count" else VALUE,
+        order=ORDER,
+        step=f"{windows.step} ms",
+        retention=f"{windows.retention_ms} ms",
+        aggregate=windows.aggregate.name,
+    )
+
+
 def _decode(windows: WindowAggregate, value: Any) -> Value:
     return from_json(value) if windows.storage == "full" else from_aggregate(windows.aggregate, value)
 
 
-BINDING = Binding(_fields, _build, _decode)
+BINDING = Binding(_fields, _build, _decode, native=Native(require_native_window_aggregate, _native))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...reference.records import Key, Record, Value
 from ...reference.windows import WindowedTable
-from ...spark_impl.windowed_table import windowed_table
+from ...spark_impl.windowed_table import native_windowed_table, require_native_windowed_table, windowed_table
 from ..cohorts import PUSHER
 from .common import (
     KEY,
@@ -18,6 +18,7 @@ from .common import (
     VALUE,
     Binding,
     Field,
+    Native,
     aggregated_field,
     as_json,
     from_aggregate,
@@ -53,7 +54,10 @@ def _start(table: WindowedTable) -> Callable[[Record, Callable[[Key], Key]], int
     return start_of
 
 
-def _build(table: WindowedTable, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def build(
+    table: WindowedTable, frame: DataFrame, logic: Any, state_groups: int | None, retention: str | None = None
+) -> DataFrame:
+    """Ask the operator; `retention` is as its own."""
     value = None if table.aggregate.name == "count" else VALUE
     alone = table.with_ is None
     told = windowed_table(
@@ -74,10 +78,32 @@ def _build(table: WindowedTable, frame: DataFrame, logic: Any, state_groups: int
         shift=f"{table.shift_ms} ms",
         window_start=WINDOW_START if table.looked_up else None,
         to_stream=table.to_stream,
+        retention=retention,
         report_dropped=True,
         state_groups=state_groups,
         logic=logic,
     )
+    return _without_pusher(table, told)
+
+
+def _native(table: WindowedTable, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
+    told = native_windowed_table(
+        frame,
+        key=KEY,
+        timestamp=TIMESTAMP,
+        size=f"{table.size_ms} ms",
+        value=None if table.aggregate.name == "count" else VALUE,
+        order=ORDER,
+        step=f"{table.step_ms} ms",
+        grace=f"{table.grace_ms} ms",
+        aggregate=table.aggregate.name,
+        emit=table.emit,
+        to_stream=table.to_stream,
+    )
+    return _without_pusher(table, told)
+
+
+def _without_pusher(table: WindowedTable, told: DataFrame) -> DataFrame:
     if table.to_stream != "window_in_key":
         return told
     from pyspark.sql import functions as F
@@ -103,4 +129,4 @@ def _joined(table: WindowedTable, value: Any) -> Value:
     return [from_aggregate(table.aggregate, left), right]
 
 
-BINDING = Binding(_fields, _build, _decode)
+BINDING = Binding(_fields, build, _decode, native=Native(require_native_windowed_table, _native))
