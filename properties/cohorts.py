@@ -109,7 +109,7 @@ def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
         # The reserved key's row holds something of the column's type: an aggregate would refuse null.
         columns: list[list[Any]] = [[field.pusher] for field in fields]
         for place, batches in enumerate(batches_of):
-            prefixed = partial(_prefixed, place)
+            prefixed = partial(prefixed_key, place)
             for line in batches[number]:
                 if isinstance(line, Record):
                     keys.append(None if line.key is None else prefixed(line.key))
@@ -131,7 +131,8 @@ def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
     return tables
 
 
-def _prefixed(place: int, key: Key) -> Key:
+def prefixed_key(place: int, key: Key) -> Key:
+    """Give the key under which a history's key travels, of the history with that place in its cohort."""
     return f"{place:05d}|{key}"
 
 

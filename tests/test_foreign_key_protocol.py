@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
+from foreign_key_schedules import BUG_SCHEDULES, EXAMPLE, GOOD, RACES, SHOWN, STALE
 from notation import Machine, changelog, history_of, lines_of, shown, shown_value, steps
 from streamproof.reference import foreign_key_protocol
 from streamproof.reference.clocks import StreamTime
@@ -156,9 +157,6 @@ def test_the_worked_example_of_the_hash_step_by_step(left: type[Left], fifth: li
     # 8- LHS processes A|Y,bar and produces result record A|Y,2,bar
     assert schedule.then("<Y/A") == ["A=(2|Y,bar)@2"]
     assert schedule.waiting == []
-
-
-EXAMPLE = "R Y=bar L A=1|Y A=2|Y >Y <Y/A >Y <Y/A"
 
 
 def test_the_worked_example_gives_one_output_on_the_reference() -> None:
@@ -491,37 +489,17 @@ class TellsTwice(Right):
         return told * 2 if subscription.digest is None else told
 
 
-BUGS: dict[str, tuple[type[Protocol], str, dict[str, Any]]] = {
-    "1 KAFKA-9244": (
-        with_right(Resubscribe, Hashed),
-        "R r1=A r2=B L l=v|r1 >r1 <r1/l l=v|r2 >r1 >r2 <r2/l R r1=A2 <r1/l",
-        {"join": "left"},
-    ),
-    "2 KAFKA-3705": (with_left(SilentMove), "R r1=A L l=v|r1 >r1 <r1/l l=v|r9 >r1 >r9 <r9/l", {}),
-    "2 KAFKA-3705, left": (with_left(SilentMove), "R r1=A L l=v|r1 >r1 <r1/l l=v|r9 >r1 >r9 <r9/l", {"join": "left"}),
-    "3 KAFKA-16434": (with_left(SilentNull), "R r1=A L l=v|r1 >r1 <r1/l l=v|null >r1 <r1/l", {}),
-    "4 KAFKA-16407": (with_left(DeafToInserts), "R r1=A L l=v|null l=v|r1 >r1 <r1/l", {}),
-    "5 KAFKA-18713": (
-        with_left(AskBoth),
-        "R r1=A r2=B L l=v|r1 >r1 <r1/l l=v|r2 >r1 >r2 <r2/l <r1/l",
-        {"join": "left"},
-    ),
-    "6 KAFKA-16394": (with_right(TellsTwice), "R r1=A L l=v|r1 >r1 <r1/l l=∅ >r1 <r1/l <r1/l", {}),
-    "8 no hash check": (with_left(Unchecked), "R r1=A L l=v1|r1 >r1 l=v2|r1 <r1/l", {}),
-    "8 no hash check, deleted": (with_left(Unchecked), "R r1=A L l=v1|r1 >r1 l=∅ <r1/l", {}),
-    "9 KAFKA-15303": (with_left(WrittenAgain), "R r1=A L l=v|r1 >r1 <r1/l", {}),
-}
-GOOD = {
-    "1 KAFKA-9244": "l=(v|r1,A)@2 l=(v|r2,B)@3",
-    "2 KAFKA-3705": "l=(v|r1,A)@1 l=∅@2",
-    "2 KAFKA-3705, left": "l=(v|r1,A)@1 l=(v|r9,null)@2",
-    "3 KAFKA-16434": "l=(v|r1,A)@1 l=∅@2",
-    "4 KAFKA-16407": "l=(v|r1,A)@2",
-    "5 KAFKA-18713": "l=(v|r1,A)@2 l=(v|r2,B)@3",
-    "6 KAFKA-16394": "l=(v|r1,A)@1 l=∅@2",
-    "8 no hash check": "",
-    "8 no hash check, deleted": "",
-    "9 KAFKA-15303": "l=(v|r1,A)@1",
+BUGS: dict[str, type[Protocol]] = {
+    "1 KAFKA-9244": with_right(Resubscribe, Hashed),
+    "2 KAFKA-3705": with_left(SilentMove),
+    "2 KAFKA-3705, left": with_left(SilentMove),
+    "3 KAFKA-16434": with_left(SilentNull),
+    "4 KAFKA-16407": with_left(DeafToInserts),
+    "5 KAFKA-18713": with_left(AskBoth),
+    "6 KAFKA-16394": with_right(TellsTwice),
+    "8 no hash check": with_left(Unchecked),
+    "8 no hash check, deleted": with_left(Unchecked),
+    "9 KAFKA-15303": with_left(WrittenAgain),
 }
 
 
@@ -539,30 +517,17 @@ def told_by(text: str, machine: type[Protocol], options: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_that_shipped_shows_on_its_schedule_and_the_reference_is_right(name: str) -> None:
-    machine, text, options = BUGS[name]
+    machine, (text, options) = BUGS[name], BUG_SCHEDULES[name]
     assert told_by(text, Protocol, options) == GOOD[name]
     assert told_by(text, machine, options) != GOOD[name]
 
 
 def test_kafka_18713_ends_without_the_row_that_is_there() -> None:
-    machine, text, options = BUGS["5 KAFKA-18713"]
-    assert told_by(text, machine, options).endswith("l=(v|r2,null)@3")
+    text, options = BUG_SCHEDULES["5 KAFKA-18713"]
+    assert told_by(text, BUGS["5 KAFKA-18713"], options).endswith("l=(v|r2,null)@3")
 
 
 # The races (facts/foreign_key_races), as schedules.
-
-SHOWN = "R r1=x L l=a|r1 >r1 <r1/l"
-RACES = {
-    "1 delete, then insert": f"{SHOWN} l=∅ >r1 l=b|r2 >r2 <r1/l",
-    "1 delete, then insert under the same key while the row goes away": (
-        f"{SHOWN} l=∅ l=b|r1 R r1=∅ <r1/l >r1 >r1 <r1/l"
-    ),
-    "1 delete, then insert with a null key": f"{SHOWN} l=∅ >r1 l=b|null <r1/l",
-    "2 update under the same key while the row goes away": f"{SHOWN} R r1=∅ L l=b|r1 <r1/l >r1",
-    "3 null key twice": f"{SHOWN} l=b|null >r1 l=c|null <r1/l",
-    "3 null key, then delete": f"{SHOWN} l=b|null >r1 l=∅ <r1/l",
-}
-STALE = {("l", None): ([{"v": "a", "fk": "r1"}, "x"], 1)}
 
 
 def quiet(text: str, **options: Any) -> Protocol:

@@ -1,0 +1,367 @@
+"""The witness that plays the foreign-key join in three queries on Spark, message by message.
+
+With manual delivery a history says when each message goes on. All histories take their steps together: a step hands
+their rows and the messages that they name to the three queries, and waits until each has done its part. So a race is
+staged in as many steps as it has lines, however many histories are played.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..reference.errors import BadInput
+from ..reference.foreign_key_protocol import Protocol, Response, Route, Subscription
+from ..reference.histories import Cut, Delivery, History, Line
+from ..reference.joins import ForeignKeyJoin
+from ..reference.operators import operator_named
+from ..reference.play import Entry, play
+from ..reference.records import Change, Dropped, Key, Output, Record
+from ..spark_impl.decoupled_foreign_key_join import decoupled_foreign_key_join
+from ..spark_impl.foreign_key_stages import ForeignKeyStages, foreign_key_stages
+from ..spark_impl.topics import FileTopic, Topics
+from .bindings.common import KEY, ORDER, TIMESTAMP, VALUE, from_json, pair_from_json
+from .bindings.foreign_key_join import FOREIGN_KEY, referring_fields
+from .cohorts import owner, prefixed_key
+from .mutants.common import Travelling
+from .outcomes import Difference, Grain, Outcome, differences
+from .spark_session import spark_session, work_folder
+from .spark_witness import entries_of
+from .streams import StreamOutput, told_failures
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as T
+    from pyspark.sql.streaming import StreamingQuery
+
+SIDES = ("left", "right")
+MakeStages: TypeAlias = Callable[[ForeignKeyJoin], ForeignKeyStages]
+
+
+class Message(NamedTuple):
+    """A message that waits: to whom, what it asks or which right value it brings, and its timestamp (ms)."""
+
+    key: Key
+    content: Any
+    timestamp: int
+
+
+Waiting: TypeAlias = Mapping[Route, tuple[Message, ...]]
+
+
+@dataclass
+class Staged:
+    """What came out of one history.
+
+    Attributes:
+        outcome: The outcome, by arrival.
+        waiting: After each arrival, the messages that wait, oldest first.
+    """
+
+    outcome: Outcome
+    waiting: list[Waiting] = field(default_factory=list)
+
+
+def answer_decoupled(histories: Sequence[History]) -> list[Outcome]:
+    """Play histories of the foreign-key join with manual delivery, and give their outcomes by arrival.
+
+    Raises:
+        BadInput: A history delivers from a route on which nothing waits.
+        StreamproofError: A query failed, or Spark couldn't be started.
+    """
+    return [staged.outcome for staged in play_decoupled(histories)]
+
+
+def play_decoupled(
+    histories: Sequence[History], logics: Sequence[MakeStages] | None = None, strict: bool = True
+) -> list[Staged]:
+    """Play histories of the foreign-key join with manual delivery in three queries.
+
+    Args:
+        histories: The histories; their options may differ. One with a null key is played alone.
+        logics: For each history, what decides in the stages; seeded bugs, where it isn't the operator's own.
+        strict: Whether a delivery from an empty route is refused. Seeded bugs send other messages than a history
+            names; then such a delivery does nothing.
+
+    Raises:
+        BadInput: As `answer_decoupled`.
+        StreamproofError: A query failed, or Spark couldn't be started.
+    """
+    chosen = logics or [foreign_key_stages] * len(histories)
+    alone = [any(record.key is None for record in history.records) for history in histories]
+    together = [place for place, is_alone in enumerate(alone) if not is_alone]
+    groups = [together] * bool(together) + [[place] for place, is_alone in enumerate(alone) if is_alone]
+    staged: dict[int, Staged] = {}
+    for places in groups:
+        with tempfile.TemporaryDirectory(
+            prefix="streamproof-", dir=work_folder(), ignore_cleanup_errors=True
+        ) as folder:
+            stage = _Stage([histories[place] for place in places], [chosen[place] for place in places], Path(folder))
+            staged |= zip(places, stage.play(strict), strict=True)
+    return [staged[place] for place in range(len(histories))]
+
+
+class StagedTopic:
+    """A topic whose messages wait in this process until they are handed on; those without a route go on at once."""
+
+    def __init__(self, folder: Path, route_of: Callable[[Mapping[str, Any]], Route | None]) -> None:
+        self.folder, self.route_of = folder, route_of
+        self.waiting: dict[Route, deque[dict[str, Any]]] = {}
+        self.going: list[dict[str, Any]] = []
+        self.schema: pa.Schema | None = None
+
+    def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
+        """Give the messages that were handed on."""
+        return FileTopic(self.folder).read(spark, schema)
+
+    def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
+        """Let the messages of a batch wait."""
+        table = messages.toArrow()
+        self.schema = table.schema
+        for message in sorted(table.to_pylist(), key=lambda one: one["ordinal"]):
+            route = self.route_of(message)
+            if route is None:
+                self.going.append(message)
+            else:
+                self.waiting.setdefault(route, deque()).append(message)
+
+    def hand_on(self, route: Route) -> bool:
+        """Let the oldest message of a route go; False where none waits."""
+        messages = self.waiting.get(route)
+        if not messages:
+            return False
+        self.going.append(messages.popleft())
+        if not messages:
+            del self.waiting[route]
+        return True
+
+    def flush(self, step: int) -> bool:
+        """Put what goes on where it is read; False where there is nothing."""
+        found, self.going = self.going, []
+        if found:
+            _write(pa.Table.from_pylist(found, self.schema), self.folder, step)
+        return bool(found)
+
+
+class _Stage:
+    """Three queries, and the histories that are played on them."""
+
+    def __init__(self, histories: Sequence[History], logics: Sequence[MakeStages], folder: Path) -> None:
+        self.histories, self.folder = histories, folder
+        self.definitions: list[ForeignKeyJoin] = [
+            operator_named(history.operator).declare(history.options) for history in histories
+        ]
+        self.lines = [_arrivals(history) for history in histories]
+        self.subscriptions = StagedTopic(folder / "subscriptions", _subscription_route)
+        self.responses = StagedTopic(folder / "responses", _response_route)
+        fields = [referring_fields(join) for join in self.definitions]
+        self.fields = fields
+        self.input_schema = pa.schema(
+            [
+                (KEY, pa.string()),
+                (TIMESTAMP, pa.int64()),
+                (ORDER, pa.int64()),
+                *((one.name, one.type) for one in fields[0]),
+            ]
+        )
+        self.order = 0
+        self.told: list[tuple[int, pa.Table]] = []
+        self.logics = logics
+
+    def play(self, strict: bool) -> list[Staged]:
+        spark = spark_session()
+        waiting: list[list[Waiting]] = [[] for _ in self.histories]
+        with self.running(spark) as (sender, right, receiver):
+            for step in range(max(map(len, self.lines), default=0)):
+                self.step, rows = step, self.arrive(step, strict)
+                for side in SIDES:
+                    if rows[side]:
+                        _write(pa.Table.from_pylist(rows[side], self.input_schema), self.folder / side, step)
+                with told_failures():
+                    if rows["left"]:
+                        sender.processAllAvailable()
+                    if self.subscriptions.flush(step) or rows["right"]:
+                        right.processAllAvailable()
+                    if self.responses.flush(step):
+                        receiver.processAllAvailable()
+                self.watch(step, waiting)
+        return [Staged(outcome, after) for outcome, after in zip(self.outcomes(), waiting, strict=True)]
+
+    @contextmanager
+    def running(self, spark: SparkSession) -> Iterator[list[StreamingQuery]]:
+        """Start the three queries, and stop them at the end."""
+        schema_file = self.folder / "schema.parquet"
+        pq.write_table(self.input_schema.empty_table(), schema_file)
+        schema = spark.read.parquet(str(schema_file)).schema
+        for side in SIDES:
+            (self.folder / side).mkdir()
+        left, right = (spark.readStream.schema(schema).parquet(str(self.folder / side)) for side in SIDES)
+        join = decoupled_foreign_key_join(
+            left,
+            right,
+            Topics(self.subscriptions, self.responses),
+            key=KEY,
+            timestamp=TIMESTAMP,
+            value=VALUE,
+            foreign_key=FOREIGN_KEY,
+            order=ORDER,
+            report_dropped=True,
+            state_groups=None if len(self.histories) < 50 else 64,
+            logic=lambda declared: self.stages(),
+        )
+
+        def write(frame: DataFrame, batch: int) -> None:
+            self.told.append((self.step, frame.toArrow()))
+
+        checkpoints = self.folder / "checkpoints"
+        changelog = join.changelog.writeStream.foreachBatch(write)
+        queries: list[StreamingQuery] = []
+        try:
+            for query in (join.sender, join.right):
+                queries.append(query.start(str(checkpoints / query.name)))
+            queries.append(changelog.option("checkpointLocation", str(checkpoints / "receiver")).start())
+            yield queries
+        finally:
+            for running in queries:
+                running.stop()
+
+    def stages(self) -> ForeignKeyStages:
+        """What decides for each history, by its own definition."""
+        made = [logic(join) for logic, join in zip(self.logics, self.definitions, strict=True)]
+        places = range(len(made))
+        sender, right, receiver = (
+            Travelling(made[0][stage], [of_history[stage] for of_history in made], places) for stage in range(3)
+        )
+        return made[0]._replace(sender=sender, right=right, receiver=receiver)  # type: ignore[arg-type]
+
+    def arrive(self, step: int, strict: bool) -> dict[str, list[dict[str, Any]]]:
+        """Hand on the messages that the histories name at a step, and give the rows that they bring."""
+        rows: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        for place, lines in enumerate(self.lines):
+            index, line = lines[step] if step < len(lines) else (-1, None)
+            if isinstance(line, Record):
+                prefixed = partial(prefixed_key, place)
+                key = None if line.key is None else prefixed(line.key)
+                row = {KEY: key, TIMESTAMP: line.timestamp, ORDER: self.order}
+                self.order += 1
+                rows[line.input].append(row | {one.name: one.of(line, prefixed) for one in self.fields[place]})
+            elif isinstance(line, Delivery):
+                foreign_key = prefixed_key(place, line.foreign_key)
+                key = None if line.key is None else prefixed_key(place, line.key)
+                topic = self.subscriptions if line.channel == "subscription" else self.responses
+                if not topic.hand_on((line.channel, foreign_key, key)) and strict:
+                    raise BadInput(
+                        f"{self.histories[place].place(index)}: nothing waits to be delivered on {line.channel} "
+                        f"{line.foreign_key}{' ' + line.key if line.key else ''}: deliver from a route with messages"
+                    )
+        return rows
+
+    def watch(self, step: int, waiting: list[list[Waiting]]) -> None:
+        """Note what waits after a step, history by history."""
+        routes: list[dict[Route, tuple[Message, ...]]] = [{} for _ in self.histories]
+        for topic, content in ((self.subscriptions, "instruction"), (self.responses, "right")):
+            for (channel, foreign_key, key), messages in topic.waiting.items():
+                place, own = _owned(foreign_key)
+                told = tuple(
+                    Message(_owned(one["key_0"])[1], _content(channel, one[content]), one["timestamp"])
+                    for one in messages
+                )
+                routes[place][channel, own, None if key is None else _owned(key)[1]] = told
+        for place, of_history in enumerate(routes):
+            if step < len(self.lines[place]):
+                waiting[place].append(of_history)
+
+    def outcomes(self) -> list[Outcome]:
+        """Give what the receiver told, history by history."""
+        batches: list[dict[int, int]] = []
+        for history in self.histories:
+            arrivals = enumerate(batch for batch, lines in enumerate(history.batches) for _ in lines)
+            batches.append(dict(arrivals))
+        found: dict[int, list[Entry]] = defaultdict(list)
+        # What a query wrote is labelled by the step, which is the arrival.
+        for _, arrival, output in entries_of(StreamOutput(self.told), pair_from_json):
+            place, own = (0, None) if output.key is None else _owned(output.key)
+            mine: Output = Dropped(own, output.reason) if isinstance(output, Dropped) else Change(own, *output[1:])
+            found[place].append(Entry(arrival, batches[place][arrival], mine))
+        return [Outcome(history.name, Grain.ARRIVAL, found[place]) for place, history in enumerate(self.histories)]
+
+
+def _arrivals(history: History) -> list[tuple[int, Line]]:
+    return [(index, line) for index, line in enumerate(history.lines) if not isinstance(line, Cut)]
+
+
+def _owned(key: Key) -> tuple[int, Key]:
+    owned = owner(key)
+    assert owned is not None
+    return owned
+
+
+def _content(channel: str, content: Any) -> Any:
+    return content if channel == "subscription" else from_json(content)
+
+
+def _write(table: pa.Table, folder: Path, step: int) -> None:
+    hidden = folder / f"_{step:06d}.parquet"
+    pq.write_table(table, hidden)
+    hidden.rename(folder / f"{step:06d}.parquet")
+
+
+def _subscription_route(message: Mapping[str, Any]) -> Route:
+    return "subscription", message["to_0"], None
+
+
+def _response_route(message: Mapping[str, Any]) -> Route | None:
+    return ("response", message["to_0"], message["key_0"]) if message["answers"] else None
+
+
+def waits_of_protocol(history: History) -> list[Waiting]:
+    """Give the messages that wait after each arrival, when the reference's protocol plays a history."""
+    after: list[Waiting] = []
+
+    class Watched(Protocol):
+        def arrive(self, record: Record) -> list[Output]:
+            told = super().arrive(record)
+            after.append(self.seen())
+            return told
+
+        def deliver(self, channel: str, foreign_key: Key, key: Key | None) -> list[Change]:
+            told = super().deliver(channel, foreign_key, key)
+            after.append(self.seen())
+            return told
+
+        def seen(self) -> Waiting:
+            return {route: tuple(map(_message, messages)) for route, messages in self.waiting.items()}
+
+    play(history, Watched)
+    moved = iter(after)
+    last: Waiting = {}
+    waits = []
+    for _, line in _arrivals(history):
+        last = next(moved) if isinstance(line, (Record, Delivery)) else last
+        waits.append(last)
+    return waits
+
+
+def _message(message: Subscription | Response) -> Message:
+    content = message.instruction.value if isinstance(message, Subscription) else message.value
+    return Message(message.key, content, message.timestamp)
+
+
+def staged_differences(history: History, staged: Staged) -> list[Difference]:
+    """Give where three queries part from the reference's protocol: in what they told, or in what waits."""
+    found = differences(Outcome.of_play(history.name, play(history)), staged.outcome)
+    for arrival, (ours, theirs) in enumerate(zip(waits_of_protocol(history), staged.waiting, strict=True)):
+        for route in sorted(ours.keys() | theirs.keys(), key=str):
+            if ours.get(route) != theirs.get(route):
+                left, right = ([*messages.get(route, ())] for messages in (ours, theirs))
+                found.append(Difference(history.name, " ".join(filter(None, route)), arrival, left, right))
+    return found

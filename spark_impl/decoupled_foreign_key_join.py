@@ -1,0 +1,290 @@
+"""Foreign-key joins on Spark in three queries, with the messages between them on topics.
+
+The sender reads the left rows and writes subscriptions; the right side reads these and the right rows, and writes
+responses; the receiver reads the responses. Each query has its own checkpoint and pace, and may run in an application
+of its own: messages wait as long as their reader does, which is where the races of KIP-213 live.
+
+The receiver holds the left rows too, and must know a row before an answer to it. So the sender puts each row on the
+topic of the responses, and only then what the row asks: no answer can overtake the row that asked for it.
+Source: KIP-213, "Workflow", "Original Value Hash".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming import StreamingQuery
+
+from ..reference.errors import BadInput
+from ..reference.joins import ForeignKeyJoin
+from .columns import ColumnLike
+from .foreign_key_stages import ForeignKeyStages, ForeignKeyTables, foreign_key_tables
+from .keyed import Input
+from .stages import BEFORE_ALL_TIMES, finished, renamed
+from .topics import Topics
+
+Send = Callable[[DataFrame, str, int], None]
+
+
+class TopicQuery(NamedTuple):
+    """A query that writes its messages to topics.
+
+    Attributes:
+        name: `sender` or `right`.
+        messages: What it tells, as a streaming DataFrame.
+        send: Puts a batch of it on the topics, given the producer's name and the batch's number.
+    """
+
+    name: str
+    messages: DataFrame
+    send: Send
+
+    def start(self, checkpoint: str, **trigger: Any) -> StreamingQuery:
+        """Start the query, or go on from its checkpoint.
+
+        Args:
+            checkpoint: The folder of its checkpoint, which no other query has.
+            trigger: As for Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default without.
+        """
+        producer: list[str] = []
+
+        def write(frame: DataFrame, batch: int) -> None:
+            if not producer:
+                # The query's identity, so that a query begun anew isn't taken for one that repeats its batches.
+                described = frame.sparkSession.read.text(f"{checkpoint}/metadata").first()
+                assert described is not None
+                producer.append(f"{self.name}-{json.loads(described[0])['id']}")
+            self.send(frame, producer[0], batch)
+
+        writer = self.messages.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+        return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+class DecoupledForeignKeyJoin(NamedTuple):
+    """The three queries of a decoupled foreign-key join.
+
+    Attributes:
+        sender: Turns the left rows into subscriptions.
+        right: Answers them, and tells changes of right rows to those who are subscribed.
+        changelog: What the receiver tells, as `foreign_key_join` does: write it to any sink.
+    """
+
+    sender: TopicQuery
+    right: TopicQuery
+    changelog: DataFrame
+
+
+def decoupled_foreign_key_join(
+    left: DataFrame,
+    right: DataFrame,
+    topics: Topics,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    value: ColumnLike,
+    foreign_key: ColumnLike | Sequence[ColumnLike],
+    order: ColumnLike | None = None,
+    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
+    right_timestamp: ColumnLike | None = None,
+    right_value: ColumnLike | None = None,
+    right_order: ColumnLike | None = None,
+    join: Literal["inner", "left"] = "inner",
+    null_foreign_key: Literal["ignore", "keep"] = "ignore",
+    protocol: Literal["kip", "answer"] = "answer",
+    report_dropped: bool = False,
+    state_groups: int | None = None,
+    logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None = None,
+) -> DecoupledForeignKeyJoin:
+    """Declare a join of each row of a table with the row of another that it refers to, in three queries.
+
+    With `protocol="answer"`, the default here, the result is the join of both tables whenever nothing waits, whatever
+    the pace of the three queries was. With `kip` an inner join follows the document to the letter, and can end wrong
+    for ever: a left row that changes while an answer to it waits may end without an answer that carries its own hash,
+    and then an older result stays. That is rare and silent, so it must be asked for. The price of `answer` is a
+    tombstone now and then where nothing was shown. A left join is the same under both.
+
+    On the way a result may be one that the rows never had together, if left values repeat (A, B, A): the protocol
+    knows a left value by its hash. A later answer mends it.
+
+    Args:
+        left: The changes of the referring table, streaming.
+        right: The changes of the table referred to, streaming.
+        topics: Where messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or any two `Topic`s.
+        key: As in `foreign_key_join`, as are all others.
+        timestamp: Event time.
+        value: A row's value.
+        foreign_key: What a left row refers to.
+        order: The order of arrival within each input.
+        right_key: The right key, where it isn't called as the left one; likewise the other `right_…`.
+        right_timestamp: Its event time.
+        right_value: Its value.
+        right_order: Its order of arrival.
+        join: `inner` or `left`.
+        null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
+        protocol: `answer` or `kip`; see `ForeignKeyJoin`.
+        report_dropped: Whether rows that were dropped are told too.
+        state_groups: As in `foreign_key_join`.
+        logic: As in `foreign_key_join`.
+
+    Returns:
+        The queries. Applications that run one query each declare the whole join alike and start their own part; the
+        other frames are then read for their columns alone.
+
+    Raises:
+        BadInput: As `foreign_key_join`, or an input isn't streaming.
+
+    Source: KIP-213; `facts/foreign_key_races` for what `kip` can end in.
+    """
+    for name, frame in (("left", left), ("right", right)):
+        if not frame.isStreaming:
+            raise BadInput(f"{name}: it is a batch DataFrame, and three queries need streams: use foreign_key_join")
+    tables = foreign_key_tables(
+        left,
+        right,
+        key=key,
+        timestamp=timestamp,
+        value=value,
+        order=order,
+        foreign_key=foreign_key,
+        right_key=right_key,
+        right_timestamp=right_timestamp,
+        right_value=right_value,
+        right_order=right_order,
+        join=ForeignKeyJoin("foreign_key", join, null_foreign_key, protocol),
+        report_dropped=report_dropped,
+        state_groups=state_groups,
+        logic=logic,
+    )
+    wires = _Wires(tables, topics)
+    return DecoupledForeignKeyJoin(
+        TopicQuery("sender", tables.asked(), wires.send_questions),
+        TopicQuery("right", wires.answered(), wires.send_answers),
+        wires.told(),
+    )
+
+
+class _Wires:
+    """What travels on the topics, and in which order a query takes what it finds there.
+
+    Within a batch right rows go before subscriptions, and left rows before responses; messages go by their sender's
+    batch and their number in it, and those of several routes by route. That is one of the orders in which they could
+    have come, and the same one whenever a batch is repeated.
+    """
+
+    def __init__(self, tables: ForeignKeyTables, topics: Topics) -> None:
+        self.tables, self.topics = tables, topics
+        self.keys = [field.name for field in tables.key_fields]
+        self.to = [field.name for field in tables.to_fields]
+        sent = T.StructType().add("timestamp", "long").add("reason", "string").add("cause", tables.lefts.order_type)
+        sent = sent.add("batch", "long").add("ordinal", "integer")
+        self.subscription_type = T.StructType(
+            [*tables.key_fields, *tables.to_fields, *sent.fields, *T.StructType().add("instruction", "string").fields]
+        ).add("digest", "binary")
+        self.response_type = T.StructType(
+            [*tables.key_fields, *tables.to_fields, *sent.fields, *tables.answer_type.fields]
+        )
+
+    def send_questions(self, told: DataFrame, producer: str, batch: int) -> None:
+        """Send the left rows, and then what they ask."""
+        told = told.persist()
+        asks = F.col("value.instruction").isNotNull()
+        rows = told.filter(F.col("value.carries") | F.col("reason").isNotNull())
+        subscriptions, responses = self.topics
+        row = {
+            **self._common(batch),
+            **{name: F.col(name) for name in self.keys},
+            **{name: F.col(f"value.{name}") for name in ("digest", "carries", "refers", "left")},
+            "asked": asks,
+            "answers": F.lit(False),
+            **{name: F.lit(None) for name in ("right", *self.to)},
+        }
+        responses.append(_selected(rows, row, self.response_type), self.keys, producer, batch)
+        question = {
+            **self._common(batch),
+            **{name: F.col(name) for name in self.keys},
+            **{name: F.col(f"value.{name}") for name in (*self.to, "instruction", "digest")},
+        }
+        subscriptions.append(_selected(told.filter(asks), question, self.subscription_type), self.to, producer, batch)
+        told.unpersist()
+
+    def send_answers(self, told: DataFrame, producer: str, batch: int) -> None:
+        """Send the answers of right keys."""
+        answer = {
+            **self._common(batch),
+            **{name: F.col(name) for name in self.to},
+            **{name: F.col(f"value.{name}") for name in (*self.keys, *self.tables.answer_type.names)},
+        }
+        self.topics.responses.append(_selected(told, answer, self.response_type), self.keys, producer, batch)
+
+    def answered(self) -> DataFrame:
+        """What the right side tells of the subscriptions and the right rows."""
+        tables, rights = self.tables, self.tables.rights
+        found = self.topics.subscriptions.read(rights.frame.sparkSession, self.subscription_type)
+        seen = [
+            *(F.col(name) for name in ("timestamp", "reason", "instruction", "digest")),
+            F.lit(False).alias("carries"),
+            F.lit(False).alias("refers"),
+            F.lit(None).cast(tables.lefts.value_type).alias("left"),
+            *(F.col(name) for name in self.keys),
+        ]
+        questions = self._messages(found, [(F.col(at.name), at) for at in tables.to_fields], F.lit(1), seen)
+        at = F.coalesce(F.unix_millis(rights.time), F.lit(BEFORE_ALL_TIMES))
+        changes = rights._replace(
+            keys=renamed("to", rights.keys),
+            order=self._place(turn=F.lit(0), order=rights.order, at=at),
+            order_type=self.place_type,
+        )
+        return tables.answered(questions, changes)
+
+    def told(self) -> DataFrame:
+        """What the receiver tells."""
+        tables = self.tables
+        found = self.topics.responses.read(tables.lefts.frame.sparkSession, self.response_type)
+        keys = [(F.col(name), field) for name, (_, field) in zip(self.keys, tables.lefts.keys, strict=True)]
+        seen = [F.col(name) for name in ("timestamp", "reason", *tables.answer_type.names)]
+        turn = F.when(F.col("answers"), 1).otherwise(0)
+        return finished(tables.told(self._messages(found, keys, turn, seen)))
+
+    def _common(self, batch: int) -> dict[str, Column]:
+        return {
+            "timestamp": F.unix_millis("timestamp"),
+            "reason": F.col("reason"),
+            "cause": F.col("cause.order"),
+            "batch": F.lit(batch),
+            "ordinal": F.col("ordinal"),
+        }
+
+    @property
+    def place_type(self) -> T.StructType:
+        """A place in a batch: whose turn it is; of messages their batch, number and route; of right rows the order."""
+        sent = T.StructType().add("turn", "integer").add("batch", "long").add("ordinal", "integer")
+        return sent.add("route", "long").add("order", self.tables.lefts.order_type).add("at", "long")
+
+    def _place(self, **known: Column) -> Column:
+        fields = self.place_type.fields
+        return F.struct(*(known.get(one.name, F.lit(None)).cast(one.dataType).alias(one.name) for one in fields))
+
+    def _messages(
+        self, found: DataFrame, keys: list[tuple[Column, T.StructField]], turn: Column, seen: list[Column]
+    ) -> Input:
+        sent = {"batch": F.col("batch"), "ordinal": F.col("ordinal"), "route": F.xxhash64(*self.to)}
+        value = F.struct(*seen)
+        return Input(
+            side="messages",
+            frame=found,
+            keys=keys,
+            time=F.timestamp_millis(F.coalesce("timestamp", F.lit(0))),
+            order=self._place(turn=turn, **sent, order=F.col("cause")),
+            order_type=self.place_type,
+            value=value,
+            value_type=found.select(value.alias("seen")).schema["seen"].dataType,
+        )
+
+
+def _selected(frame: DataFrame, columns: dict[str, Column], schema: T.StructType) -> DataFrame:
+    return frame.select(*(columns[field.name].cast(field.dataType).alias(field.name) for field in schema.fields))

@@ -1,0 +1,141 @@
+"""Topics: where a query's messages wait for another query, as files or on Kafka.
+
+A topic keeps the messages of one key in the order in which they were appended, and nothing more is asked of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ..reference.errors import BadInput
+
+FOR_EVER = "36500d"
+AS_WRITTEN = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+"""Without it JSON cuts timestamps to milliseconds."""
+
+
+class Topic(Protocol):
+    """What a topic does. Any class with these two methods is one."""
+
+    def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
+        """Give the messages, from the oldest on, as a streaming DataFrame of the schema."""
+
+    def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
+        """Append the messages of a producer's batch; those of one key (the columns `keys`) keep to one partition.
+
+        A producer that crashed between two topics appends a batch again. The messages of a batch are the same then,
+        and a topic may keep both (the protocol bears it) or leave the second ones out.
+        """
+
+
+@dataclass(frozen=True)
+class FileTopic:
+    """A topic of parquet files in a folder, each message in it exactly once.
+
+    Every batch becomes a folder of its own, which appears whole and is never changed. Files are kept for ever: the
+    topic is meant for one machine, tests and small data.
+
+    Attributes:
+        folder: Where the files are, on a file system that producer and consumer share; made where it is missing.
+    """
+
+    folder: Path
+
+    def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
+        """Give the messages as a stream; a batch takes all files that are there."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Spark forgets files that are a week older than the newest one: a query that was held back would lose them.
+        options = {"recursiveFileLookup": "true", "maxFileAge": FOR_EVER}
+        return spark.readStream.schema(schema).options(**options).parquet(str(self.folder))
+
+    def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
+        """Write the messages of a batch, if they aren't there already; readers see all of them or none."""
+        written = self.folder / f"{producer}-{batch:09d}"
+        if written.exists():
+            return
+        hidden = self.folder / f"_{written.name}"  # Spark reads no file whose path has a name that begins so
+        messages.write.mode("overwrite").parquet(str(hidden))
+        hidden.rename(written)
+
+
+@dataclass(frozen=True)
+class KafkaTopic:
+    """A topic on Kafka: JSON messages, partitioned by the JSON of their key; at least once.
+
+    It needs Spark's Kafka connector on the class path: `spark.jars.packages` with
+    `org.apache.spark:spark-sql-kafka-0-10_2.13:<Spark's version>`.
+
+    Attributes:
+        servers: The addresses, `host:port`, with commas between them.
+        name: The topic's name. Its retention must outlast the longest time that its consumer is held back; Spark fails
+            where messages were deleted that it hasn't read.
+    """
+
+    servers: str
+    name: str
+
+    def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
+        """Give the messages as a stream, from the oldest on."""
+        options = {"kafka.bootstrap.servers": self.servers, "subscribe": self.name, "startingOffsets": "earliest"}
+        return decoded(spark.readStream.format("kafka").options(**options).load(), schema)
+
+    def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
+        """Send the messages of a batch; those of a batch that is appended again are sent again."""
+        options = {"kafka.bootstrap.servers": self.servers, "topic": self.name}
+        encoded(messages, keys).write.format("kafka").options(**options).save()
+
+
+def encoded(messages: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Give messages as `key string, value string`, both JSON."""
+    return messages.select(
+        F.to_json(F.struct(*keys), AS_WRITTEN).alias("key"), F.to_json(F.struct("*"), AS_WRITTEN).alias("value")
+    )
+
+
+def decoded(sent: DataFrame, schema: T.StructType) -> DataFrame:
+    """Undo `encoded`."""
+    return sent.select(F.from_json(F.col("value").cast("string"), schema, AS_WRITTEN).alias("m")).select("m.*")
+
+
+class Topics(NamedTuple):
+    """The two topics of a decoupled foreign-key join.
+
+    Attributes:
+        subscriptions: From left keys to right keys.
+        responses: From right keys to left keys, and the left rows themselves.
+    """
+
+    subscriptions: Topic
+    responses: Topic
+
+
+def file_topics(folder: str | Path) -> Topics:
+    """Give topics of files below a folder.
+
+    Raises:
+        BadInput: The path is that of a file.
+    """
+    base = Path(folder)
+    if base.exists() and not base.is_dir():
+        raise BadInput(f"topics: {base} is a file: name a folder, which is made where it is missing")
+    return Topics(FileTopic(base / "subscriptions"), FileTopic(base / "responses"))
+
+
+def kafka_topics(servers: str, prefix: str = "foreign_key_join") -> Topics:
+    """Give topics on Kafka, called `<prefix>-subscriptions` and `<prefix>-responses`.
+
+    Raises:
+        BadInput: An address has no port.
+    """
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        if not host or not port.isdecimal():
+            raise BadInput(f"topics: {server.strip()!r} is no address of Kafka: write host:port, such as broker:9092")
+    return Topics(KafkaTopic(servers, f"{prefix}-subscriptions"), KafkaTopic(servers, f"{prefix}-responses"))
