@@ -1,0 +1,362 @@
+"""Sinks: the changelog of an operator folded into a table, each batch of it exactly once.
+
+After a crash Spark runs a batch again whose output was written, but not noted as done. So a target takes a batch's rows
+and the batch's number together, in one step that happens wholly or not at all; the number tells a repeated batch. A
+number means something within one checkpoint only, so the query's identity and what the batch read stand beside it: a
+table that some other query or an older copy of the checkpoint would continue is refused, for batches would be lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming import StreamingQuery
+
+from ..reference.errors import BadInput, StreamproofError
+from .keyed import DROPPED, TOMBSTONE, UPDATE, any_null
+
+Result = Literal["table", "stream"]
+Function: TypeAlias = "Callable[[DataFrame, int], object]"
+
+NEEDED = ("window", "value", "timestamp", "change", "ordinal")
+KNOWN = (*NEEDED, "reason", "cause", "place")
+ANEW = "materialize into a new table from an empty checkpoint"
+
+
+class Content(NamedTuple):
+    """What a target holds.
+
+    Attributes:
+        query: The identity of the query that writes it, which its checkpoint keeps over restarts.
+        batch: The newest batch that it includes; it includes all earlier ones too.
+        offsets: A digest of what that batch read from its sources.
+        result: `table` or `stream`.
+        keys: The key's columns.
+        schema: The columns and their types.
+    """
+
+    query: str
+    batch: int
+    offsets: str
+    result: str
+    keys: tuple[str, ...]
+    schema: T.StructType
+
+    def to_json(self) -> dict[str, Any]:
+        """Give what `from_json` reads."""
+        return {**self._asdict(), "keys": list(self.keys), "schema": self.schema.jsonValue()}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Content:
+        """Undo `to_json`."""
+        schema = T.StructType.fromJson(fields["schema"])
+        return cls(**{**fields, "keys": tuple(fields["keys"]), "schema": schema})
+
+
+@runtime_checkable
+class Target(Protocol):
+    """What a target does. Any class with these two methods is one, and is held to exactly once by `materialize`."""
+
+    def content(self) -> Content | None:
+        """Give what it holds, or None where nothing was written yet.
+
+        Raises:
+            BadInput: Something is there that isn't ours.
+        """
+
+    def commit(self, rows: DataFrame, content: Content) -> None:
+        """Take a batch's rows and from then on hold `content`: both or, after a crash, neither.
+
+        Of a table, `rows` has the table's columns and `change`, one row a key and window: an `update` replaces or adds
+        the row, a `tombstone` removes it, if it is there. Of a stream, all rows are added.
+        """
+
+
+def materialize(
+    changelog: DataFrame,
+    *,
+    to: Target | Function,
+    checkpoint: str | Path,
+    result: Result = "table",
+    **trigger: Any,
+) -> StreamingQuery:
+    """Start a query that folds a changelog into a table, exactly once over crashes and restarts.
+
+    `ParquetTable` and `DuckDBTable` of `spark_impl.tables` are ready-made targets. A function writes anywhere else. It
+    is called with a batch's changes and the batch's number, and again with the same ones when Spark crashed before it
+    noted the batch as done. So that this changes nothing, it must be idempotent: write by key and window, as here, or
+    store the batch's number in the transaction of its rows and return at once if it is there already.
+
+        def to_postgres(changes, batch):
+            rows = changes.select("user", "window.start", "window.end", "value", "change")
+            rows.write.mode("overwrite").jdbc(url, "totals_changes")
+            with psycopg.connect(dsn) as connection:  # one transaction
+                connection.execute('''
+                    MERGE INTO totals t USING totals_changes c ON (t."user", t."start") = (c."user", c."start")
+                      AND t."end" = c."end"
+                    WHEN MATCHED AND c.change = 'tombstone' THEN DELETE
+                    WHEN MATCHED THEN UPDATE SET value = c.value
+                    WHEN NOT MATCHED AND c.change = 'update' THEN INSERT VALUES (c."user", c."start", c."end", c.value)
+                ''')
+
+        def to_delta(changes, batch):
+            (
+                DeltaTable.forName(changes.sparkSession, "totals").alias("t")
+                .merge(changes.alias("c"), "t.user = c.user AND t.window <=> c.window")
+                .whenMatchedDelete("c.change = 'tombstone'")
+                .whenMatchedUpdate(None, {"value": "c.value", "timestamp": "c.timestamp"})
+                .whenNotMatchedInsert(
+                    "c.change = 'update'",
+                    {name: f"c.{name}" for name in ("user", "window", "value", "timestamp")},
+                )
+                .execute()
+            )
+
+    What stays the function's own business is a target that another query has written to, or that has lost batches:
+    the ready-made ones refuse it.
+
+    Args:
+        changelog: What an operator gave, streaming.
+        to: A `ParquetTable`, a `DuckDBTable`, any other `Target`, or a function of a DataFrame and a batch's number.
+        checkpoint: The folder of the query's checkpoint, which belongs to the target: both are begun anew together.
+        result: `table` folds: of each key and window the last change counts, and a tombstone removes the row. `stream`
+            adds every change to those before it: for joins of streams, whose results have no key of their own, and
+            of which a table would keep a key's last one only.
+        trigger: As for Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default without.
+
+    Returns:
+        The running query. The table has the key's columns, `window` (null where there is none), `value` and
+        `timestamp`; a stream has `change` (`update`, `tombstone`), `batch bigint` and `ordinal` too, and ordered by the
+        last two the rows of a key are in order. Rows that an operator dropped are in neither. A function is
+        handed the same columns and, of a table, `change`; a table's changes are one row a key and window.
+
+    Raises:
+        BadInput: The frame is no streaming changelog, the target isn't one, or it holds something else: another
+            query's rows, other columns, or a stream where a table is wanted. The running query fails in the same way
+            where the target lacks batches that the checkpoint has behind it, or is ahead of it; and with Spark's error
+            where a change of a table has a null key, two changes of a key and window have one ordinal, or a change is
+            none of `update`, `tombstone` and `dropped`.
+    """
+    keys = changelog_keys(changelog)
+    if not changelog.isStreaming:
+        raise BadInput("changelog: it is a batch DataFrame, which needs no query: write folded(changelog) yourself")
+    if result not in get_args(Result):
+        raise BadInput(f"result is {result!r}: choose table or stream")
+    if not isinstance(to, Target) and not callable(to):
+        raise BadInput(f"to is {to!r}: give a ParquetTable, a DuckDBTable, or a function of a DataFrame and a number")
+    sink = Materializer(to, str(checkpoint), result, keys)
+    sink.require_own_target(changelog)
+    writer = changelog.writeStream.foreachBatch(sink.write).option("checkpointLocation", sink.checkpoint)
+    return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+def folded(changelog: DataFrame) -> DataFrame:
+    """Give the table that a changelog in one batch folds to, such as that of a batch DataFrame.
+
+    Returns:
+        The key's columns, `window`, `value` and `timestamp`.
+
+    Raises:
+        BadInput: The frame is no changelog, or streaming.
+    """
+    keys = changelog_keys(changelog)
+    if changelog.isStreaming:
+        raise BadInput("changelog: it is streaming, and a table of it needs a query: use materialize")
+    return last_changes(changelog, keys).filter(F.col("change") == UPDATE).drop("change")
+
+
+def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
+    """Give the key's columns of a changelog: those before `window`.
+
+    Raises:
+        BadInput: The frame is no changelog; the message names the columns.
+    """
+    columns = changelog.columns
+    missing = [name for name in NEEDED if name not in columns]
+    if missing:
+        raise BadInput(
+            f"changelog: it has the columns {', '.join(columns)}, but no {', '.join(missing)}: "
+            "give what an operator returned, all columns of it"
+        )
+    lower = [name.lower() for name in columns]
+    # Stream results number their batches in a column of that name.
+    taken = [name for name in columns if lower.count(name.lower()) > 1 or name.lower() == "batch"]
+    if taken:
+        raise BadInput(f"changelog: the name of the column {taken[0]!r} is taken: give the key another, with an alias")
+    place = columns.index("window")
+    unknown = [name for name in columns[place:] if name not in KNOWN]
+    if unknown:
+        raise BadInput(
+            f"changelog: {', '.join(unknown)} would be in no table: drop the column, or move it into the value"
+        )
+    if not place:
+        raise BadInput("changelog: no column before window, so it has no key: give what an operator returned")
+    return tuple(columns[:place])
+
+
+def last_changes(changelog: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+    """Give the last change of each key and window in a batch: the key, `window`, `value`, `timestamp`, `change`."""
+    nameless = any_null([column(name) for name in keys])
+    message = F.lit("changelog: the key of a change is null, so it has no place in a table: use result='stream'")
+    by = [column(name) for name in (*keys, "window")]
+    changes = _checked(changelog).filter(_required(~nameless, message)).groupBy(*by)
+    last = F.max_by(F.struct("value", "timestamp", "change"), "ordinal").alias("last")
+    told = changes.agg(last, F.collect_list("ordinal").alias("ordinals"))
+    ordered = F.size(F.array_distinct("ordinals")) == F.size("ordinals")
+    message = F.lit("changelog: two changes of a key have one ordinal, so none is the last: materialize one changelog")
+    return told.filter(_required(ordered, message)).select(*by, "last.*")
+
+
+def all_changes(changelog: DataFrame, keys: tuple[str, ...], batch: int) -> DataFrame:
+    """Give every change in a batch: the key, `window`, `value`, `timestamp`, `change`, `batch`, `ordinal`."""
+    names = (*keys, "window", "value", "timestamp", "change")
+    numbered = F.lit(batch).cast("bigint").alias("batch")
+    return _checked(changelog).select(*map(column, names), numbered, "ordinal")
+
+
+def follows(before: Content | None, now: Content) -> bool:
+    """Whether a batch is to be taken by a target that holds `before`; False for one that it has taken already.
+
+    Raises:
+        BadInput: Neither: batches would be lost, or taken twice. The message says which, and the remedy.
+    """
+    if before is None:
+        if now.batch:
+            raise BadInput(
+                f"to: there is nothing, though the checkpoint's query has come to batch {now.batch}: "
+                f"restore the table as it was, or {ANEW}"
+            )
+        return True
+    _require_same(before, now)
+    if before.batch + 1 == now.batch:
+        return True
+    if before.batch != now.batch:
+        raise BadInput(
+            f"to: the table holds all batches up to {before.batch}, and the checkpoint's query goes on with "
+            f"{now.batch}: one of them is an older copy; restore both as they were together, or {ANEW}"
+        )
+    if before.offsets != now.offsets:
+        raise BadInput(
+            f"to: the table holds batch {now.batch} already, but another one by that number: the checkpoint is an "
+            f"older copy, or its newest batch was removed from it; restore it, or {ANEW}"
+        )
+    return False
+
+
+class Materializer:
+    """Writes batches of a changelog to a target."""
+
+    def __init__(self, to: Target | Function, checkpoint: str, result: str, keys: tuple[str, ...]) -> None:
+        self.to = to
+        self.checkpoint = checkpoint
+        self.result = result
+        self.keys = keys
+        self.known_query: str | None = None
+
+    def write(self, changelog: DataFrame, batch: int) -> None:
+        """Hand a batch to the target, unless it holds it already."""
+        rows = self.rows(changelog, batch).persist()
+        try:
+            # Every partition must run, even if the target looks at none: running is what saves an operator's state.
+            rows.count()
+            if isinstance(self.to, Target):
+                content = self.content(rows, batch)
+                if follows(self.to.content(), content):
+                    self.to.commit(rows, content)
+            else:
+                self.to(rows, batch)
+        finally:
+            rows.unpersist()
+
+    def rows(self, changelog: DataFrame, batch: int) -> DataFrame:
+        """Give what a target takes of a batch."""
+        if self.result == "stream":
+            return all_changes(changelog, self.keys, batch)
+        return last_changes(changelog, self.keys)
+
+    def content(self, rows: DataFrame, batch: int) -> Content:
+        """Give what a target holds once it has taken a batch."""
+        spark = rows.sparkSession
+        query, offsets = self.query(spark), _text(spark, f"{self.checkpoint}/offsets/{batch}")
+        if query is None or offsets is None:
+            raise StreamproofError(f"checkpoint: {self.checkpoint} can't be read: does its path hold a pattern?")
+        digest = hashlib.sha256(offsets.encode()).hexdigest()
+        return Content(query, batch, digest, self.result, self.keys, self.schema(rows))
+
+    def schema(self, rows: DataFrame) -> T.StructType:
+        """Give the columns of the target."""
+        return (rows if self.result == "stream" else rows.drop("change")).schema
+
+    def query(self, spark: SparkSession) -> str | None:
+        """Give the identity of the checkpoint's query; None where there is no checkpoint yet."""
+        if self.known_query is None:
+            described = _text(spark, f"{self.checkpoint}/metadata")
+            self.known_query = None if described is None else str(json.loads(described)["id"])
+        return self.known_query
+
+    def require_own_target(self, changelog: DataFrame) -> None:
+        """Refuse a target that another query or changelog was written to, before anything runs.
+
+        Raises:
+            BadInput: The message says what differs, and the remedy.
+        """
+        if not isinstance(self.to, Target):
+            return
+        held = self.to.content()
+        if held is not None:
+            query = self.query(changelog.sparkSession) or "a new one"
+            schema = self.schema(self.rows(changelog, 0))
+            _require_same(held, Content(query, 0, "", self.result, self.keys, schema))
+
+
+def _require_same(before: Content, now: Content) -> None:
+    if before.result != now.result:
+        raise BadInput(f"to: it holds a {before.result}, and result is {now.result!r}: {ANEW}")
+    # Whether a column may be null isn't compared: no target stores it.
+    ours, theirs = ((*one.keys, one.schema.simpleString()) for one in (now, before))
+    if ours != theirs:
+        raise BadInput(
+            f"to: it holds {before.schema.simpleString()} by {', '.join(before.keys)}, and the changelog would give "
+            f"{now.schema.simpleString()} by {', '.join(now.keys)}: {ANEW}"
+        )
+    if before.query != now.query:
+        raise BadInput(
+            f"to: it was written by the query {before.query}, and the checkpoint's query is {now.query}, "
+            f"whose batches are others: give that query's checkpoint, or {ANEW}"
+        )
+
+
+def _checked(changelog: DataFrame) -> DataFrame:
+    """Leave out the dropped rows, and fail where a row isn't what a changelog has."""
+    change = F.coalesce("change", F.lit("null"))
+    known = change.isin(UPDATE, TOMBSTONE) & F.col("ordinal").isNotNull()
+    message = F.concat(F.lit("changelog: a row's change is "), change, F.lit(", or its ordinal is null: mend that row"))
+    return changelog.filter(F.when(change == DROPPED, F.lit(False)).otherwise(_required(known, message)))
+
+
+def _required(condition: Column, message: Column) -> Column:
+    return F.when(condition, F.lit(True)).otherwise(F.raise_error(message))
+
+
+def column(name: str) -> Column:
+    """Give a column by a name that may have dots in it."""
+    return F.col("`{}`".format(name.replace("`", "``")))
+
+
+def _text(spark: SparkSession, path: str) -> str | None:
+    """Read a small file of any file system that Spark knows; None where there is none."""
+    try:
+        row = spark.read.text(path, wholetext=True).first()
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return None
+        raise
+    return None if row is None else str(row[0])

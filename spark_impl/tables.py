@@ -1,0 +1,358 @@
+"""Tables that `materialize` writes to: parquet files in a folder, and a table of a DuckDB database.
+
+Both stand on one machine's file system, or on one that the driver and all executors share under the same path. They
+bear the end of any process at any moment; that of a machine only as far as its file system keeps what was written last.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ..reference.errors import BadInput, StreamproofError
+from .durations import Duration, milliseconds
+from .keyed import UPDATE
+from .materialize import Content, column
+
+# Spark passes over names that begin so, and other readers of parquet do too.
+MANIFEST, DATA = "_manifest.json", "_data"
+BUCKET = "_bucket"
+PROGRESS = "streamproof_progress"
+
+
+class Manifest(NamedTuple):
+    """What a parquet table consists of; it is a file, and replacing that file is what makes a batch part of the table.
+
+    Attributes:
+        content: What the table holds.
+        buckets: How many buckets its keys are hashed into.
+        folders: Of each bucket (of a stream: each batch) that isn't empty the folder with its files, below `_data`.
+        replaced: The folders that the newest batches have replaced, a list a batch, the newest batch's first.
+    """
+
+    content: Content
+    buckets: int
+    folders: dict[str, str]
+    replaced: list[list[str]]
+
+    @property
+    def needed(self) -> set[str]:
+        """The folders that must stay, for the table itself and for those who still read an earlier version."""
+        return {*self.folders.values(), *(folder for one in self.replaced for folder in one)}
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A table, or a stream, in parquet files; a reader always sees it as it was after some batch, whole.
+
+    The keys are hashed into buckets, and a batch writes anew the buckets that it touches. Files are never changed. The
+    file `_manifest.json` names those that count, and is replaced at once when all are written: a crash leaves files
+    behind that nobody reads, and the next batch removes them. Spark passes over files in a folder called `_data`, so
+    that nobody reads all of them by mistake: read with `read`, or what `files` names with anything.
+
+    Of a stream each batch adds its own files; nothing is rewritten, and files stay as small as the batches are.
+
+    Attributes:
+        path: The folder, made where it is missing.
+        buckets: How many buckets; a batch costs as much as the buckets that it touches. It stays what it was when the
+            table was made.
+        versions: How many versions of the table stay readable, the newest one included: with 2, what a reader began to
+            read can still be read after one more batch. After two its query may fail, for a file is missing; it is
+            never wrong, and is to be run again.
+
+    Raises:
+        BadInput: The path has a scheme or a character of a pattern, or a number is too small.
+    """
+
+    path: str | Path
+    buckets: int = 16
+    versions: int = 2
+
+    def __post_init__(self) -> None:
+        _local("ParquetTable", self.path)
+        for name, number in (("buckets", self.buckets), ("versions", self.versions)):
+            if number < 1:
+                raise BadInput(f"{name} is {number}: give a positive number")
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Give the table as it is now; later batches don't change what the DataFrame shows.
+
+        Raises:
+            BadInput: There is no table yet.
+        """
+        manifest = self._found()
+        return self._rows(spark, manifest, manifest.folders.values())
+
+    def files(self) -> list[Path]:
+        """Give the files of the table as it is now, for other readers of parquet.
+
+        Raises:
+            BadInput: There is no table yet.
+        """
+        folders = sorted(self._found().folders.values())
+        return [file for folder in folders for file in sorted((self._data / folder).glob("*.parquet"))]
+
+    def content(self) -> Content | None:
+        """Give what the table holds, or None where there is none.
+
+        Raises:
+            BadInput: The folder has other files in it, or another number of buckets.
+        """
+        manifest = self._manifest()
+        if manifest is None:
+            strange = [one.name for one in self._folder.glob("*") if not one.name.startswith("_")]
+            if strange or self._folder.is_file():
+                raise BadInput(f"ParquetTable: {self._folder} has no {MANIFEST}, but other files: name a new folder")
+            return None
+        if manifest.buckets != self.buckets:
+            raise BadInput(f"buckets is {self.buckets}, but the table at {self._folder} has {manifest.buckets}: say so")
+        return manifest.content
+
+    def commit(self, rows: DataFrame, content: Content) -> None:
+        """Write a batch's files, make them part of the table, and remove those that no version needs."""
+        before = self._manifest()
+        folders = {} if before is None else before.folders
+        earlier = [] if before is None else before.replaced
+        if content.result == "stream":
+            folders = {**folders, **self._added(rows, content)}
+            replaced: list[str] = []
+        else:
+            touched, written = self._rewritten(rows, content, before)
+            replaced = [folders[name] for name in touched if name in folders]
+            folders = {name: folder for name, folder in folders.items() if name not in touched} | written
+        after = Manifest(content, self.buckets, folders, [replaced, *earlier][: self.versions - 1])
+        self._publish(after)
+        self._remove_all_but(after.needed)
+
+    def _added(self, rows: DataFrame, content: Content) -> dict[str, str]:
+        if rows.isEmpty():
+            return {}
+        folder = f"{content.batch:09d}"
+        _write(rows, self._data / folder, rows.count())
+        return {str(content.batch): folder}
+
+    def _rewritten(self, rows: DataFrame, content: Content, before: Manifest | None) -> tuple[set[str], dict[str, str]]:
+        """Write the touched buckets anew; give their names, and the folders of those that aren't empty."""
+        bucket = F.pmod(F.xxhash64(*map(column, content.keys)), F.lit(self.buckets)).alias(BUCKET)
+        touched = {str(row[0]) for row in rows.select(bucket).distinct().collect()}
+        if not touched:
+            return touched, {}
+        after = rows.filter(F.col("change") == UPDATE).drop("change")
+        if before is not None:
+            kept = self._rows(rows.sparkSession, before, [before.folders[n] for n in touched & before.folders.keys()])
+            after = _without(kept, rows, [*content.keys, "window"]).unionByName(after)
+        version = f"{content.batch:09d}"
+        after = after.select("*", bucket).repartition(BUCKET).persist()
+        try:
+            _write(after, self._data / version, after.count(), BUCKET)
+        finally:
+            after.unpersist()
+        folders = {name: f"{version}/{BUCKET}={name}" for name in touched}
+        return touched, {name: folder for name, folder in folders.items() if (self._data / folder).exists()}
+
+    def _rows(self, spark: SparkSession, manifest: Manifest, folders: Any) -> DataFrame:
+        paths = [_uri(self._data / folder) for folder in folders]
+        if not paths:
+            return spark.createDataFrame([], manifest.content.schema)
+        # Where a session passes over missing files, a reader that was overtaken would see a table without some rows.
+        reader = spark.read.options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
+        return reader.schema(manifest.content.schema).parquet(*paths)
+
+    def _publish(self, manifest: Manifest) -> None:
+        """Replace the manifest, which readers see whole, the old one or the new."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        hidden = self._folder / f"{MANIFEST}.writing"
+        fields = {**manifest._asdict(), "content": manifest.content.to_json()}
+        hidden.write_text(json.dumps(fields, indent=1), encoding="utf-8")
+        hidden.replace(self._folder / MANIFEST)
+
+    def _remove_all_but(self, needed: set[str]) -> None:
+        for version in self._data.glob("*"):
+            buckets = {f"{version.name}/{bucket.name}" for bucket in version.glob(f"{BUCKET}=*")}
+            gone = buckets - needed if needed & {version.name, *buckets} else {version.name}
+            for folder in gone:
+                shutil.rmtree(self._data / folder)
+
+    def _found(self) -> Manifest:
+        manifest = self._manifest()
+        if manifest is None:
+            raise BadInput(f"ParquetTable: there is no table at {self._folder} yet: materialize writes one")
+        return manifest
+
+    def _manifest(self) -> Manifest | None:
+        try:
+            fields = json.loads((self._folder / MANIFEST).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Manifest(**{**fields, "content": Content.from_json(fields["content"])})
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.path).absolute()
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / DATA
+
+
+@dataclass(frozen=True)
+class DuckDBTable:
+    """A table, or a stream, in a DuckDB database; a batch is one transaction.
+
+    Structs, arrays and maps become DuckDB's STRUCT, LIST and MAP, a timestamp TIMESTAMP WITH TIME ZONE. Executors write
+    a batch's changes as parquet beside the database, and DuckDB reads them there. What the table holds is told by a row
+    of the table `streamproof_progress`.
+
+    The database is open only while a batch is written. Within that process others may connect to it at any time (not
+    with `read_only`); other processes shut it out, and are shut out, while they are connected: let them read briefly.
+
+    Attributes:
+        database: The database's file, made where it is missing.
+        name: The table's name.
+        patience: How long a batch waits for another process to close the database before the query fails.
+
+    Raises:
+        BadInput: The path has a scheme or a character of a pattern, there is no such folder, the name is empty, or
+            patience isn't a duration.
+    """
+
+    database: str | Path
+    name: str
+    patience: Duration = "1 minute"
+
+    def __post_init__(self) -> None:
+        database = _local("DuckDBTable", self.database)
+        if not database.parent.is_dir():
+            raise BadInput(f"DuckDBTable: the folder {database.parent} is missing: make it, or name another")
+        if not self.name or self.name.lower() == PROGRESS:
+            raise BadInput(f"DuckDBTable: {self.name!r} can't be a table's name: give another")
+        milliseconds("patience", self.patience)
+
+    def content(self) -> Content | None:
+        """Give what the table holds, or None where there is none.
+
+        Raises:
+            BadInput: There is a table by that name that `materialize` didn't make.
+            StreamproofError: Another process keeps the database.
+        """
+        if not Path(self.database).exists():
+            return None
+        with self._connected() as connection:
+            tables = connection.execute("SELECT lower(table_name) FROM duckdb_tables() WHERE schema_name = 'main'")
+            known = {name for (name,) in tables.fetchall()}
+            if self.name.lower() not in known:
+                return None
+            query = f"SELECT content FROM {PROGRESS} WHERE table_name = ?"
+            found = PROGRESS in known and connection.execute(query, [self.name.lower()]).fetchone()
+            if not found:
+                raise BadInput(
+                    f"DuckDBTable: {self.database} has a table {self.name} that materialize didn't make: "
+                    "choose another name, or drop it"
+                )
+            return Content.from_json(json.loads(found[0]))
+
+    def commit(self, rows: DataFrame, content: Content) -> None:
+        """Take a batch's rows and its number in one transaction."""
+        database = Path(self.database).absolute()
+        staging = database.parent / f"_{database.name}.{content.query}"
+        try:
+            _write(rows, staging, rows.count())
+            with self._connected() as connection:
+                connection.begin()
+                self._take(connection, staging, content)
+                connection.commit()
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+    def _take(self, connection: duckdb.DuckDBPyConnection, staging: Path, content: Content) -> None:
+        table, columns = _quoted(self.name), ", ".join(map(_quoted, content.schema.names))
+        files = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in sorted(staging.glob("*.parquet")))
+        # Folders above may be called like partitions, and are none of the table's columns.
+        changes = f"read_parquet([{files}], hive_partitioning = false)"
+        if content.batch == 0:
+            connection.execute(f"CREATE TABLE {table} AS SELECT {columns} FROM {changes} LIMIT 0")
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {PROGRESS} (table_name VARCHAR PRIMARY KEY, batch BIGINT, content VARCHAR)"
+            )
+        if content.result == "table":
+            same = " AND ".join(
+                f"t.{name} IS NOT DISTINCT FROM c.{name}" for name in map(_quoted, (*content.keys, "window"))
+            )
+            connection.execute(f"DELETE FROM {table} AS t USING {changes} AS c WHERE {same}")
+        where = f"WHERE change = '{UPDATE}'" if content.result == "table" else ""
+        connection.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {changes} {where}")
+        progress = [self.name.lower(), content.batch, json.dumps(content.to_json())]
+        connection.execute(f"INSERT OR REPLACE INTO {PROGRESS} VALUES (?, ?, ?)", progress)
+
+    @contextmanager
+    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        end = time.monotonic() + milliseconds("patience", self.patience) / 1000
+        while True:
+            try:
+                opened = duckdb.connect(str(self.database))
+                break
+            except duckdb.IOException as error:
+                if time.monotonic() >= end:
+                    raise StreamproofError(
+                        f"DuckDBTable: {self.database} can't be opened: {error}; where another process is connected "
+                        "to it, disconnect that one, or raise patience"
+                    ) from None
+                time.sleep(0.05)
+        with closing(opened) as connection:
+            yield connection
+
+
+def _without(table: DataFrame, changes: DataFrame, by: list[str]) -> DataFrame:
+    """Give the rows of a table that no change is about."""
+    names = [f"_changed_{place}" for place in range(len(by))]
+    changed = changes.select(*(column(name).alias(renamed) for name, renamed in zip(by, names, strict=True)))
+    same = [column(name).eqNullSafe(F.col(renamed)) for name, renamed in zip(by, names, strict=True)]
+    return table.join(changed, same, "left_anti")
+
+
+def _write(rows: DataFrame, folder: Path, count: int, *partitions: str) -> None:
+    """Write rows, of which there are `count`, as parquet, in place of what a crash may have left there."""
+    setting, conf = "spark.sql.parquet.outputTimestampType", rows.sparkSession.conf
+    # Spark's default, INT96, has no time zone for other readers.
+    before = conf.get(setting) or "INT96"
+    conf.set(setting, "TIMESTAMP_MICROS")
+    try:
+        rows.write.mode("overwrite").partitionBy(*partitions).parquet(_uri(folder))
+    finally:
+        conf.set(setting, before)
+    seen = sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
+    if seen != count:
+        raise StreamproofError(
+            f"{count} rows were written to {folder}, and the driver sees {seen}: name a folder that executors share"
+        )
+
+
+def _local(what: str, path: str | Path) -> Path:
+    """Refuse a path that isn't the file system's, or that Spark or DuckDB would take for a pattern."""
+    if "://" in str(path):
+        raise BadInput(f"{what}: {path} has a scheme, and must be a plain path: elsewhere write by a function")
+    found = Path(path).absolute()
+    if re.search(r"[*?\[\]{}\\]", str(found)):
+        raise BadInput(f"{what}: {found} has a character that makes it a pattern: name another path")
+    return found
+
+
+def _uri(path: Path) -> str:
+    # Without the scheme Spark would take a cluster's own file system.
+    return f"file://{path}"
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
