@@ -25,6 +25,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ..reference.errors import BadInput, StreamproofError
+from .cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
 
 if TYPE_CHECKING:
     from ..reference.histories import History
@@ -55,6 +56,25 @@ FindingsFolder = Annotated[
     Path, typer.Option("--findings", help="Folder that findings are written to and replayed from.")
 ]
 Seed = Annotated[int, typer.Option(help="What the random histories are drawn from.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar=MASTER_VARIABLE,
+        help="Run on this Spark cluster: spark://HOST:PORT, local-cluster[WORKERS,CORES,MEGABYTES], yarn or k8s://….",
+    ),
+]
+Partitions = Annotated[
+    int | None, typer.Option(min=1, envvar=PARTITIONS_VARIABLE, help="Shuffle partitions of each query; 2 by default.")
+]
+Shared = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        envvar=SHARED_VARIABLE,
+        help="Folder that this machine and all workers see under one path; needed where they are other machines.",
+    ),
+]
 
 
 class Part(StrEnum):
@@ -73,6 +93,9 @@ class WitnessName(StrEnum):
     DUCKDB = "duckdb"
     KAFKA = "kafka"
     PROTOCOL = "protocol"
+
+
+ON_SPARK = {WitnessName.SPARK, WitnessName.SPARK_NATIVE}
 
 
 def main() -> NoReturn:
@@ -122,8 +145,31 @@ def _leave(code: int) -> NoReturn:
     session = _running_session()
     if session is not None:
         with contextlib.suppress(Exception):
+            _tell_who_took_part(session)
+        with contextlib.suppress(Exception):
             session.stop()
     sys.exit(code)
+
+
+def _start_spark(master: str | None, partitions: int | None, shared: Path | None) -> None:
+    """Start Spark where it was asked for, before anything else: a cluster that can't be used is told at once."""
+    if master is None and partitions is None and shared is None:
+        return
+    from .spark_session import spark_session
+
+    with _steps() as progress:
+        progress(f"starting Spark on {master or 'this machine'}")
+        spark_session(master=master, partitions=partitions, shared=shared)
+
+
+def _tell_who_took_part(session: Any) -> None:
+    """Say of a cluster which of its executors ran how many tasks: an answer of one executor isn't that of a cluster."""
+    from .cluster import is_cluster, tasks_of_executors
+
+    master = session.sparkContext.master
+    if is_cluster(master):
+        told = ", ".join(f"executor {name} ran {count:,}" for name, count in tasks_of_executors(session).items())
+        messages.print(f"tasks on {master}: {told or 'none'}", markup=False, soft_wrap=True)
 
 
 def _running_session() -> Any:
@@ -167,6 +213,9 @@ def check(
         str | None, typer.Option(help="Check a seeded bug instead of the operator, to see a finding.")
     ] = None,
     only: Annotated[Part | None, typer.Option(help="Check the reference alone, or Spark alone.")] = None,
+    master: Master = None,
+    partitions: Partitions = None,
+    shared: Shared = None,
 ) -> None:
     """The gate: hold operators to every law, the reference first and then Spark, over random out-of-order histories."""
     from ..reference.operators import OPERATORS, operator_named
@@ -179,6 +228,8 @@ def check(
 
     names = [operator_named(name).name for name in operators or OPERATORS]
     plan = PLAIN if mutant is None else Plan(logic=chosen(names[0], [mutant])[0].logic)
+    if only is not Part.REFERENCE:
+        _start_spark(master, partitions, shared)
 
     def on_reference(name: str, progress: Callable[[str], None], report: Report) -> None:
         check_reference(name, histories, seed, folder, progress, report)
@@ -247,9 +298,15 @@ def run(
     ],
     on: Annotated[WitnessName, typer.Option("--on", help="The witness that answers.")] = WitnessName.REFERENCE,
     table: Annotated[bool, typer.Option("--table", help="Print the folded table at the end instead.")] = False,
+    master: Master = None,
+    partitions: Partitions = None,
+    shared: Shared = None,
 ) -> None:
     """Run history files on one witness, and print what comes out as JSON Lines."""
-    outcomes = _answer(_histories(paths), on)
+    histories = _histories(paths)
+    if on in ON_SPARK:
+        _start_spark(master, partitions, shared)
+    outcomes = _answer(histories, on)
     try:
         for outcome in outcomes:
             lines = outcome.table_lines() if table or on is WitnessName.DUCKDB else outcome.to_lines()
@@ -345,6 +402,9 @@ def compare(
     on: Annotated[
         list[WitnessName] | None, typer.Option("--on", help="Witnesses; reference, spark and duckdb by default.")
     ] = None,
+    master: Master = None,
+    partitions: Partitions = None,
+    shared: Shared = None,
 ) -> None:
     """Compare witnesses on a data set, in its real order of arrival."""
     from ..reference.operators import operator_named
@@ -368,7 +428,10 @@ def compare(
             if not given:
                 raise BadInput(f"{name} is missing: name the column of {data} that it is")
         data_set = load(Path(data), key or [], timestamp or "", order, value)
-    witnesses = [name.value for name in on or (WitnessName.REFERENCE, WitnessName.SPARK, WitnessName.DUCKDB)]
+    chosen = on or [WitnessName.REFERENCE, WitnessName.SPARK, WitnessName.DUCKDB]
+    witnesses = [name.value for name in chosen]
+    if not ON_SPARK.isdisjoint(chosen):
+        _start_spark(master, partitions, shared)
     with _steps() as progress:
         comparison = compare_data(data_set, options, witnesses, batches, progress)
     _print_comparison(comparison, data_set)
@@ -423,11 +486,15 @@ def mutants(
     histories: Annotated[int, typer.Option(min=1, help="How many random histories each is held to.")] = 100,
     seed: Seed = 0,
     rounds: Annotated[int, typer.Option(min=0, help="Rounds of shrinking.")] = 4,
+    master: Master = None,
+    partitions: Partitions = None,
+    shared: Shared = None,
 ) -> None:
     """Hold seeded bugs to the laws: one that survives is a hole in the gate."""
     from .hunting import chosen, hunt
 
     selected = chosen(operator, names or [])
+    _start_spark(master, partitions, shared)
     with _steps() as progress:
         kills = hunt(selected, histories, seed, progress, rounds)
     table = Table(
@@ -578,7 +645,9 @@ def _refusal_of(on: WitnessName) -> Callable[[History], str | None]:
     if on is WitnessName.PROTOCOL:
         return lambda history: None if history.operator == "foreign_key_join" else "no messages"
     if on is WitnessName.SPARK_NATIVE:
-        return lambda history: None if history.operator == "session_windows" else "no operator of Spark's own"
+        from .spark_witness import native_refusal
+
+        return native_refusal
     return lambda history: None
 
 

@@ -17,9 +17,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from ..reference.errors import MissingTool
+from ..reference.errors import MissingTool, StreamproofError
 from ..specs.java import find_java
 from . import kafka_jvm
+from .cluster import MASTER_VARIABLE, address_towards, checked_master, is_cluster
 
 Status = Literal["ok", "missing", "wrong", "optional"]
 
@@ -67,6 +68,7 @@ def diagnose() -> list[Finding]:
         *[lambda name=name: package(name) for name in _PACKAGES],
         _rocksdb,
         _worker_python,
+        _cluster,
         _flights,
         _tlc,
         _pytla,
@@ -147,12 +149,26 @@ def _rocksdb() -> Finding:
 
 def _worker_python() -> Finding:
     name = "PYSPARK_PYTHON"
+    chosen = os.environ.get(name)
+    if chosen and is_cluster(os.environ.get(MASTER_VARIABLE) or "local"):
+        return Finding(name, "ok", f"{chosen}, on the workers of the cluster")
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         chosen = os.environ.get(variable)
         if chosen and shutil.which(chosen) != shutil.which(sys.executable):
             found = f"{variable}={chosen} is another interpreter; streamproof's runs use {sys.executable}"
             return Finding(name, "optional", found, f"unset {variable}")
     return Finding(name, "ok", f"streamproof sets it to {sys.executable}")
+
+
+def _cluster() -> Finding:
+    name, master = "Spark cluster", os.environ.get(MASTER_VARIABLE)
+    if not master:
+        return Finding(name, "ok", "none is named: Spark runs in streamproof's own process")
+    try:
+        address_towards(checked_master(master))
+    except StreamproofError as error:
+        return Finding(name, "wrong", str(error), f"unset {MASTER_VARIABLE}")
+    return Finding(name, "ok", f"{master} ({MASTER_VARIABLE})")
 
 
 def _flights() -> Finding:

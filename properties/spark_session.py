@@ -1,4 +1,4 @@
-"""The Spark session that every check runs in: local, quiet, and set for many short streaming queries.
+"""The Spark session that every check runs in: local or on a cluster, quiet, and set for many short streaming queries.
 
 One session a process. The JVM and its Python workers write to a log file, so that standard output stays free for
 results and standard error for messages.
@@ -15,12 +15,25 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..reference.errors import BadInput, MissingTool
+from ..reference.errors import BadInput, MissingTool, StreamproofError
 from ..specs.java import Java, find_java
 from . import doctor
+from .cluster import (
+    MASTER_VARIABLE,
+    PARTITIONS_VARIABLE,
+    address_towards,
+    checked_master,
+    is_cluster,
+    last_cause,
+    look_at_workers,
+    send_code,
+    shared_folder,
+    worker_python,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,62 +58,96 @@ _SETTINGS: dict[str, str] = {
 }
 # The host's name may not resolve, and the driver of a local session needs no other address.
 _LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_PARTITIONS = 2
 
 _session: SparkSession | None = None
 _log: Path | None = None
+_shared: Path | None = None
 
 
 def spark_session(
     *,
     cores: int | None = None,
-    partitions: int = 2,
+    partitions: int | None = None,
     memory: str = "3g",
     master: str | None = None,
+    shared: Path | None = None,
     log: Path | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Return this process's Spark session, and start it if there is none.
 
-    A session that is running already is returned as it is, the caller's own included; the arguments then say nothing.
+    A session that is running already is returned as it is, the caller's own included; the arguments then say nothing,
+    but that another master than its own is refused.
 
     Args:
         cores: How many cores a local session uses; all by default.
-        partitions: Shuffle partitions, and so state stores, of each stateful operator.
-        memory: Heap of the JVM, as Spark writes it (`3g`, `512m`).
-        master: Spark's master URL, where it isn't this process (`local-cluster[2,1,1024]`, `spark://…`).
+        partitions: Shuffle partitions, and so state stores, of each stateful operator; by default what the environment
+            variable STREAMPROOF_PARTITIONS says, or 2.
+        memory: Heap of the driver's JVM, as Spark writes it (`3g`, `512m`).
+        master: Spark's master URL, where it isn't this process (`local-cluster[2,1,1024]`, `spark://…`); by default
+            what the environment variable STREAMPROOF_MASTER says, if anything, unless `cores` is given. The cluster's
+            workers are sent streamproof, and are looked at before the session is returned.
+        shared: The folder, seen by this machine and all workers under one path, that sources and checkpoints are kept
+            in; by default what the environment variable STREAMPROOF_SHARED says, or the temporary directory.
         log: Where the JVM and the workers write; by default a file in the temporary directory, see `spark_log_path`.
         settings: Further Spark settings; they override streamproof's.
 
     Raises:
         MissingTool: There is no Java 17 or newer, or PySpark, pandas, PyArrow or protobuf is missing or of a version
             that doesn't work; or the JVM didn't start.
-        BadInput: An argument is out of range, or the running session has another state store provider than RocksDB.
+        BadInput: An argument is out of range, or the running session has another state store provider than RocksDB, or
+            another master than the one that is asked for.
+        StreamproofError: The cluster can't be reached or has no worker that can do the work. It is told after 5 s
+            where no master listens, after 90 s where none of its workers is free.
     """
-    global _session, _log
+    global _session, _log, _shared
     require_packages()
     running = _running_session()
     if running is not None:
+        _require_master(running, master)
         return running if running is _session else _checked(running)
+    if cores is None:
+        master = master or os.environ.get(MASTER_VARIABLE) or None
+    if partitions is None:
+        partitions = _partitions_of_environment()
     _check_arguments(cores, partitions, memory, master)
+    chosen_master = checked_master(master) if master else f"local[{cores}]" if cores else "local[*]"
+    cluster = is_cluster(chosen_master)
+    folder = shared_folder(shared)
+    address = address_towards(chosen_master)
 
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
-    # Without these the workers start whichever python3 comes first on PATH.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Without these the workers start whichever python3 comes first on PATH; a cluster's own Python the user may name.
+    os.environ["PYSPARK_PYTHON"] = worker_python() if cluster else sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
-    chosen_master = master or (f"local[{cores}]" if cores else "local[*]")
     chosen = {
         "spark.app.name": "streamproof",
         "spark.master": chosen_master,
         **_SETTINGS,
-        **(_LOCAL if chosen_master.startswith("local") else {}),
+        **(_LOCAL if chosen_master.startswith("local") else _driver_at(address)),
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.driver.memory": memory,
         **(settings or {}),
     }
     _log = log or default_log_path()
-    _session = _started(chosen, java, _log)
-    return _session
+    session = _started(chosen, java, _log)
+    if cluster:
+        try:
+            send_code(session)
+            look_at_workers(session, folder)
+        except BaseException:
+            session.stop()
+            raise
+    _session, _shared = session, folder
+    return session
+
+
+def work_folder() -> Path | None:
+    """The folder for sources and checkpoints that the session's workers see too; None for the temporary directory."""
+    return _shared if _shared is not None else shared_folder(None)
 
 
 def spark_log_path() -> Path | None:
@@ -140,6 +187,28 @@ def _check_arguments(cores: int | None, partitions: int, memory: str, master: st
         raise BadInput(f"partitions={partitions}: a stateful operator needs at least one shuffle partition.")
     if not re.fullmatch(r"\d+[kmgt]b?", memory, re.IGNORECASE):
         raise BadInput(f"memory={memory!r} isn't a size that Spark reads: write it as `3g` or `512m`.")
+
+
+def _partitions_of_environment() -> int:
+    told = os.environ.get(PARTITIONS_VARIABLE)
+    if not told:
+        return _PARTITIONS
+    if not re.fullmatch(r"\d+", told):
+        raise BadInput(f"{PARTITIONS_VARIABLE}={told!r} is no number of partitions: write it as 7.")
+    return int(told)
+
+
+def _driver_at(address: str | None) -> dict[str, str]:
+    # A host name may not resolve on the workers; the address on the way to their master does. The user's comes first.
+    named = {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & os.environ.keys()
+    return {} if address is None or named else {"spark.driver.host": address}
+
+
+def _require_master(running: SparkSession, master: str | None) -> None:
+    if master and running.sparkContext.master != master:
+        raise BadInput(
+            f"a Spark session runs on {running.sparkContext.master}, not on {master}: stop it, or start it there."
+        )
 
 
 def _running_session() -> SparkSession | None:
@@ -184,9 +253,29 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
                 f"Spark's JVM didn't start on Java {java.version} ({java.home}): the reason is in {log}; "
                 "set JAVA_HOME to another Java 17 or newer, or ask for less memory."
             ) from error
-    with _interrupts_kept():
-        SparkContext(conf=conf, gateway=gateway)
-    return SparkSession.builder.getOrCreate()
+    with _told_refusal(settings["spark.master"], log):
+        with _interrupts_kept():
+            SparkContext(conf=conf, gateway=gateway)
+        # A context that no master has taken comes back stopped, and this is where it is told.
+        return SparkSession.builder.getOrCreate()
+
+
+@contextlib.contextmanager
+def _told_refusal(master: str, log: Path) -> Iterator[None]:
+    """Say in one sentence why Spark has no context for us: a master that doesn't take us leaves a long Java trace."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()
+        why = last_cause(str(error))
+        if "stopped SparkContext" in why:
+            why = f"what listens there is no master of Spark {version('pyspark')}, or it takes no application"
+        raise StreamproofError(f"Spark didn't start on {master}: {why}; the log is {log}") from error
 
 
 @contextlib.contextmanager
