@@ -37,6 +37,7 @@ from .laws import (
     worst,
 )
 from .outcomes import Difference, Grain, Outcome, differences
+from .partitions import PARTITIONS, examine_partitions, named_count
 from .shapes import SCHEDULE
 from .shapes import SHAPES as DECLARED
 from .situations import situations_of
@@ -137,7 +138,13 @@ def check(
 
 
 class SessionCheck:
-    """Holds session windows on Spark to their laws; what it shares with other operators they inherit."""
+    """Holds session windows on Spark to their laws; what it shares with other operators they inherit.
+
+    Attributes:
+        following: The laws that a wrong changelog breaks too: they make no finding of their own beside it.
+    """
+
+    following: Sequence[str] = finding_files.FOLLOWING
 
     def __init__(
         self,
@@ -167,7 +174,8 @@ class SessionCheck:
 
     def replay_saved(self) -> None:
         """Ask about the saved findings again."""
-        histories = list(finding_files.saved(self.folder, self.report.operator))
+        saved = finding_files.saved(self.folder, self.report.operator)
+        histories = [history for history in saved if history.options.get("delivery") != "manual"]
         if histories:
             self.progress(f"replaying {len(histories)} saved findings")
             for cohort, _ in cohorts_of(histories):
@@ -192,6 +200,7 @@ class SessionCheck:
             self.state(examination)
             self.restart(examination)
             self.packing(examination)
+            self.partitions(examination)
 
     def judge(self, examination: Examination, known: Counter[str] | None = None, shrink_them: bool = True) -> None:
         """Judge a run's histories by the laws that need nothing but that run."""
@@ -274,6 +283,27 @@ class SessionCheck:
             if found:
                 self.violated("packing", history, found, whole.played[place], alone)
 
+    def partitions(self, whole: Examination) -> None:
+        """A part of the cohort again, with other numbers of shuffle partitions: the same as before."""
+        part = whole.part(max(1, len(whole.cohort.histories) // 5))
+        law, own = self.laws["partitions"], whole.output.partitions
+        runs = {own: part.outcomes}
+        for count in PARTITIONS:
+            if count == own:
+                continue
+            self.progress(f"{len(part.cohort.histories)} histories in {named_count(count)}")
+            again = examine_partitions(part, self.plan, count)
+            self.report.queries += 1
+            law.judged += len(part.cohort.histories)
+            runs[again.partitions] = again.outcomes
+            for place, found in enumerate(again.broken):
+                if found:
+                    before = (f"Spark in {named_count(own)} instead of {count}", part.outcomes[place])
+                    history, outcome = part.cohort.histories[place], again.outcomes[place]
+                    self.violated("partitions", history, found, part.played[place], outcome, against=before)
+        for count, outcomes in runs.items():
+            law.situations[named_count(count)] += sum(bool(outcome.entries) for outcome in outcomes)
+
     def patient(self) -> None:
         """Histories in which nothing can be late, with their variants, in one query."""
         drawn = self.draw("patient")
@@ -329,15 +359,19 @@ class SessionCheck:
         played: Played,
         outcome: Outcome | None,
         shrink_it: bool = True,
+        against: tuple[str, Outcome] | None = None,
     ) -> None:
-        """Note a violation; the first of a law becomes a finding, shrunk where its law can be asked again."""
+        """Note a violation; the first of a law becomes a finding, shrunk where its law can be asked again.
+
+        `against` is what the outcome was held to, named, where that isn't the reference.
+        """
         law = self.laws[name]
         law.violations.append((history, found))
-        if len(law.violations) > 1 or (name in finding_files.FOLLOWING and self.laws["changelog"].violations):
+        if len(law.violations) > 1 or (name in self.following and self.laws["changelog"].violations):
             return
-        witness = {"duckdb": "DuckDB", "fold is meaning": "the meaning"}.get(name, "Spark")
+        witness = {"duckdb": "DuckDB", "fold is meaning": "the meaning"}.get(name, "Spark") if not against else "Spark"
         other = outcome or Outcome(history.name, Grain.END, final={})
-        written = self.write(name, witness, history, found, played, other, confirmed=True)
+        written = self.write(name, witness, history, found, played, other, confirmed=True, against=against)
         if name not in finding_files.ASKABLE or not shrink_it:
             return
         self.progress(f"shrinking the first violation of {name!r}")
@@ -365,13 +399,15 @@ class SessionCheck:
         played: Played,
         outcome: Outcome,
         confirmed: bool,
+        against: tuple[str, Outcome] | None = None,
     ) -> tuple[Finding, Path]:
         """Make a finding of a violation, and write it."""
+        left = against or ("reference", Outcome.of_play(history.name, played))
         finding = Finding(
             name,
-            sentence(LAWS[name].sentence, witness, found[0]),
+            sentence(self.laws[name].law.sentence, witness, found[0], against[0] if against else "the reference"),
             history,
-            ("reference", Outcome.of_play(history.name, played)),
+            left,
             (witness, outcome),
             found,
             confirmed,

@@ -12,8 +12,13 @@ from .cohorts import Cohort, cohorts_of, owner
 from .laws import same_entries, state_left, table_at_every_cut
 from .outcomes import Difference, Outcome, differences
 from .shrinking import shrink, trimmed, without_heartbeats
-from .spark_witness import PLAIN, Plan, run_cohort
+from .spark_witness import MANY_KEYS, PLAIN, Plan, run_cohort
 from .streams import StreamOutput
+
+TIMED = ("session_windows", "stream_stream_join", "window_aggregate", "windowed_table")
+"""The operators with timers."""
+FINE_GROUPS = 1024
+"""Over so many state groups their keys are spread: a key without a timer is served by those that share its group."""
 
 Broken = dict[str, list[Difference]]
 Ask = Callable[[Sequence[History], str, Plan], list[bool]]
@@ -55,6 +60,8 @@ class Examination:
 
 def examine(cohort: Cohort, plan: Plan = PLAIN) -> Examination:
     """Run a cohort, and judge each history by the changelog, the table at every cut and, where it's read, the state."""
+    if plan.state_groups is None and cohort.operator in TIMED and len(cohort.histories) > MANY_KEYS:
+        plan = replace(plan, state_groups=FINE_GROUPS)
     outcomes, output = run_cohort(cohort, plan)
     examination = Examination(cohort, [play(history) for history in cohort.histories], outcomes, output)
     leftover = examination.leftover if plan.read_state else None

@@ -146,8 +146,8 @@ def shown(output: Any) -> str:
     return str(output)
 
 
-def sentence(law_sentence: str, witness: str, difference: Difference) -> str:
-    """The verdict in one sentence: what should hold, where it fails, what was expected and what came."""
+def sentence(law_sentence: str, witness: str, difference: Difference, expected: str = "the reference") -> str:
+    """The verdict in one sentence: what should hold, where it fails, what was expected by whom and what came."""
     where = "at the end" if difference.when is None else f"in batch {difference.when}"
     left, right = difference.left, difference.right
     after = ""
@@ -156,7 +156,7 @@ def sentence(law_sentence: str, witness: str, difference: Difference) -> str:
         left, right = left[same : same + 1], right[same : same + 1]
         after = f", after {same} equal changes," if same else ""
     return (
-        f"violated: {law_sentence}; but for key {difference.key} {where}{after} the reference tells {_told(left)}, "
+        f"violated: {law_sentence}; but for key {difference.key} {where}{after} {expected} tells {_told(left)}, "
         f"and {witness} {_told(right)}."
     )
 

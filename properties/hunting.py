@@ -6,15 +6,18 @@ All mutants travel in one cohort, each with its own copies of the same histories
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..reference.errors import BadInput
 from ..reference.histories import History
 from ..reference.operators import operator_named
 from .check import SHAPES, Progress, hash_of, long_after
 from .cohorts import one_cohort
+from .decoupled_witness import play_decoupled, staged_differences
 from .draws import Shape, draw_histories
+from .duckdb_witness import tables
 from .examinations import examine, examine_restart
 from .findings import ASKABLE
 from .laws import repeated_twice, same_table, variants_of
@@ -31,14 +34,19 @@ from .mutants import (
     windowed_table,
 )
 from .mutants.common import Mutant, travelling
-from .shape_check import forgets_under
+from .mutants.decoupled_foreign_key_join import IN_THREE_QUERIES
+from .outcomes import Difference, Outcome, differences
+from .schedules_check import SCHEDULES, draw_scheduled
+from .shape_check import FLAT, forgets_under
 from .shape_check import long_after as long_after_all
 from .shapes import SCHEDULE
 from .shapes import SHAPES as DECLARED
 from .shrinking import shrink_together, size
 from .spark_witness import Plan
+from .variants import PATIENT, Companion, changed_without_effect, is_timeless, parted, without_other_keys
 
 RESTARTED = ("restart", "replay")
+Judge = Callable[[Companion, Outcome, Outcome], list[Difference]]
 MUTANTS: Mapping[str, Mapping[str, Mutant]] = {
     module.__name__.rpartition(".")[2]: module.MUTANTS
     for module in (
@@ -127,18 +135,37 @@ def hunt(
     """
     kills = {mutant.name: Kill(mutant) for mutant in mutants}
     failing: dict[str, tuple[str, History]] = {}
-    for shape in sorted({mutant.shape for mutant in mutants}):
+    staged = [mutant for mutant in mutants if mutant.shape == IN_THREE_QUERIES]
+    if staged:
+        _staged(staged, histories, seed, kills, progress)
+    for shape in sorted({mutant.shape for mutant in mutants} - {IN_THREE_QUERIES}):
         of_shape = [mutant for mutant in mutants if mutant.shape == shape]
-        drawn = _drawn(of_shape[0].operator, shape, histories, seed)
+        operator = of_shape[0].operator
+        drawn = _drawn(operator, shape, histories, seed)
+        some = drawn[: max(1, histories // 4)]
         progress(f"{len(of_shape)} mutants, {len(drawn)} histories each, in one query: {shape}")
-        _random(of_shape, drawn, kills, failing, progress)
-    patient = [mutant for mutant in mutants if (mutant.operator, mutant.shape) == ("session_windows", "update")]
-    if patient:
-        progress(f"{len(patient)} mutants on reordered, cut and repeated histories in one query")
-        _patient(patient, max(1, histories // 5), seed, kills)
+        _random(of_shape, drawn, _companions(some, seed), kills, failing, progress)
+        if (operator, shape) == ("session_windows", "update"):
+            patient = list(draw_histories(SHAPES["patient"], max(1, histories // 5), hash_of(seed, "patient")))
+            _patient(of_shape, _variants(patient, seed), _session_parted, kills, progress)
+        elif shape in PATIENT.get(operator, {}):
+            options = {**DECLARED[operator][shape], **PATIENT[operator][shape]}
+            patient = _drawn_under(operator, options, FLAT, max(1, histories // 4), hash_of(seed, "patient"))
+            _patient(of_shape, [*changed_without_effect(patient, random.Random(seed))], parted, kills, progress)
     if rounds:
         _shrink(list(kills.values()), failing, rounds, progress)
     return list(kills.values())
+
+
+def _staged(mutants: Sequence[Mutant], count: int, seed: int, kills: dict[str, Kill], progress: Progress) -> None:
+    """Hold mutants to the protocol, message by message, on histories with random schedules of delivery."""
+    drawn = draw_scheduled(count, seed)
+    progress(f"{len(mutants)} mutants, {len(drawn)} histories each, message by message in three queries")
+    logics = [mutant.logic for mutant in mutants for _ in drawn]
+    played = iter(play_decoupled([*drawn] * len(mutants), logics, strict=False))
+    for mutant in mutants:
+        for history, staged in zip(drawn, played, strict=False):
+            kills[mutant.name].held(SCHEDULES.name, history, bool(staged_differences(history, staged)))
 
 
 def _plan(mutants: Sequence[Mutant], counts: Sequence[int], read_state: bool = False) -> Plan:
@@ -150,10 +177,29 @@ def _drawn(operator: str, shape: str, count: int, seed: int) -> list[History]:
     """Histories of a shape, with a batch long after them where the operator is to forget them by then."""
     if operator == "session_windows":
         return [long_after(history) for history in draw_histories(SHAPES[shape], count, hash_of(seed, shape))]
-    definition = operator_named(operator).declare(DECLARED[operator][shape])
-    drawn = draw_histories(Shape(DECLARED[operator][shape], SCHEDULE, operator=operator), count, hash_of(seed, shape))
+    options = DECLARED[operator][shape]
+    timeless = is_timeless(operator, operator_named(operator).declare(options))
+    return _drawn_under(operator, options, FLAT if timeless else SCHEDULE, count, hash_of(seed, shape))
+
+
+def _drawn_under(
+    operator: str, options: Mapping[str, Any], schedule: tuple[int, ...], count: int, seed: int
+) -> list[History]:
+    definition = operator_named(operator).declare(options)
     forgets = forgets_under(operator, definition)
+    drawn = draw_histories(Shape(options, schedule, operator=operator), count, seed)
     return [long_after_all(history, definition) if forgets else history for history in drawn]
+
+
+def _companions(histories: Sequence[History], seed: int) -> list[Companion]:
+    """The variants that travel with histories, of operators other than session windows."""
+    operator, generator = histories[0].operator, random.Random(seed)
+    if operator == "session_windows":
+        return []
+    companions = [*without_other_keys(histories, generator)]
+    if is_timeless(operator, operator_named(operator).declare(histories[0].options)):
+        companions += changed_without_effect(histories, generator)
+    return companions
 
 
 def _forgets(mutant: Mutant) -> bool:
@@ -166,39 +212,68 @@ def _forgets(mutant: Mutant) -> bool:
 def _random(
     mutants: Sequence[Mutant],
     drawn: Sequence[History],
+    companions: Sequence[Companion],
     kills: dict[str, Kill],
     failing: dict[str, tuple[str, History]],
     progress: Progress,
 ) -> None:
-    plan = _plan(mutants, [len(drawn)] * len(mutants), read_state=_forgets(mutants[0]))
-    examination = examine(one_cohort([history for _ in mutants for history in drawn]), plan)
+    each = [*drawn, *(companion.variant.history for companion in companions)]
+    plan = _plan(mutants, [len(each)] * len(mutants), read_state=_forgets(mutants[0]))
+    examination = examine(one_cohort([history for _ in mutants for history in each]), plan)
     progress(f"{len(mutants)} mutants with a restart and a crash")
     restarted = examine_restart(examination, plan, stop_after=1, crash_in=2)
+    # In sessions' own gate DuckDB judges the reference.
+    answers = [] if mutants[0].operator == "session_windows" else tables(drawn)
     for number, mutant in enumerate(mutants):
-        kill = kills[mutant.name]
-        for place in range(number * len(drawn), (number + 1) * len(drawn)):
+        kill, first = kills[mutant.name], number * len(each)
+        for place in range(first, first + len(each)):
             for laws, broken in ((ASKABLE, examination.broken[place]), (RESTARTED, restarted.broken[place])):
                 for law in laws:
                     kill.held(law, examination.cohort.histories[place], law in broken)
+        outcomes = examination.outcomes[first : first + len(each)]
+        for place, answer in enumerate(answers):
+            unordered = examination.played[first + place].definition.unordered
+            kill.held("duckdb", drawn[place], bool(differences(answer, outcomes[place], unordered)))
+        _hold_companions(kill, companions, outcomes, outcomes[len(drawn) :], parted)
         if kill.law in ASKABLE:
             failing[mutant.name] = (kill.law, kill.drawn[kill.law])
 
 
-def _patient(mutants: Sequence[Mutant], count: int, seed: int, kills: dict[str, Kill]) -> None:
-    drawn = list(draw_histories(SHAPES["patient"], count, hash_of(seed, "patient")))
-    generator = random.Random(seed)
-    families = [(history, variants_of(history, generator.shuffle, generator.randint)) for history in drawn]
-    flat = [member for history, variants in families for member in [history, *(v.history for v in variants)]]
-    plan = _plan(mutants, [len(flat)] * len(mutants))
-    examination = examine(one_cohort([history for _ in mutants for history in flat]), plan)
+def _hold_companions(
+    kill: Kill, companions: Sequence[Companion], originals: Sequence[Outcome], others: Sequence[Outcome], judge: Judge
+) -> None:
+    for companion, other in zip(companions, others, strict=True):
+        broken = bool(judge(companion, originals[companion.place], other))
+        kill.held(companion.variant.law, companion.original, broken)
+
+
+def _patient(
+    mutants: Sequence[Mutant], companions: Sequence[Companion], judge: Judge, kills: dict[str, Kill], progress: Progress
+) -> None:
+    """Hold mutants to what variants of histories in which nothing is late have to do with their originals."""
+    progress(f"{len(mutants)} mutants on reordered, cut and repeated histories in one query")
+    originals = list({companion.place: companion.original for companion in companions}.values())
+    each = [*originals, *(companion.variant.history for companion in companions)]
+    plan = _plan(mutants, [len(each)] * len(mutants))
+    examination = examine(one_cohort([history for _ in mutants for history in each]), plan)
     for number, mutant in enumerate(mutants):
-        outcomes = iter(examination.outcomes[number * len(flat) : (number + 1) * len(flat)])
-        for history, variants in families:
-            base = next(outcomes)
-            for variant in variants:
-                judge = repeated_twice if variant.law == "repeats" else same_table
-                parted = judge(history.name, base, next(outcomes))
-                kills[mutant.name].held(variant.law, history, bool(parted))
+        outcomes = examination.outcomes[number * len(each) : (number + 1) * len(each)]
+        _hold_companions(kills[mutant.name], companions, outcomes, outcomes[len(originals) :], judge)
+
+
+def _variants(histories: Sequence[History], seed: int) -> list[Companion]:
+    """The variants of session windows' histories."""
+    generator = random.Random(seed)
+    return [
+        Companion(history, place, variant)
+        for place, history in enumerate(histories)
+        for variant in variants_of(history, generator.shuffle, generator.randint)
+    ]
+
+
+def _session_parted(companion: Companion, original: Outcome, other: Outcome) -> list[Difference]:
+    judge = repeated_twice if companion.variant.law == "repeats" else same_table
+    return judge(companion.original.name, original, other)
 
 
 def _shrink(kills: Sequence[Kill], failing: dict[str, tuple[str, History]], rounds: int, progress: Progress) -> None:

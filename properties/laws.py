@@ -6,8 +6,8 @@ is a seeded bug, in `mutants/` or in the tests, that it has been seen to catch.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -89,6 +89,11 @@ LAWS = {
         Law("keys", "a key's changelog is the same without the other keys", ("two keys", *_LATE)),
         Law("packing", "a history run alone gives what it gave in its cohort", ("run alone",)),
         Law(
+            "partitions",
+            "how many shuffle partitions a query has plays no part",
+            ("1 partition", "2 partitions", "7 partitions"),
+        ),
+        Law(
             "restart",
             "stopping at a batch and restarting from the checkpoint changes nothing",
             ("changes after the restart",),
@@ -166,11 +171,15 @@ class Variant:
 
 
 def variants_of(
-    history: History, shuffle: Callable[[list[Any]], None], integer: Callable[[int, int], int]
+    history: History,
+    shuffle: Callable[[list[Any]], None],
+    integer: Callable[[int, int], int],
+    line_of: Callable[[Record], Hashable] | None = None,
 ) -> list[Variant]:
-    """Make the variants of a history in which nothing can be late: shuffled, cut elsewhere, repeated, one key alone.
+    """Make the variants of a history in which nothing can be late: shuffled, cut elsewhere, repeated.
 
-    A batch clock must leave the grace so long that nothing is late in any order.
+    A batch clock must leave the grace so long that nothing is late in any order. Records of one line, as `line_of`
+    tells it, keep their order; by default all may change places.
     """
     schedule = clock_schedule(history)
     batches = record_batches(history)
@@ -179,8 +188,7 @@ def variants_of(
     def again(law: str, new: Sequence[Sequence[Record]]) -> Variant:
         return Variant(law, replace(history, lines=with_heartbeats(new, schedule), name=f"{history.name}/{law}"))
 
-    shuffled = list(flat)
-    shuffle(shuffled)
+    shuffled = _shuffled(flat, shuffle, line_of)
     sizes = [len(batch) for batch in batches]
     places = sorted(integer(0, len(flat)) for _ in schedule[1:])
     edges = [0, *places, len(flat)]
@@ -197,6 +205,20 @@ def one_key(history: History, key: str) -> Variant:
     batches = [[record for record in batch if record.key == key] for batch in record_batches(history)]
     lines = with_heartbeats(batches, clock_schedule(history))
     return Variant("keys", replace(history, lines=lines, name=f"{history.name}/keys"))
+
+
+def _shuffled(
+    records: Sequence[Record], shuffle: Callable[[list[Any]], None], line_of: Callable[[Record], Hashable] | None
+) -> list[Record]:
+    lines: dict[Hashable, list[Record]] = defaultdict(list)
+    order: list[Hashable] = []
+    for number, record in enumerate(records):
+        line = number if line_of is None else line_of(record)
+        lines[line].append(record)
+        order.append(line)
+    shuffle(order)
+    waiting = {line: iter(of_line) for line, of_line in lines.items()}
+    return [next(waiting[line]) for line in order]
 
 
 def _split(records: list[Record], sizes: Sequence[int]) -> list[list[Record]]:

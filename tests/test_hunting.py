@@ -8,6 +8,7 @@ from streamproof.properties import hunting
 from streamproof.properties.hunting import MUTANTS as OF_ALL
 from streamproof.properties.hunting import Kill, chosen, hunt
 from streamproof.properties.mutants.session_windows import MUTANTS
+from streamproof.properties.shape_check import FORGETTING
 from streamproof.reference.errors import BadInput
 
 
@@ -41,16 +42,26 @@ def test_only_the_restart_law_sees_that_a_restart_forgets(kills: dict[str, Kill]
     assert set(kills["forgets_at_restart"].laws) == {"restart"}
 
 
+def test_a_session_without_a_timer_is_told_too_late(kills: dict[str, Kill]) -> None:
+    assert kills["never_due"].laws.keys() >= {"changelog", "state"}
+
+
 def test_shrunk_histories_are_short(kills: dict[str, Kill]) -> None:
     lengths = [len(kill.shrunk.records) for kill in kills.values() if kill.shrunk is not None]
     assert max(lengths) <= 4
 
 
 @pytest.mark.parametrize("operator", [operator for operator in OF_ALL if operator != "session_windows"])
-def test_every_seeded_bug_of_an_operator_is_killed(spark: SparkSession, operator: str) -> None:
+def test_every_seeded_bug_of_an_operator_is_killed_and_every_law_kills_one(spark: SparkSession, operator: str) -> None:
     found = hunt(chosen(operator, []), histories=20, rounds=0)
     assert len(found) >= 6
     assert [kill.mutant.name for kill in found if not kill.killed] == []
+    killing = {law for kill in found for law in kill.laws}
+    assert killing >= {"changelog", "table at every cut", "duckdb", "keys", "order", "cuts", "repeats"}
+    if operator in FORGETTING:
+        assert "state" in killing
+        (never_due,) = (kill for kill in found if kill.mutant.name == "never_due")
+        assert never_due.laws.keys() >= {"changelog", "state"}
 
 
 def test_an_operator_without_seeded_bugs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

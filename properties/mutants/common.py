@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...spark_impl.keyed import Key, Logic
+from ...spark_impl.keyed import Arrived, Key, Logic, Told
 from ..cohorts import owner
 
 MakeLogic = Callable[[Any], Any]
@@ -67,6 +67,17 @@ def sentence_of(logic: type) -> str:
     return (logic.__doc__ or "").split("\n")[0].rstrip(".")
 
 
+class SharingState(Logic[Any]):
+    """Mixed into a logic: a row meets the state of the key that had the row before, not that of its own."""
+
+    before: Any = None
+
+    def take(self, key: Key, kept: Any, row: Arrived, clock: int) -> list[Told]:
+        """Take a row into the state of another key."""
+        met, self.before = (kept if self.before is None else self.before), kept
+        return super().take(key, met, row, clock)
+
+
 class Travelling(Logic[Any]):
     """Hands each key to the mutant that its history belongs to: bugs travel in cohorts too.
 
@@ -78,6 +89,16 @@ class Travelling(Logic[Any]):
         self.keeps_null_keys = right.keeps_null_keys
         self.logics = mutants
         self.starts = starts
+
+    @property
+    def retention_ms(self) -> int | None:
+        """How long rows are kept (ms), where an operator is told: by all of them."""
+        return getattr(self.right, "retention_ms", None)
+
+    @retention_ms.setter
+    def retention_ms(self, retention_ms: int | None) -> None:
+        for logic in (self.right, *self.logics):
+            logic.retention_ms = retention_ms  # type: ignore[attr-defined]
 
     def for_key(self, key: Key) -> Logic[Any]:
         """Give the mutant of the key's history; the cohort's own key has the right logic."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...spark_impl.keyed import Arrived, Key, Told
 from ...spark_impl.one_to_many_join import LeftLogic, RightKept, RightLogic, Row, one_to_many_stages
-from .common import staged_mutants_of
+from .common import SharingState, staged_mutants_of
 
 
 class OldRowStays(LeftLogic):
@@ -60,12 +60,26 @@ class ForgetsBetweenBatches(RightLogic):
         return None
 
 
+class RemovedAfterPut(LeftLogic):
+    """A row that stays at its foreign key is put there anew, and then taken away as the old one."""
+
+    def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
+        moves = super().moves(before, after, value)
+        return [*moves, (before, None)] if before is not None and before == after else moves
+
+
+class StateOfAnotherKey(SharingState, LeftLogic):
+    """A row meets the state of the key that had the row before."""
+
+
 MUTANTS = staged_mutants_of(
     "one_to_many_join",
     one_to_many_stages,
     {
         OldRowStays: ("left", "inner"),
         DeletionSilent: ("left", "inner"),
+        RemovedAfterPut: ("left", "inner"),
+        StateOfAnotherKey: ("left", "inner"),
         FirstRowOnly: ("right", "inner"),
         RightTombstoneSilent: ("right", "inner"),
         LeftRowsForgotten: ("right", "inner"),

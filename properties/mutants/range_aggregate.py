@@ -6,7 +6,7 @@ from typing import Any
 
 from ...spark_impl.keyed import Arrived, Key, Told, changed, dropped
 from ...spark_impl.range_aggregate import Held, RangeLogic
-from .common import mutants_of
+from .common import SharingState, mutants_of
 
 
 class StartExclusive(RangeLogic):
@@ -132,6 +132,10 @@ class ShuffleOrder(RangeLogic):
         return super().in_order(rows)[::-1]
 
 
+class StateOfAnotherKey(SharingState, RangeLogic):
+    """A row meets the state of the key that had the row before."""
+
+
 MUTANTS = mutants_of(
     "range_aggregate",
     RangeLogic,
@@ -153,5 +157,6 @@ MUTANTS = mutants_of(
         ToldTwice,
         ForgetsBetweenBatches,
         ShuffleOrder,
+        StateOfAnotherKey,
     ),
 )

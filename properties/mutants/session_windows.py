@@ -251,7 +251,14 @@ class ClosesTwice(SessionLogic):
         return super().close(sessions, told - 10 * self.windows.gap_ms, clock)
 
 
-_CLOSING: dict[type, str] = {LateOneBatchLater: "close", ClosesTwice: "close"}
+class NeverDue(SessionLogic):
+    """No timer is set, so that a session that the clock has closed waits for the next row of its key."""
+
+    def due(self, sessions: list[Session], clock: int) -> int | None:
+        return None
+
+
+_CLOSING: dict[type, str] = {LateOneBatchLater: "close", ClosesTwice: "close", NeverDue: "close"}
 MUTANTS = mutants_of(
     "session_windows",
     SessionLogic,
@@ -285,6 +292,7 @@ MUTANTS = mutants_of(
         SharedAcrossKeys,
         LateOneBatchLater,
         ClosesTwice,
+        NeverDue,
     ),
     _CLOSING,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...spark_impl.keyed import Arrived, Key, Told
 from ...spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
-from .common import mutants_of
+from .common import SharingState, mutants_of
 
 
 class ExclusiveBounds(StreamStreamLogic):
@@ -75,6 +75,10 @@ class ClosesOneEarly(StreamStreamLogic):
     def close(self, kept: Buffers, told: int, clock: int) -> list[Told]:
         return super().close(kept, told, clock + 1)
 
+    def due(self, kept: Buffers, clock: int) -> int | None:
+        time = super().due(kept, clock + 1)
+        return None if time is None else time - 1
+
 
 class UnmatchedUntold(StreamStreamLogic):
     """A row without partner is forgotten in silence."""
@@ -117,6 +121,17 @@ class NullValueJoins(StreamStreamLogic):
         return super().take(key, kept, row if row.value is not None else row._replace(value="null"), clock)
 
 
+class NeverDue(StreamStreamLogic):
+    """No timer is set, so that what the clock has closed waits for the next row of its key."""
+
+    def due(self, kept: Buffers, clock: int) -> int | None:
+        return None
+
+
+class StateOfAnotherKey(SharingState, StreamStreamLogic):
+    """A row meets the state of the key that had the row before."""
+
+
 MUTANTS = mutants_of(
     "stream_stream_join",
     StreamStreamLogic,
@@ -135,5 +150,7 @@ MUTANTS = mutants_of(
         StateNeverExpires,
         ForgetsBetweenBatches,
         NullValueJoins,
+        NeverDue,
+        StateOfAnotherKey,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...spark_impl.keyed import Arrived, Key, Told, changed, joined
 from ...spark_impl.stream_table_join import StreamTableLogic
-from .common import mutants_of
+from .common import SharingState, mutants_of
 
 
 class TableDrivesToo(StreamTableLogic):
@@ -78,6 +78,10 @@ class ForgetsBetweenBatches(StreamTableLogic):
         return None
 
 
+class StateOfAnotherKey(SharingState, StreamTableLogic):
+    """A row meets the state of the key that had the row before."""
+
+
 MUTANTS = mutants_of(
     "stream_table_join",
     StreamTableLogic,
@@ -91,5 +95,6 @@ MUTANTS = mutants_of(
         InnerOnly,
         RowUsedUp,
         ForgetsBetweenBatches,
+        StateOfAnotherKey,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...spark_impl.keyed import Arrived, Key, Told
 from ...spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
-from .common import staged_mutants_of
+from .common import SharingState, staged_mutants_of
 
 
 class OldStays(RowLogic):
@@ -64,6 +64,10 @@ class CountsOnce(GroupLogic):
         return max(value, super().added(key, 0, member))
 
 
+class StateOfAnotherKey(SharingState, GroupLogic):
+    """A row meets the state of the key that had the row before."""
+
+
 MUTANTS = staged_mutants_of(
     "table_aggregate",
     table_aggregate_stages,
@@ -75,5 +79,6 @@ MUTANTS = staged_mutants_of(
         LatestTimestamp: ("groups", "count"),
         EmptyGroupForgotten: ("groups", "count"),
         CountsOnce: ("groups", "count"),
+        StateOfAnotherKey: ("groups", "count"),
     },
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...spark_impl.keyed import Arrived, Key, Told, changed, joined
 from ...spark_impl.table_table_join import Side, TableTableLogic
-from .common import mutants_of
+from .common import SharingState, mutants_of
 
 Rows = dict[str, Side]
 
@@ -94,6 +94,19 @@ class OuterMissesTheRight(TableTableLogic):
         return [changed(row, None, one.timestamp) if kept["left"] is None else one for one in told]
 
 
+class RepeatDeletes(TableTableLogic):
+    """A row that comes again with the same value is taken for its deletion."""
+
+    def take(self, key: Key, kept: Rows, row: Arrived, clock: int) -> list[Told]:
+        old = kept[row.side]
+        again = old is not None and old[0] == row.value
+        return super().take(key, kept, row._replace(value=None) if again else row, clock)
+
+
+class StateOfAnotherKey(SharingState, TableTableLogic):
+    """A row meets the state of the key that had the row before."""
+
+
 MUTANTS = mutants_of(
     "table_table_join",
     TableTableLogic,
@@ -110,5 +123,7 @@ MUTANTS = mutants_of(
         ForgetsBetweenBatches,
         ShuffleOrder,
         OuterMissesTheRight,
+        RepeatDeletes,
+        StateOfAnotherKey,
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 from ...reference.windows import WindowAggregate
 from ...spark_impl.keyed import Arrived, Key, Told
 from ...spark_impl.window_aggregate import Filled, Kept, WindowLogic
-from .common import mutants_of
+from .common import SharingState, mutants_of
 
 
 class EndInclusive(WindowLogic):
@@ -194,6 +194,25 @@ class MergeForgetsTheUntold(WindowLogic):
         session.untold = untold
 
 
+class NeverDue(WindowLogic):
+    """No timer is set, so that a window that the clock has completed waits for the next row of its key."""
+
+    def due(self, kept: Kept, clock: int) -> int | None:
+        return None
+
+
+class TiesDropped(WindowLogic):
+    """A row isn't added that has the largest timestamp of its window already."""
+
+    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
+        if not one.rows or row.timestamp != one.latest:
+            super().add(key, one, row, clock)
+
+
+class StateOfAnotherKey(SharingState, WindowLogic):
+    """A row meets the state of the key that had the row before."""
+
+
 _OF_SESSIONS = (
     ExclusiveGap,
     BridgesNothing,
@@ -225,6 +244,9 @@ MUTANTS = mutants_of(
         StateNeverExpires,
         ForgetsBetweenBatches,
         ShuffleOrder,
+        NeverDue,
+        TiesDropped,
+        StateOfAnotherKey,
         *_OF_SESSIONS,
     ),
     elsewhere=dict.fromkeys(_OF_SESSIONS, "session, early"),

@@ -8,7 +8,7 @@ from typing import Any
 from ...reference.windows import WindowedTable
 from ...spark_impl.keyed import Arrived, Key, Told, joined
 from ...spark_impl.windowed_table import SIDES, Kept, WindowedLogic
-from .common import mutants_of
+from .common import SharingState, mutants_of
 
 
 class EndInclusive(WindowedLogic):
@@ -185,6 +185,28 @@ class ShuffleOrder(WindowedLogic):
         return super().in_order(rows)[::-1]
 
 
+class NeverDue(WindowedLogic):
+    """No timer is set, so that a window that the clock has closed waits for the next row of its key."""
+
+    def due(self, kept: Kept, clock: int) -> int | None:
+        return None
+
+
+class TiesDropped(WindowedLogic):
+    """A row isn't added that has the largest timestamp of its window already."""
+
+    def aggregate(self, key: Key, kept: Kept, row: Arrived, edge: int) -> list[Told]:
+        windows = kept.sides[row.side]
+        tied = {start: at for start, at in windows.items() if at.timestamp == row.timestamp}
+        told = super().aggregate(key, kept, row, edge)
+        windows.update(tied)
+        return told
+
+
+class StateOfAnotherKey(SharingState, WindowedLogic):
+    """A row meets the state of the key that had the row before."""
+
+
 _OF_PAIRS = (
     ShiftWrongSign,
     ShiftForgotten,
@@ -215,6 +237,9 @@ MUTANTS = mutants_of(
         LastToArriveStamps,
         StateNeverExpires,
         ForgetsBetweenBatches,
+        NeverDue,
+        TiesDropped,
+        StateOfAnotherKey,
         *_OF_PAIRS,
     ),
     elsewhere=dict.fromkeys(_OF_PAIRS, "outer, shifted"),
