@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import linear_regression, median
 from typing import Any, Literal, NamedTuple
+
+from streamproof.reference.errors import BadInput
 
 
 class Target(NamedTuple):
@@ -108,11 +110,13 @@ class Setting:
         small: Divide the sizes, only to see that everything runs.
         rounds: How often each thing is measured; each benchmark's own number by default.
         progress: Is told each step.
+        only: The operator to measure, such as `session_windows`; all by default.
     """
 
     small: bool
     rounds: int | None
     progress: Callable[[str], None]
+    only: str | None = None
 
     def size(self, full: int, small: int) -> int:
         """Choose a size."""
@@ -121,3 +125,16 @@ class Setting:
     def times(self, full: int = 3) -> int:
         """How many rounds to measure; a small run takes one."""
         return self.rounds or (1 if self.small else full)
+
+    def among(self, operators: Iterable[str]) -> list[str]:
+        """Give the operators to measure.
+
+        Raises:
+            BadInput: The one that was asked for isn't one of them.
+        """
+        known = list(operators)
+        if self.only is None:
+            return known
+        if self.only not in known:
+            raise BadInput(f"unknown operator {self.only!r}: use one of {', '.join(known)}")
+        return [self.only]

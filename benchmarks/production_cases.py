@@ -1,0 +1,453 @@
+"""What the benchmark `production` runs: for each operator a stream, a declaration, and another way to the same result.
+
+Every stream is made anew from the same seed. Its keys are skewed: of 20,000 the busiest has 1 record in 140. A record
+comes every 20 ms of event time; where an operator has a clock, 1 in 10 arrives up to 30 s out of order. The grace is a
+minute, so that nothing is late: what is late Spark's own operators judge otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+START_MS = 1_767_225_600_000
+STEP_MS = 20
+BEHIND_MS = 30_000
+KEYS = 20_000
+GROUPS = 200
+RIGHT_KEYS = 2_000
+DAY_MS = 86_400_000
+
+Columns: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
+Frames: TypeAlias = "Mapping[str, DataFrame]"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operator as it is run.
+
+    Attributes:
+        make: Gives each input's columns, of that many records in all; among them `order`, `time` (ms) and `key`.
+        build: Declares the operator over the streaming inputs, with so many state groups.
+        baseline: Computes the same another way.
+        against: What the baseline is, in words; a streaming one runs over the same micro-batches.
+        result: Whether the results are a table, of which the last change of a key (and window) stands, or a stream.
+        state_groups: As a user would set it: here some 80 keys a group. A state for each key costs several times as
+            much, for each costs round trips; of few groups, one with a busy key keeps a core waiting.
+        streaming: Whether the baseline is a streaming query.
+        same: What is compared, as columns of the changelog; of the baseline, which has them by these names.
+        settings: Spark settings of the baseline.
+    """
+
+    make: Callable[[int], Mapping[str, Columns]]
+    build: Callable[[Frames, int], DataFrame]
+    baseline: Callable[[Frames], DataFrame]
+    against: str
+    result: Literal["table", "stream"] = "table"
+    state_groups: int = 256
+    streaming: bool = False
+    same: tuple[str, ...] = ("key", "value")
+    settings: Mapping[str, str] | None = None
+
+
+def skewed(numbers: np.random.Generator, rows: int, keys: int) -> np.ndarray[Any, Any]:
+    """Draw that many numbers of keys; the first is drawn most often."""
+    drawn: np.ndarray[Any, Any] = (keys * numbers.random(rows) ** 2).astype(np.int64)
+    return drawn
+
+
+def named(prefix: str, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Give keys names."""
+    names = np.array([f"{prefix}{number:06d}" for number in range(int(numbers.max(initial=0)) + 1)], dtype=object)
+    called: np.ndarray[Any, Any] = names[numbers]
+    return called
+
+
+def stream_of(rows: int, *, in_order: bool = False, closing: bool = False) -> Columns:
+    """Give a stream; where it is `closing`, its last record lies a day later, and closes all before it."""
+    numbers = np.random.default_rng(0)
+    order = np.arange(rows)
+    key = named("k", skewed(numbers, rows, KEYS))
+    value = numbers.integers(0, 1000, rows)
+    behind = np.where(numbers.random(rows) < 0.1, numbers.integers(0, BEHIND_MS, rows), 0)
+    time = START_MS + BEHIND_MS + STEP_MS * order - (0 if in_order else behind)
+    if closing:
+        time[-1] += DAY_MS
+        key[-1] = "~end"
+    return {"order": order, "time": time, "key": key, "amount": value}
+
+
+def events(rows: int) -> Mapping[str, Columns]:
+    """Give one stream."""
+    return {"events": stream_of(rows, closing=True)}
+
+
+def events_in_order(rows: int) -> Mapping[str, Columns]:
+    """Give one stream, in order of time."""
+    return {"events": stream_of(rows, in_order=True)}
+
+
+def two_streams(rows: int) -> Mapping[str, Columns]:
+    """Give two streams, of half the records each; the last of them closes all."""
+    both = stream_of(rows, closing=True)
+    is_left = np.random.default_rng(1).random(rows) < 0.5
+    return {"left": chosen(both, is_left), "right": chosen(both, ~is_left)}
+
+
+def chosen(columns: Columns, rows: np.ndarray[Any, Any]) -> Columns:
+    """Give some of the rows."""
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def stream_and_table(rows: int) -> Mapping[str, Columns]:
+    """Give a table, of 95 in 100 keys, which comes first, and a stream."""
+    table = min(KEYS, rows // 4)
+    both = stream_of(rows)
+    in_table = np.random.default_rng(1).permutation(KEYS)[:table]
+    in_table = in_table[in_table % 20 != 0]
+    right = chosen(both, np.arange(rows) < len(in_table)) | {"key": named("k", in_table)}
+    return {"left": chosen(both, np.arange(rows) >= len(in_table)), "right": right}
+
+
+def two_tables(rows: int) -> Mapping[str, Columns]:
+    """Give the changes of two tables, of half the records each; 1 in 20 deletes its key."""
+    both = stream_of(rows) | {"deleted": np.random.default_rng(2).random(rows) < 0.05}
+    is_left = np.random.default_rng(1).random(rows) < 0.5
+    return {"left": chosen(both, is_left), "right": chosen(both, ~is_left)}
+
+
+def grouped_table(rows: int) -> Mapping[str, Columns]:
+    """Give the changes of a table whose rows are in one of 200 groups, and move to another 1 time in 10."""
+    columns = stream_of(rows)
+    return {"events": columns | {"group": named("g", references(columns, GROUPS))}}
+
+
+def references(columns: Columns, many: int) -> np.ndarray[Any, Any]:
+    """Give what each row refers to: mostly what its key always does, 1 time in 10 something else."""
+    numbers = np.random.default_rng(3)
+    rows = len(columns["key"])
+    _, of_key = np.unique(columns["key"], return_inverse=True)
+    home = skewed(numbers, int(of_key.max()) + 1, many)[of_key]
+    return np.where(numbers.random(rows) < 0.1, skewed(numbers, rows, many), home)
+
+
+def referring_tables(rows: int) -> Mapping[str, Columns]:
+    """Give the changes of 20,000 rows that refer to 2,000 others, and 1 record in 50 is a change of these.
+
+    Some 1 in 20 deletes its key. A row is referred to by 10 rows, and the busiest by 450; a change of it concerns all.
+    """
+    both = stream_of(rows) | {"deleted": np.random.default_rng(2).random(rows) < 0.05}
+    is_right = np.random.default_rng(1).random(rows) < 0.02
+    left, right = chosen(both, ~is_right), chosen(both, is_right)
+    changed = np.random.default_rng(4).integers(0, RIGHT_KEYS, int(is_right.sum()))
+    return {
+        "left": left | {"refers": named("r", references(left, RIGHT_KEYS))},
+        "right": right | {"key": named("r", changed)},
+    }
+
+
+def arrow(columns: Columns) -> pa.Table:
+    """Give columns as an Arrow table."""
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
+
+
+GRACE, GAP, SIZE, REACH = "1 minute", "5 minutes", "10 minutes", "1 minute"
+ARRIVED: Mapping[str, Any] = {"key": "key", "timestamp": "time", "order": "order"}
+WINDOWED = ("key", "window", "value")
+
+
+def session_windows_case() -> Case:
+    """Sum sessions, each told once, beside Spark's `session_window`."""
+    from streamproof.spark_impl.session_windows import native_session_windows, session_windows
+
+    options: dict[str, Any] = {"key": "key", "timestamp": "time", "value": "amount", "gap": GAP, "grace": GRACE}
+    return Case(
+        events,
+        lambda inputs, groups: session_windows(
+            inputs["events"],
+            order="order",
+            aggregate="sum",
+            emit="close",
+            late="own",
+            state_groups=groups,
+            **options,
+        ),
+        lambda inputs: native_session_windows(inputs["events"], aggregate="sum", **options),
+        "Spark's session_window",
+        streaming=True,
+        same=WINDOWED,
+    )
+
+
+def window_aggregate_case() -> Case:
+    """Sum fixed windows, which late records mend for a minute, beside Spark's `window` with such a watermark."""
+    from streamproof.spark_impl.window_aggregate import window_aggregate
+    from streamproof.spark_impl.windowed_table import native_windowed_table
+
+    return Case(
+        events,
+        lambda inputs, groups: window_aggregate(
+            inputs["events"],
+            value="amount",
+            size=SIZE,
+            retention=GRACE,
+            aggregate="sum",
+            late="update",
+            state_groups=groups,
+            **ARRIVED,
+        ),
+        lambda inputs: native_windowed_table(
+            inputs["events"], value="amount", size=SIZE, grace=GRACE, aggregate="sum", **ARRIVED
+        ),
+        "Spark's window",
+        streaming=True,
+        same=WINDOWED,
+    )
+
+
+def range_aggregate_case() -> Case:
+    """Sum the last ten minutes at each record, beside SQL's RANGE.
+
+    The records come in order of time: of those that don't SQL knows at their place what the operator couldn't.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+    from streamproof.spark_impl.range_aggregate import range_aggregate
+
+    def in_sql(inputs: Frames) -> DataFrame:
+        ranges = Window.partitionBy("key").orderBy("time").rangeBetween(-600_000, Window.currentRow)
+        timestamp = F.timestamp_millis("time").alias("timestamp")
+        return inputs["events"].select("key", F.sum("amount").over(ranges).alias("value"), timestamp)
+
+    return Case(
+        events_in_order,
+        lambda inputs, groups: range_aggregate(
+            inputs["events"],
+            value="amount",
+            preceding=SIZE,
+            retention=GRACE,
+            aggregate="sum",
+            state_groups=groups,
+            **ARRIVED,
+        ),
+        in_sql,
+        "batch SQL: RANGE",
+        result="stream",
+        same=("key", "value", "timestamp"),
+    )
+
+
+def stream_stream_join_case() -> Case:
+    """Left join within a minute, beside Spark's stream-stream join."""
+    from streamproof.spark_impl.stream_stream_join import native_stream_stream_join, stream_stream_join
+
+    options: dict[str, Any] = {
+        "key": "key",
+        "timestamp": "time",
+        "value": "amount",
+        "before": REACH,
+        "after": REACH,
+        "grace": GRACE,
+        "join": "left",
+        "emit": "close",
+    }
+    return Case(
+        two_streams,
+        lambda inputs, groups: stream_stream_join(
+            inputs["left"], inputs["right"], order="order", state_groups=groups, **options
+        ),
+        lambda inputs: native_stream_stream_join(inputs["left"], inputs["right"], **options),
+        "Spark's stream-stream join",
+        result="stream",
+        streaming=True,
+        same=("key", "value", "timestamp"),
+        # With Spark's default the clock is that of the input which lags, and at the end not all would be closed.
+        settings={"spark.sql.streaming.multipleWatermarkPolicy": "max"},
+    )
+
+
+def stream_table_join_case() -> Case:
+    """Look up a table that came before, beside Spark's stream-static join."""
+    from streamproof.spark_impl.stream_table_join import native_stream_table_join, stream_table_join
+
+    return Case(
+        stream_and_table,
+        lambda inputs, groups: stream_table_join(
+            inputs["left"], inputs["right"], value="amount", state_groups=groups, **ARRIVED
+        ),
+        lambda inputs: native_stream_table_join(inputs["left"], inputs["still right"], value="amount", **ARRIVED),
+        "Spark's stream-static join",
+        result="stream",
+        streaming=True,
+        same=("key", "value", "timestamp"),
+    )
+
+
+def table_table_join_case() -> Case:
+    """Join two tables, all rows of both, beside a batch join of each key's last rows."""
+    from pyspark.sql import functions as F
+    from streamproof.spark_impl.table_table_join import table_table_join
+
+    def in_sql(inputs: Frames) -> DataFrame:
+        left, right = (
+            last_rows(inputs[side], "amount").withColumnRenamed("amount", side) for side in ("left", "right")
+        )
+        return left.join(right, "key", "full_outer").select("key", F.struct("left", "right").alias("value"))
+
+    return Case(
+        two_tables,
+        lambda inputs, groups: table_table_join(
+            inputs["left"],
+            inputs["right"],
+            value=unless_deleted("amount"),
+            join="outer",
+            state_groups=groups,
+            **ARRIVED,
+        ),
+        in_sql,
+        "batch SQL: each key's last rows, joined",
+    )
+
+
+def table_aggregate_case() -> Case:
+    """Sum a table by a group, beside a batch sum of each key's last row."""
+    from pyspark.sql import functions as F
+    from streamproof.spark_impl.table_aggregate import table_aggregate
+
+    def in_sql(inputs: Frames) -> DataFrame:
+        rows = inputs["events"].groupBy("key").agg(F.max_by(F.struct("group", "amount"), "order").alias("row"))
+        return rows.groupBy(F.col("row.group").alias("group")).agg(F.sum("row.amount").alias("value"))
+
+    return Case(
+        grouped_table,
+        lambda inputs, groups: table_aggregate(
+            inputs["events"], value="amount", group_by="group", aggregate="sum", state_groups=groups, **ARRIVED
+        ),
+        in_sql,
+        "batch SQL: each key's last row, summed",
+        same=("group", "value"),
+    )
+
+
+def windowed_table_case() -> Case:
+    """Join two windowed sums, told at every change, beside a batch join of two windowed sums."""
+    from pyspark.sql import functions as F
+    from streamproof.spark_impl.windowed_table import windowed_table
+
+    def in_sql(inputs: Frames) -> DataFrame:
+        window = F.window(F.timestamp_millis("time"), SIZE).alias("window")
+        left, right = (
+            inputs[side].groupBy("key", window).agg(F.sum("amount").alias(side)) for side in ("left", "right")
+        )
+        joined = left.join(right, ["key", "window"], "left")
+        return joined.select("key", "window", F.struct("left", "right").alias("value"))
+
+    return Case(
+        two_streams,
+        lambda inputs, groups: windowed_table(
+            inputs["left"],
+            inputs["right"],
+            value="amount",
+            size=SIZE,
+            grace=GRACE,
+            aggregate="sum",
+            with_="windowed_table",
+            join="left",
+            state_groups=groups,
+            **ARRIVED,
+        ),
+        in_sql,
+        "batch SQL: two windowed sums, joined",
+        same=WINDOWED,
+    )
+
+
+def foreign_key_join_case() -> Case:
+    """Join rows with those that they refer to, beside a batch join of each key's last rows."""
+    from pyspark.sql import functions as F
+    from streamproof.spark_impl.foreign_key_join import foreign_key_join
+
+    return Case(
+        referring_tables,
+        lambda inputs, groups: foreign_key_join(
+            inputs["left"],
+            inputs["right"],
+            value=unless_deleted("refers", "amount"),
+            foreign_key=F.col("refers"),
+            right_value=unless_deleted("amount"),
+            join="left",
+            state_groups=groups,
+            **ARRIVED,
+        ),
+        lambda inputs: in_batch_by_foreign_key(inputs).select("key", "value"),
+        "batch SQL: each key's last rows, joined",
+    )
+
+
+def one_to_many_join_case() -> Case:
+    """Join the same rows by the older design, whose result has both keys."""
+    from pyspark.sql import functions as F
+    from streamproof.spark_impl.one_to_many_join import one_to_many_join
+
+    return Case(
+        referring_tables,
+        lambda inputs, groups: one_to_many_join(
+            inputs["left"],
+            inputs["right"],
+            value=unless_deleted("refers", "amount"),
+            foreign_key=F.col("refers"),
+            right_value=unless_deleted("amount"),
+            join="left",
+            state_groups=groups,
+            **ARRIVED,
+        ),
+        in_batch_by_foreign_key,
+        "batch SQL: each key's last rows, joined",
+        same=("refers", "key", "value"),
+    )
+
+
+def unless_deleted(*names: str) -> Any:
+    """Give a row's value, null where it is deleted: a column, or a struct of several."""
+    from pyspark.sql import functions as F
+
+    return F.when(~F.col("deleted"), F.struct(*names) if len(names) > 1 else F.col(names[0])).alias("value")
+
+
+def last_rows(changes: DataFrame, *names: str) -> DataFrame:
+    """Give each key's last row, without those deleted."""
+    from pyspark.sql import functions as F
+
+    last = changes.groupBy("key").agg(F.max_by(F.struct("deleted", *names), "order").alias("row"))
+    return last.filter("NOT row.deleted").select("key", *(F.col(f"row.{name}").alias(name) for name in names))
+
+
+def in_batch_by_foreign_key(inputs: Frames) -> DataFrame:
+    """Join each left key's last row with the last row of what it refers to."""
+    from pyspark.sql import functions as F
+
+    left = last_rows(inputs["left"], "refers", "amount")
+    right = last_rows(inputs["right"], "amount").select(F.col("key").alias("refers"), F.col("amount").alias("right"))
+    value = F.struct(F.struct("refers", "amount").alias("left"), "right")
+    return left.join(right, "refers", "left").select("refers", "key", value.alias("value"))
+
+
+CASES: Mapping[str, Callable[[], Case]] = {
+    "session_windows": session_windows_case,
+    "window_aggregate": window_aggregate_case,
+    "range_aggregate": range_aggregate_case,
+    "stream_stream_join": stream_stream_join_case,
+    "stream_table_join": stream_table_join_case,
+    "table_table_join": table_table_join_case,
+    "table_aggregate": table_aggregate_case,
+    "windowed_table": windowed_table_case,
+    "foreign_key_join": foreign_key_join_case,
+    "one_to_many_join": one_to_many_join_case,
+}

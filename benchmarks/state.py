@@ -1,0 +1,194 @@
+"""Measures how large the state of an operator is when its retention is past, and how large in the end.
+
+Records come at a fixed rate, one batch an hour of event time. The state is read batch by batch with Spark's state data
+source, and counted twice: the sessions, windows or records that it holds, and its bytes, written as JSON. It is flat
+when it is no larger in any later batch than in the first one whose clock is a retention past the beginning.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from streamproof.properties.spark_session import spark_session
+from streamproof.properties.streams import told_failures
+from streamproof.reference.errors import StreamproofError
+
+from .figures import Figure, Setting, Target, figure, ratio
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCHES = 12
+HOUR_MS = 3_600_000
+START_MS = 490_896 * HOUR_MS
+RETENTION_HOURS = (4, 8)
+KEYS = 500
+STATE_GROUPS = 16
+
+
+class Kept(NamedTuple):
+    """An operator whose state is bounded.
+
+    Attributes:
+        build: Declares it over a stream, with that retention in hours.
+        holds: The fields of a key's state that hold sessions, windows or records.
+        longer_ms: How much longer than the retention an entry lives (ms).
+    """
+
+    build: Callable[..., DataFrame]
+    holds: tuple[str, ...]
+    longer_ms: int = 0
+
+
+class Size(NamedTuple):
+    """How large a state is after a batch."""
+
+    entries: int
+    bytes: int
+
+
+def run(setting: Setting) -> list[Figure]:
+    """Measure each operator under both retentions, one query each, and one that forgets nothing beside them."""
+    rows = setting.size(4_000, 200)
+    spark = spark_session()
+    figures: list[Figure] = []
+    for operator in setting.among(KEPT):
+        kept = KEPT[operator]
+        ends: list[Figure] = []
+        for hours in RETENTION_HOURS[: setting.size(2, 1)]:
+            full = -(-(hours * HOUR_MS + kept.longer_ms) // HOUR_MS)
+            setting.progress(f"{operator}: {rows:,} records an hour, {hours} hours kept")
+            sizes = state_sizes(spark, rows, partial(kept.build, hours=hours), kept, full)
+            told = f"{rows:,} records in each of {BATCHES} batches, {hours} hours kept"
+            figures += [
+                _flat(f"{operator}: state from batch {full + 1} on, entries", [size.entries for size in sizes], told),
+                _flat(f"{operator}: state from batch {full + 1} on, bytes", [size.bytes for size in sizes], told),
+            ]
+            ends.append(figure(f"{operator}: entries in the end", "entries", [sizes[-1].entries], told))
+        figures += ends
+        if len(ends) == 2:
+            name = f"{operator}: entries with twice the retention (1.8 times the hours, with the one under way)"
+            figures.append(ratio(name, ends[1], ends[0], Target("at most", 2.2)))
+    if setting.only in (None, "range_aggregate"):
+        setting.progress("range_aggregate: without a retention")
+        forever = state_sizes(spark, rows, partial(_range, hours=None), KEPT["range_aggregate"], 5)
+        # Shows that what is measured here can grow.
+        told = f"{rows:,} records in each of {BATCHES} batches, all kept"
+        grown = forever[-1].entries / forever[0].entries
+        figures.append(figure("range_aggregate without retention: entries, as a contrast", "times", [grown], told))
+    return figures
+
+
+def _flat(name: str, sizes: list[int], told: str) -> Figure:
+    return figure(name, "times", [max(sizes) / sizes[0]], told, Target("at most", 1.2))
+
+
+def state_sizes(
+    spark: SparkSession, rows: int, build: Callable[[DataFrame], DataFrame], kept: Kept, first: int
+) -> list[Size]:
+    """Run an operator, and give the size of its state after each batch from `first` (counted from 0) on."""
+    with tempfile.TemporaryDirectory(prefix="streamproof-", ignore_cleanup_errors=True) as name:
+        source, checkpoint = Path(name) / "source", str(Path(name) / "checkpoint")
+        source.mkdir()
+        for batch in range(BATCHES):
+            file = source / f"{batch:06d}.parquet"
+            pq.write_table(hour_of(rows, batch), file)
+            # Spark takes the files in the order of their times.
+            os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
+        schema = spark.read.parquet(str(source)).schema
+        events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
+        writer = build(events).writeStream.format("noop").option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).start()
+        with told_failures():
+            query.awaitTermination()
+        sizes = [state_size(spark, checkpoint, batch, kept) for batch in range(first, BATCHES)]
+    if not sizes[0].entries:
+        raise StreamproofError("the state is empty, so its growth means nothing")
+    return sizes
+
+
+def hour_of(rows: int, batch: int) -> pa.Table:
+    """Give the records of an hour, 1 in 10 of them up to 10 minutes out of order."""
+    numbers = np.random.default_rng(batch)
+    order = np.arange(batch * rows, (batch + 1) * rows)
+    behind = np.where(numbers.random(rows) < 0.1, numbers.integers(0, HOUR_MS // 6, rows), 0)
+    columns = {
+        "order": order,
+        "time": START_MS + order * HOUR_MS // rows - behind,
+        "key": numbers.integers(0, KEYS, rows),
+        "amount": numbers.integers(0, 100, rows),
+        "side": numbers.integers(0, 2, rows),
+    }
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
+
+
+def state_size(spark: SparkSession, checkpoint: str, batch: int, kept: Kept) -> Size:
+    """Read the state as it was after a batch, and count what it holds."""
+    from pyspark.sql import functions as F
+    from streamproof.spark_impl.keyed import STATE
+
+    reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", STATE)
+    groups = reader.option("batchId", batch).load()
+    held = " + ".join(f"coalesce(size(one.{name}), 0)" for name in kept.holds)
+    entries = F.expr(f"aggregate(value.keys, 0L, (sum, one) -> sum + {held})")
+    found = groups.agg(F.sum(entries), F.sum(F.length(F.to_json("value")))).collect()[0]
+    return Size(found[0] or 0, found[1] or 0)
+
+
+def _arrived() -> dict[str, Any]:
+    return {"key": "key", "timestamp": "time", "order": "order", "state_groups": STATE_GROUPS}
+
+
+def _sessions(events: DataFrame, hours: int) -> DataFrame:
+    from streamproof.spark_impl.session_windows import session_windows
+
+    return session_windows(events, gap="5 minutes", grace="10 minutes", retention=f"{hours} hours", **_arrived())
+
+
+def _windows(events: DataFrame, hours: int) -> DataFrame:
+    from streamproof.spark_impl.window_aggregate import window_aggregate
+
+    return window_aggregate(events, size="10 minutes", retention=f"{hours} hours", late="update", **_arrived())
+
+
+def _joined(events: DataFrame, hours: int) -> DataFrame:
+    from streamproof.spark_impl.stream_stream_join import stream_stream_join
+
+    left, right = (events.filter(f"side = {side}") for side in (0, 1))
+    reach, grace = "5 minutes", f"{60 * hours - 5} minutes"
+    return stream_stream_join(left, right, value="amount", before=reach, after=reach, grace=grace, **_arrived())
+
+
+def _windowed(events: DataFrame, hours: int) -> DataFrame:
+    from streamproof.spark_impl.windowed_table import windowed_table
+
+    left, right = (events.filter(f"side = {side}") for side in (0, 1))
+    options: dict[str, Any] = {"size": "10 minutes", "grace": f"{hours} hours", "with_": "windowed_table"}
+    return windowed_table(left, right, value="amount", aggregate="sum", **options, **_arrived())
+
+
+def _range(events: DataFrame, hours: int | None) -> DataFrame:
+    from streamproof.spark_impl.range_aggregate import range_aggregate
+
+    retention = None if hours is None else f"{hours} hours"
+    return range_aggregate(
+        events, value="amount", aggregate="sum", preceding="10 minutes", retention=retention, **_arrived()
+    )
+
+
+TEN_MINUTES_MS = 600_000
+KEPT: Mapping[str, Kept] = {
+    "session_windows": Kept(_sessions, ("sessions",)),
+    "window_aggregate": Kept(_windows, ("windows",), TEN_MINUTES_MS),
+    "stream_stream_join": Kept(_joined, ("left", "right")),
+    "windowed_table": Kept(_windowed, ("events", "right"), TEN_MINUTES_MS),
+    "range_aggregate": Kept(_range, ("rows",), TEN_MINUTES_MS),
+}
