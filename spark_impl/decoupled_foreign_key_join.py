@@ -11,8 +11,8 @@ Source: KIP-213, "Workflow", "Original Value Hash".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -22,6 +22,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from ..reference.errors import BadInput
 from ..reference.joins import ForeignKeyJoin
+from .checkpoints import query_of
 from .columns import ColumnLike
 from .foreign_key_stages import ForeignKeyStages, ForeignKeyTables, foreign_key_tables
 from .keyed import Input
@@ -51,15 +52,11 @@ class TopicQuery(NamedTuple):
             checkpoint: The folder of its checkpoint, which no other query has.
             trigger: As for Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default without.
         """
-        producer: list[str] = []
+        # By its identity a query that is begun anew isn't taken for one that repeats its batches.
+        identity = cache(lambda: query_of(self.messages.sparkSession, checkpoint))
 
         def write(frame: DataFrame, batch: int) -> None:
-            if not producer:
-                # The query's identity, so that a query begun anew isn't taken for one that repeats its batches.
-                described = frame.sparkSession.read.text(f"{checkpoint}/metadata").first()
-                assert described is not None
-                producer.append(f"{self.name}-{json.loads(described[0])['id']}")
-            self.send(frame, producer[0], batch)
+            self.send(frame, f"{self.name}-{identity()}", batch)
 
         writer = self.messages.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
         return (writer.trigger(**trigger) if trigger else writer).start()

@@ -9,18 +9,17 @@ table that some other query or an older copy of the checkpoint would continue is
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StreamingQuery
 
 from ..reference.errors import BadInput, StreamproofError
+from .checkpoints import query_of, text_of
 from .keyed import DROPPED, TOMBSTONE, UPDATE, any_null
 
 Result = Literal["table", "stream"]
@@ -285,7 +284,7 @@ class Materializer:
     def content(self, rows: DataFrame, batch: int) -> Content:
         """Give what a target holds once it has taken a batch."""
         spark = rows.sparkSession
-        query, offsets = self.query(spark), _text(spark, f"{self.checkpoint}/offsets/{batch}")
+        query, offsets = self.query(spark), text_of(spark, f"{self.checkpoint}/offsets/{batch}")
         if query is None or offsets is None:
             raise StreamproofError(f"checkpoint: {self.checkpoint} can't be read: does its path hold a pattern?")
         digest = hashlib.sha256(offsets.encode()).hexdigest()
@@ -298,8 +297,7 @@ class Materializer:
     def query(self, spark: SparkSession) -> str | None:
         """Give the identity of the checkpoint's query; None where there is no checkpoint yet."""
         if self.known_query is None:
-            described = _text(spark, f"{self.checkpoint}/metadata")
-            self.known_query = None if described is None else str(json.loads(described)["id"])
+            self.known_query = query_of(spark, self.checkpoint)
         return self.known_query
 
     def require_own_target(self, changelog: DataFrame) -> None:
@@ -349,14 +347,3 @@ def _required(condition: Column, message: Column) -> Column:
 def column(name: str) -> Column:
     """Give a column by a name that may have dots in it."""
     return F.col("`{}`".format(name.replace("`", "``")))
-
-
-def _text(spark: SparkSession, path: str) -> str | None:
-    """Read a small file of any file system that Spark knows; None where there is none."""
-    try:
-        row = spark.read.text(path, wholetext=True).first()
-    except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":
-            return None
-        raise
-    return None if row is None else str(row[0])
