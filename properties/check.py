@@ -175,7 +175,7 @@ class SessionCheck:
     def replay_saved(self) -> None:
         """Ask about the saved findings again."""
         saved = finding_files.saved(self.folder, self.report.operator)
-        histories = [history for history in saved if history.options.get("delivery") != "manual"]
+        histories = [history for history in saved if not history.has_schedule]
         if histories:
             self.progress(f"replaying {len(histories)} saved findings")
             for cohort, _ in cohorts_of(histories):

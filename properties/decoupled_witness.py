@@ -24,7 +24,7 @@ from ..reference.foreign_key_protocol import Protocol, Response, Route, Subscrip
 from ..reference.histories import Cut, Delivery, History, Line
 from ..reference.joins import ForeignKeyJoin
 from ..reference.operators import operator_named
-from ..reference.play import Entry, play
+from ..reference.play import Entry, Played, play
 from ..reference.records import Change, Dropped, Key, Output, Record
 from ..spark_impl.decoupled_foreign_key_join import decoupled_foreign_key_join
 from ..spark_impl.foreign_key_stages import ForeignKeyStages, foreign_key_stages
@@ -163,14 +163,13 @@ class _Stage:
         self.lines = [_arrivals(history) for history in histories]
         self.subscriptions = StagedTopic(folder / "subscriptions", _subscription_route)
         self.responses = StagedTopic(folder / "responses", _response_route)
-        fields = [referring_fields(join) for join in self.definitions]
-        self.fields = fields
+        self.fields = [referring_fields(join) for join in self.definitions]
         self.input_schema = pa.schema(
             [
                 (KEY, pa.string()),
                 (TIMESTAMP, pa.int64()),
                 (ORDER, pa.int64()),
-                *((one.name, one.type) for one in fields[0]),
+                *((one.name, one.type) for one in self.fields[0]),
             ]
         )
         self.order = 0
@@ -323,8 +322,8 @@ def _response_route(message: Mapping[str, Any]) -> Route | None:
     return ("response", message["to_0"], message["key_0"]) if message["answers"] else None
 
 
-def waits_of_protocol(history: History) -> list[Waiting]:
-    """Give the messages that wait after each arrival, when the reference's protocol plays a history."""
+def play_protocol(history: History) -> tuple[Played, list[Waiting]]:
+    """Play a history on the reference's protocol; give the messages that wait after each arrival, too."""
     after: list[Waiting] = []
 
     class Watched(Protocol):
@@ -341,14 +340,14 @@ def waits_of_protocol(history: History) -> list[Waiting]:
         def seen(self) -> Waiting:
             return {route: tuple(map(_message, messages)) for route, messages in self.waiting.items()}
 
-    play(history, Watched)
+    played = play(history, Watched)
     moved = iter(after)
     last: Waiting = {}
     waits = []
     for _, line in _arrivals(history):
         last = next(moved) if isinstance(line, (Record, Delivery)) else last
         waits.append(last)
-    return waits
+    return played, waits
 
 
 def _message(message: Subscription | Response) -> Message:
@@ -358,8 +357,9 @@ def _message(message: Subscription | Response) -> Message:
 
 def staged_differences(history: History, staged: Staged) -> list[Difference]:
     """Give where three queries part from the reference's protocol: in what they told, or in what waits."""
-    found = differences(Outcome.of_play(history.name, play(history)), staged.outcome)
-    for arrival, (ours, theirs) in enumerate(zip(waits_of_protocol(history), staged.waiting, strict=True)):
+    played, waiting = play_protocol(history)
+    found = differences(Outcome.of_play(history.name, played), staged.outcome)
+    for arrival, (ours, theirs) in enumerate(zip(waiting, staged.waiting, strict=True)):
         for route in sorted(ours.keys() | theirs.keys(), key=str):
             if ours.get(route) != theirs.get(route):
                 left, right = ([*messages.get(route, ())] for messages in (ours, theirs))

@@ -45,11 +45,6 @@ def draw_scheduled(count: int, seed: int) -> list[History]:
     return drawn
 
 
-def waits(history: History) -> bool:
-    """Whether a history has a schedule of delivery."""
-    return history.options.get("delivery") == "manual"
-
-
 def schedule_situations(history: History) -> Counter[str]:
     """Count what of a schedule came up in a history."""
     definition = operator_named(OPERATOR).declare(history.options)

@@ -28,7 +28,7 @@ from .operator_situations import needed
 from .outcomes import Grain, Outcome, differences
 from .retention import RETAINED, retention_broken, retention_law, retention_plan, retention_situations, still_kept
 from .schedules_check import OPERATOR as SCHEDULED
-from .schedules_check import SCHEDULES, draw_scheduled, schedule_situations, waits
+from .schedules_check import SCHEDULES, draw_scheduled, schedule_situations
 from .shapes import NATIVE_SHAPES, SCHEDULE, SHAPES
 from .situations import situations_of
 from .spark_witness import Plan, run_cohort
@@ -237,7 +237,7 @@ class ShapeCheck(SessionCheck):
 
     def schedules(self) -> None:
         """Random schedules of delivery, and the saved ones, in three queries that are fed message by message."""
-        saved = [history for history in finding_files.saved(self.folder, SCHEDULED) if waits(history)]
+        saved = [history for history in finding_files.saved(self.folder, SCHEDULED) if history.has_schedule]
         histories = [*saved, *draw_scheduled(max(len(SHAPES[SCHEDULED]), self.histories // 10), self.seed)]
         self.progress(f"{len(histories)} histories in three queries, message by message")
         logics = None if self.plan.logic is None else [self.plan.logic] * len(histories)

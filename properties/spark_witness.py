@@ -101,7 +101,7 @@ def answer(histories: Sequence[History], plan: Plan = PLAIN) -> list[Outcome]:
         StreamproofError: The query failed, or Spark couldn't be started.
     """
     outcomes: dict[int, Outcome] = {}
-    staged = [place for place, history in enumerate(histories) if history.options.get("delivery") == "manual"]
+    staged = [place for place, history in enumerate(histories) if history.has_schedule]
     if staged and not plan.native:
         from .decoupled_witness import answer_decoupled  # it takes what is below, and more time to import
 

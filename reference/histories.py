@@ -73,6 +73,11 @@ class History:
         return [line for line in self.lines if isinstance(line, Record)]
 
     @property
+    def has_schedule(self) -> bool:
+        """Whether messages wait until a line hands them on."""
+        return self.options.get("delivery") == "manual"
+
+    @property
     def batches(self) -> list[list[Line]]:
         """The lines between cuts; n cuts make n + 1 batches."""
         batches: list[list[Line]] = [[]]

@@ -34,6 +34,7 @@ from .keyed import (
 )
 from .stages import (
     Columns,
+    ReferringLogic,
     StageLogic,
     at_stage,
     digest_of,
@@ -76,23 +77,11 @@ class Subscription(NamedTuple):
     left: Any = None
 
 
-class SenderLogic(StageLogic[list[Key]]):
+class SenderLogic(ReferringLogic):
     """What happens to a left row: it remembers its foreign key (at most one), and asks the right keys concerned."""
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
-
-    def empty(self) -> list[Key]:
-        """No foreign key."""
-        return []
-
-    def pack(self, kept: list[Key]) -> tuple[Any, ...] | None:
-        """The foreign key, if there is one."""
-        return kept[0] if kept else None
-
-    def unpack(self, fields: tuple[Any, ...]) -> list[Key]:
-        """The foreign key again."""
-        return [tuple(fields)]
 
     def take(self, key: Key, kept: list[Key], row: Arrived, clock: int) -> list[Told]:
         """Take a change of the row: give the subscriptions to send, the row along with the last one."""

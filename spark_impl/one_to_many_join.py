@@ -32,6 +32,7 @@ from .keyed import (
     two_sides,
 )
 from .stages import (
+    ReferringLogic,
     StageLogic,
     at_stage,
     dropped_before,
@@ -164,23 +165,11 @@ def one_to_many_join(
     return finished(told.select(*(field.name for _, field in refers), *keys, *rest))
 
 
-class LeftLogic(StageLogic[list[Key]]):
+class LeftLogic(ReferringLogic):
     """What happens to a left row: it remembers at which foreign key it is kept (one at most), and moves."""
 
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
-
-    def empty(self) -> list[Key]:
-        """Kept nowhere."""
-        return []
-
-    def pack(self, kept: list[Key]) -> tuple[Any, ...] | None:
-        """The foreign key, if it is kept at one; that of a row without one is all nulls."""
-        return kept[0] if kept else None
-
-    def unpack(self, fields: tuple[Any, ...]) -> list[Key]:
-        """The foreign key again."""
-        return [tuple(fields)]
 
     def take(self, key: Key, kept: list[Key], row: Arrived, clock: int) -> list[Told]:
         """Take a change of the row: give the messages to the foreign keys concerned."""

@@ -34,6 +34,22 @@ class StageLogic(Logic[Kept]):
         return in_order_of(rows, place_of)
 
 
+class ReferringLogic(StageLogic[list[Key]]):
+    """What happens to a left row that refers to a foreign key: at most one is kept, in a list."""
+
+    def empty(self) -> list[Key]:
+        """No foreign key."""
+        return []
+
+    def pack(self, kept: list[Key]) -> tuple[Any, ...] | None:
+        """The foreign key, if there is one; it may be all nulls."""
+        return kept[0] if kept else None
+
+    def unpack(self, fields: tuple[Any, ...]) -> list[Key]:
+        """The foreign key again."""
+        return [tuple(fields)]
+
+
 def place_of(row: Arrived) -> tuple[Any, ...]:
     """Give a row's place: its order of arrival, its timestamp (ms), then its number in each stage."""
     return tuple(row.order.values())
