@@ -60,7 +60,7 @@ class Row:
 
 
 class Behaviour:
-    """The state machine: both streams are buffered, as long as a record can still find a partner."""
+    """The state machine: a stream is buffered, as long as a record of the other can still find a partner in it."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
         self.join = join
@@ -86,8 +86,8 @@ class Behaviour:
 
         others = self.buffers["right" if record.input == "left" else "left"][record.key]
         partners = [row for row in others if _matches(join, record, row.record, self.clock.now)]
-        row = Row(record, matched=bool(partners))
-        self.buffers[record.input][record.key].append(row)
+        if record.input == "right" or join.right_drives:  # else no one looks up left rows
+            self.buffers[record.input][record.key].append(Row(record, matched=bool(partners)))
         if record.input == "right" and not join.right_drives:
             return told
         for partner in partners:

@@ -305,7 +305,7 @@ class StreamStreamLogic(Logic[Buffers]):
         return {side: [Row(*row) for row in rows] for side, rows in zip(OTHER, fields, strict=True)}
 
     def take(self, key: Key, kept: Buffers, row: Arrived, clock: int) -> list[Told]:
-        """Take a record: tell its pairs, or that it has none, and buffer it."""
+        """Take a record: tell its pairs, or that it has none, and buffer it if one to come may find it."""
         join, side, at = self.join, row.side, row.timestamp
         assert at is not None
         without_key = any(part is None for part in key)
@@ -318,7 +318,8 @@ class StreamStreamLogic(Logic[Buffers]):
         if without_key:
             return [changed(row, self.alone(side, row.value), at)]
         partners = self.partners(kept, side, at, clock)
-        insort(kept[side], Row(at, row.value, bool(partners)), key=_timestamp)
+        if side == "right" or join.right_drives:  # else no one looks up left rows
+            insort(kept[side], Row(at, row.value, bool(partners)), key=_timestamp)
         if side == "right" and not join.right_drives:
             return []
         others = kept[OTHER[side]]
