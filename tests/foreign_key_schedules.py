@@ -45,6 +45,8 @@ RACES = {
     "2 update under the same key while the row goes away": f"{SHOWN} R r1=∅ L l=b|r1 <r1/l >r1",
     "3 null key twice": f"{SHOWN} l=b|null >r1 l=c|null <r1/l",
     "3 null key, then delete": f"{SHOWN} l=b|null >r1 l=∅ <r1/l",
+    "3 null key, then one whose row isn't there": f"{SHOWN} l=b|null >r1 l=c|r2 >r2 <r1/l",
+    "4 move to a row that isn't there, then update": f"{SHOWN} l=b|r2 >r1 >r2 l=c|r2 <r2/l >r2",
 }
 STALE = {("l", None): ([{"v": "a", "fk": "r1"}, "x"], 1)}
 """What they end in under `kip`: a row that is gone is shown still."""
