@@ -1,0 +1,75 @@
+"""The TLA+ tools from Python: check a model, simulate it, and have all its behaviours, as typed values.
+
+```python
+from pathlib import Path
+from pytla import Model, Tools, check, find_jar
+
+model = Model(Path("Clock.tla"), Path("Clock.cfg"), constants={"Hours": 24})
+result = check(model, Tools(Path("java"), find_jar()))
+print(result.outcome, result.distinct)
+```
+
+`check` explores every state and `simulate` walks some at random; `state_graph` has every behaviour of a small model.
+A violated property is a result. Whatever keeps TLC from an answer is a `TlcError`: it says where, what, and the remedy.
+"""
+
+from .errors import (
+    AssumptionFailed,
+    ConfigurationFailed,
+    CyclicGraph,
+    DeadlockReached,
+    EvaluationFailed,
+    MissingJar,
+    MissingJava,
+    OutOfMemory,
+    ParseFailed,
+    StateSpaceTooLarge,
+    TimedOut,
+    TlcCrashed,
+    TlcError,
+    ValueSyntaxError,
+)
+from .graph import Edge, StateGraph
+from .models import Model
+from .results import Coverage, Location, Progress, Result, Simulation, Step, Trace
+from .run import check, simulate, state_graph
+from .tools import Tools, find_jar
+from .values import Function, ModelValue, Value, parse_state, parse_value, to_tla
+
+__all__ = [
+    "AssumptionFailed",
+    "ConfigurationFailed",
+    "Coverage",
+    "CyclicGraph",
+    "DeadlockReached",
+    "Edge",
+    "EvaluationFailed",
+    "Function",
+    "Location",
+    "MissingJar",
+    "MissingJava",
+    "Model",
+    "ModelValue",
+    "OutOfMemory",
+    "ParseFailed",
+    "Progress",
+    "Result",
+    "Simulation",
+    "StateGraph",
+    "StateSpaceTooLarge",
+    "Step",
+    "TimedOut",
+    "TlcCrashed",
+    "TlcError",
+    "Tools",
+    "Trace",
+    "Value",
+    "ValueSyntaxError",
+    "check",
+    "find_jar",
+    "parse_state",
+    "parse_value",
+    "simulate",
+    "state_graph",
+    "to_tla",
+]

@@ -1,0 +1,151 @@
+"""The fewest maximal paths of an acyclic graph that together take every edge.
+
+Paths are a flow that carries at least one over every edge, from initial states to states without successors. Every
+edge is given its one. A state that then has more coming than going has some to spare, and one with more going than
+coming lacks some; every path that is begun afresh fills one lack. So as much as possible of what is to spare is led
+to where it lacks (a maximum flow, by Dinic's algorithm), and only what is still lacking begins a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .graph import StateGraph
+
+
+def cover(graph: StateGraph) -> list[tuple[int, list[int]]]:
+    """Return the paths: the initial state of each, and the places of its edges. Raises `CyclicGraph`."""
+    order, leaving = graph.order, graph.leaving
+    flow = _Flow(graph)
+    flow.spread()
+    starts = dict.fromkeys(graph.initial, 0)
+    came_by = _shortest_from_initial(graph)
+    leads_on = _shortest_to_the_end(graph, order)
+    for state in range(len(graph.states)):
+        for _ in range(flow.lacks[state]):
+            at = state
+            while (number := came_by[at]) >= 0:
+                flow.carried[number] += 1
+                at = graph.edges[number].source
+            starts[at] += 1
+        for _ in range(flow.spare[state]):
+            at = state
+            while (number := leads_on[at]) >= 0:
+                flow.carried[number] += 1
+                at = graph.edges[number].target
+    paths: list[tuple[int, list[int]]] = []
+    for first, count in starts.items():
+        paths += [(first, _walk(graph, first, flow.carried)) for _ in range(count)]
+        if not leaving[first]:
+            paths.append((first, []))
+    return paths
+
+
+def _walk(graph: StateGraph, first: int, carried: list[int]) -> list[int]:
+    """Take one path off the flow."""
+    path: list[int] = []
+    at = first
+    while graph.leaving[at]:
+        number = next(number for number in graph.leaving[at] if carried[number])
+        carried[number] -= 1
+        path.append(number)
+        at = graph.edges[number].target
+    return path
+
+
+def _shortest_from_initial(graph: StateGraph) -> list[int]:
+    """For each state the last edge of a shortest way there; -1 for initial states."""
+    came_by = [-2] * len(graph.states)
+    reached = list(graph.initial)
+    for state in reached:
+        came_by[state] = -1
+    for state in reached:  # which grows
+        for number in graph.leaving[state]:
+            target = graph.edges[number].target
+            if came_by[target] == -2:
+                came_by[target] = number
+                reached.append(target)
+    return came_by
+
+
+def _shortest_to_the_end(graph: StateGraph, order: Sequence[int]) -> list[int]:
+    """For each state the first edge of a shortest way to a state without successors; -1 for those."""
+    leads_on = [-1] * len(graph.states)
+    length = [0] * len(graph.states)
+    for state in reversed(order):
+        if graph.leaving[state]:
+            number = min(graph.leaving[state], key=lambda number: length[graph.edges[number].target])
+            leads_on[state] = number
+            length[state] = length[graph.edges[number].target] + 1
+    return leads_on
+
+
+class _Flow:
+    """What every edge carries, and what each state has to spare or lacks."""
+
+    def __init__(self, graph: StateGraph) -> None:
+        self._graph = graph
+        self.carried = [1] * len(graph.edges)
+        balance = [0] * len(graph.states)
+        # Both directions: over an edge any amount, back over it what it carries beyond its one.
+        self._arcs: list[list[tuple[int, int, bool]]] = [[] for _ in graph.states]
+        for number, edge in enumerate(graph.edges):
+            balance[edge.target] += 1
+            balance[edge.source] -= 1
+            self._arcs[edge.source].append((number, edge.target, True))
+            self._arcs[edge.target].append((number, edge.source, False))
+        # What comes to a state without successors has arrived.
+        self.spare = [max(0, balance[state]) if graph.leaving[state] else 0 for state in range(len(balance))]
+        self.lacks = [max(0, -balance[state]) for state in range(len(balance))]
+
+    def spread(self) -> None:
+        """Lead all that can be led from where it is to spare to where it lacks."""
+        while levels := self._levels():
+            tried = [0] * len(self._arcs)
+            for state, spare in enumerate(self.spare):
+                while spare and self._push(state, levels, tried):
+                    spare = self.spare[state]
+
+    def _levels(self) -> list[int] | None:
+        """How far each state is from one with something to spare; None where no lack can be reached."""
+        levels = [0 if spare else -1 for spare in self.spare]
+        reached = [state for state, spare in enumerate(self.spare) if spare]
+        met = False
+        for state in reached:  # which grows
+            met = met or self.lacks[state] > 0
+            for number, other, forward in self._arcs[state]:
+                if levels[other] < 0 and (forward or self.carried[number] > 1):
+                    levels[other] = levels[state] + 1
+                    reached.append(other)
+        return levels if met else None
+
+    def _push(self, first: int, levels: list[int], tried: list[int]) -> bool:
+        """Lead something from `first` to a lack along rising levels; `tried` counts the arcs that lead nowhere."""
+        path: list[tuple[int, bool]] = []
+        states = [first]
+        while states:
+            state = states[-1]
+            if self.lacks[state]:
+                amount = min(self.spare[first], self.lacks[state])
+                amount = min([amount, *(self.carried[number] - 1 for number, forward in path if not forward)])
+                for number, forward in path:
+                    self.carried[number] += amount if forward else -amount
+                self.spare[first] -= amount
+                self.lacks[state] -= amount
+                return True
+            arcs = self._arcs[state]
+            while tried[state] < len(arcs):
+                number, other, forward = arcs[tried[state]]
+                if levels[other] == levels[state] + 1 and (forward or self.carried[number] > 1):
+                    path.append((number, forward))
+                    states.append(other)
+                    break
+                tried[state] += 1
+            else:
+                states.pop()
+                if path:
+                    path.pop()
+                    tried[states[-1]] += 1
+        return False

@@ -1,0 +1,106 @@
+"""Every way in which a run of TLC can fail, told with the place and the remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .results import Progress, Result, Trace
+
+
+class TlcError(Exception):
+    """A run that gave no answer: the message says where, what, and the remedy.
+
+    `file` is the user's file, `module` the TLA+ module, `line` and `column` count from 1; each is None where unknown.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: Path | None = None,
+        module: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        place = "" if file is None and module is None else str(file or f"module {module}")
+        if place and line is not None:
+            place += f":{line}" if column is None else f":{line}:{column}"
+        super().__init__(f"{place}: {message}" if place else message)
+        self.file = file
+        self.module = module
+        self.line = line
+        self.column = column
+
+
+class ValueSyntaxError(TlcError, ValueError):
+    """A text that isn't a value of TLC: `line` and `column` say where, counted from 1 in that text."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {message}", line=line, column=column)
+
+
+class ParseFailed(TlcError):
+    """A module that is not there, or not TLA+."""
+
+
+class ConfigurationFailed(TlcError):
+    """A model that can't be run: a constant unknown or without a value, a property not defined, a syntax error."""
+
+
+class AssumptionFailed(TlcError):
+    """An ASSUME of the module that is false under the model's constants."""
+
+
+class DeadlockReached(TlcError):
+    """A state without a successor: `result` has the counts and, in `result.trace`, the way there."""
+
+    def __init__(self, message: str, result: Result, *, file: Path | None = None) -> None:
+        super().__init__(message, file=file)
+        self.result = result
+
+
+class EvaluationFailed(TlcError):
+    """An expression that TLC can't evaluate: `trace` leads to the state where it tried, None where it told none."""
+
+    trace: Trace | None = None
+
+
+class StateSpaceTooLarge(TlcError):
+    """More states than `max_distinct` allows, or a set of more elements than TLC holds.
+
+    `progress` is what TLC last told.
+    """
+
+    progress: Progress | None = None
+
+
+class OutOfMemory(TlcError):
+    """Java had too little memory."""
+
+
+class TimedOut(TlcError):
+    """The time was up: `progress` is what TLC last told, None where it told nothing."""
+
+    progress: Progress | None = None
+
+
+class TlcCrashed(TlcError):
+    """TLC, or Java, ended in a way that is no answer; `output` is the end of what it printed."""
+
+    output: str = ""
+
+
+class MissingJar(TlcError):
+    """No tla2tools.jar on this machine."""
+
+
+class MissingJava(TlcError):
+    """No Java at the path given."""
+
+
+class CyclicGraph(TlcError):
+    """A state graph with a cycle, so that it has infinitely many behaviours; `states` are the places of one cycle."""
+
+    states: tuple[int, ...] = ()

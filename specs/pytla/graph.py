@@ -1,0 +1,184 @@
+"""The state graph of a small model, and its behaviours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from .cover import cover
+from .errors import CyclicGraph, TlcCrashed
+from .results import Step, Trace
+from .values import Value, parse_state
+
+
+class Edge(NamedTuple):
+    """A step: the `action` that leads from one state to another, both by their place in `StateGraph.states`."""
+
+    source: int
+    action: str
+    target: int
+
+
+@dataclass(frozen=True)
+class StateGraph:
+    """All states of a model and the steps between them.
+
+    Steps that change nothing are left out, so that a model that ends by standing still has a last state.
+
+    Attributes:
+        states: Every reachable state, in the order in which TLC found them.
+        initial: The places of the initial states in `states`.
+        edges: The steps. Several actions may lead from one state to the same other one.
+    """
+
+    states: Sequence[Mapping[str, Value]]
+    initial: tuple[int, ...]
+    edges: Sequence[Edge]
+
+    @cached_property
+    def leaving(self) -> Sequence[Sequence[int]]:
+        """For each state the places in `edges` of the steps that leave it."""
+        leaving: list[list[int]] = [[] for _ in self.states]
+        for number, edge in enumerate(self.edges):
+            leaving[edge.source].append(number)
+        return leaving
+
+    @cached_property
+    def order(self) -> Sequence[int]:
+        """The states, each before its successors. Raises `CyclicGraph` where there is no such order."""
+        missing = [0] * len(self.states)
+        for edge in self.edges:
+            missing[edge.target] += 1
+        ready = [state for state, count in enumerate(missing) if count == 0]
+        order: list[int] = []
+        for state in ready:  # which grows
+            order.append(state)
+            for number in self.leaving[state]:
+                target = self.edges[number].target
+                missing[target] -= 1
+                if missing[target] == 0:
+                    ready.append(target)
+        if len(order) < len(self.states):
+            raise self._cyclic({state for state, count in enumerate(missing) if count})
+        return order
+
+    def count_behaviours(self) -> int:
+        """Return how many maximal behaviours there are, without walking them.
+
+        A behaviour is maximal when it starts in an initial state and its last state has no successor. Two that pass
+        the same states by different actions are two. Raises `CyclicGraph` where there are infinitely many.
+        """
+        ways = [0] * len(self.states)
+        for state in reversed(self.order):
+            leaving = self.leaving[state]
+            ways[state] = sum(ways[self.edges[number].target] for number in leaving) if leaving else 1
+        return sum(ways[state] for state in self.initial)
+
+    def behaviours(self) -> Iterator[Trace]:
+        """Yield every maximal behaviour, depth first, in the order of `edges`. Raises `CyclicGraph`."""
+        _ = self.order  # raises before the first
+        for first in self.initial:
+            path: list[int] = []
+            waiting = [iter(self.leaving[first])]
+            if not self.leaving[first]:
+                yield self._trace(first, path)
+            while waiting:
+                number = next(waiting[-1], None)
+                if number is None:
+                    waiting.pop()
+                    if path:
+                        path.pop()
+                    continue
+                path.append(number)
+                leaving = self.leaving[self.edges[number].target]
+                if leaving:
+                    waiting.append(iter(leaving))
+                else:
+                    yield self._trace(first, path)
+                    path.pop()
+
+    def covering(self) -> list[Trace]:
+        """Return the fewest maximal behaviours that together take every edge, and so pass every state.
+
+        The same ones every time. Raises `CyclicGraph`.
+        """
+        return [self._trace(first, path) for first, path in cover(self)]
+
+    def _trace(self, first: int, path: Sequence[int]) -> Trace:
+        steps = [Step(1, "Initial", self.states[first])]
+        for number, place in enumerate(path, 2):
+            edge = self.edges[place]
+            steps.append(Step(number, edge.action, self.states[edge.target]))
+        return Trace(tuple(steps))
+
+    def _cyclic(self, left: set[int]) -> CyclicGraph:
+        # Of what is left, some states only follow a cycle; going backwards stays among those before or on one.
+        before: dict[int, int] = {}
+        for edge in self.edges:
+            if edge.source in left and edge.target in left:
+                before.setdefault(edge.target, edge.source)
+        state = min(left)
+        seen: dict[int, int] = {}
+        walk: list[int] = []
+        while state not in seen:
+            seen[state] = len(walk)
+            walk.append(state)
+            state = before[state]
+        cycle = tuple(reversed(walk[seen[state] :]))
+        error = CyclicGraph(
+            f"the state graph has a cycle of {len(cycle)} states, so it has infinitely many behaviours: bound the "
+            "model, with a counter for example."
+        )
+        error.states = cycle
+        return error
+
+
+_LABEL = r'label="((?:[^"\\]++|\\.)*+)"'
+_NODE = re.compile(rf"(-?\d+) \[(?:[^\"]*,)?{_LABEL}(.*)")
+_EDGE = re.compile(rf"(-?\d+) -> (-?\d+)(?: \[(?:[^\"]*,)?{_LABEL})?")
+
+
+def read_dot(lines: Iterable[str]) -> StateGraph:
+    """Read a state graph as `-dump dot,actionlabels` writes it; every distinct value is parsed once."""
+    places: dict[str, int] = {}
+    texts: list[str | None] = []
+    initial: list[int] = []
+    edges: dict[Edge, None] = {}
+    actions: dict[str, str] = {}
+
+    def place_of(identity: str) -> int:
+        place = places.setdefault(identity, len(places))
+        if place == len(texts):
+            texts.append(None)
+        return place
+
+    for line in lines:
+        if edge := _EDGE.match(line):
+            source, target = place_of(edge[1]), place_of(edge[2])
+            if source != target:
+                label = edge[3] or ""
+                action = actions.get(label)
+                if action is None:
+                    action = actions[label] = _unescaped(label)
+                edges[Edge(source, action, target)] = None
+        elif node := _NODE.match(line):
+            place = place_of(node[1])
+            if texts[place] is None:
+                texts[place] = node[2]
+            if "filled" in node[3] and place not in initial:
+                initial.append(place)
+    known: dict[str, tuple[str, Value]] = {}
+    states = []
+    for text in texts:
+        if text is None:
+            raise TlcCrashed("TLC dumped a step to a state that it didn't dump: try another tla2tools.jar.")
+        states.append(parse_state(_unescaped(text), known))
+    return StateGraph(states, tuple(initial), list(edges))
+
+
+def _unescaped(label: str) -> str:
+    # The backslashes that stand for themselves are set aside first, so that each other one begins an escape.
+    return label.replace("\\\\", "\0").replace("\\n", "\n").replace('\\"', '"').replace("\0", "\\")

@@ -1,0 +1,133 @@
+"""What a run of TLC tells: counts, coverage, and the behaviour that violates a property."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from .values import Value
+
+Outcome = Literal["passed", "invariant", "action property", "temporal property", "deadlock"]
+"""What a run ended in; `deadlock` only in the result that a `DeadlockReached` carries."""
+
+Phase = Literal["parsing", "initial states", "searching", "temporal properties", "simulating"]
+"""What TLC is at."""
+
+
+class Location(NamedTuple):
+    """A stretch of a TLA+ module; lines and columns count from 1, the end is included."""
+
+    module: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return (
+            f"line {self.line}, col {self.column} to line {self.end_line}, col {self.end_column} "
+            f"of module {self.module}"
+        )
+
+
+class Step(NamedTuple):
+    """One state of a behaviour, and the action that led to it.
+
+    `number` counts from 1. `action` is "Initial" for the first, and None where TLC doesn't tell it (simulation).
+    `location` is where the action stands in its module, None for the first and where TLC doesn't tell it.
+    """
+
+    number: int
+    action: str | None
+    state: Mapping[str, Value]
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A behaviour, from an initial state on.
+
+    It ends with its last step, or goes on for ever in one of two ways: `loop` is the number of the step that it
+    returns to (by `loop_action`), and where `stutters` is true it stays in its last state.
+    """
+
+    steps: tuple[Step, ...]
+    loop: int | None = None
+    stutters: bool = False
+    loop_action: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+
+class Coverage(NamedTuple):
+    """How often an action was taken: `taken` counts every step, `distinct` those that led to a new state."""
+
+    distinct: int
+    taken: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far TLC is, by its own reports, which come about every minute and where one phase follows another.
+
+    `seconds` is the time since the run was started.
+    """
+
+    phase: Phase
+    seconds: float
+    generated: int = 0
+    distinct: int = 0
+    left_on_queue: int = 0
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer of a run.
+
+    Attributes:
+        outcome: "passed", or the kind of what is violated.
+        violated: The name of the violated invariant or property. None if nothing is violated, and where TLC doesn't
+            say which: it names no temporal property, so this one is known only if the model has just one.
+        trace: The behaviour that shows the violation.
+        distinct: How many states there are; as far as TLC went, if something is violated. 0 where TLC stopped at an
+            initial state, before it counted.
+        generated: How many states were generated, repetitions included.
+        left_on_queue: How many states were still to be explored: 0 after an exhaustive search.
+        depth: The number of states on the longest of the shortest paths.
+        seconds: The time of the whole run, the start of Java included.
+        coverage: By action, where coverage was asked for; the initial predicate is among them.
+        warnings: What TLC warned of, a text each.
+    """
+
+    outcome: Outcome
+    violated: str | None
+    trace: Trace | None
+    distinct: int
+    generated: int
+    left_on_queue: int
+    depth: int
+    seconds: float
+    coverage: Mapping[str, Coverage] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every property holds."""
+        return self.outcome == "passed"
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What a simulation gave: its `result`, and the `behaviours` that it walked.
+
+    Where a property is violated, the simulation ends there, and `result.trace` is the behaviour that violates it.
+    """
+
+    result: Result
+    behaviours: tuple[Trace, ...]

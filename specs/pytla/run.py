@@ -1,0 +1,236 @@
+"""Running TLC: exhaustive checks, random simulations, and state graphs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from .conclude import Case, conclude, no_initial_state
+from .configuration import Configuration, check_names, prepare
+from .errors import ConfigurationFailed, ParseFailed, TimedOut, TlcCrashed
+from .graph import StateGraph, read_dot
+from .models import Model
+from .modules import read_modules
+from .output import Output, listen
+from .process import TimeUp, private_folder, started
+from .results import Progress, Result, Simulation, Step, Trace
+from .tools import Tools, check_jar, find_java
+from .values import Value, parse_state
+
+Listener = Callable[[Progress], None]
+
+
+def check(
+    model: Model,
+    tools: Tools,
+    *,
+    workers: int | Literal["auto"] = 1,
+    timeout: float | None = None,
+    memory_mb: int | None = None,
+    max_distinct: int | None = None,
+    coverage: bool = False,
+    progress: Listener | None = None,
+) -> Result:
+    """Explore every state of `model` and return whether its properties hold.
+
+    A violated invariant or property is a result. With one worker the trace of an invariant is a shortest one, and
+    counts are the same in every run.
+
+    Args:
+        model: What to check.
+        tools: Java and the jar.
+        workers: How many threads explore; "auto" takes one for each processor.
+        timeout: After how many seconds the run is stopped; None lets it run.
+        memory_mb: The heap that Java may have, in MiB; None leaves it to Java, which takes a quarter of the machine's.
+        max_distinct: How many distinct states there may be; None sets no bound.
+        coverage: Whether to count how often each action is taken; it slows TLC down.
+        progress: Called with each report of TLC's; the run is stopped when it raises.
+
+    Raises:
+        TlcError: The run gave no answer; its subclasses say why. `DeadlockReached` is one of them, and has a result.
+    """
+    # TLC 2.15 has no -workers auto.
+    arguments = [
+        "-workers",
+        str(_processors() if workers == "auto" else workers),
+        *(["-coverage", "1"] if coverage else []),
+        # Else liveness is checked at times that depend on the machine's speed, and counts with it.
+        *("-lncheck", "final"),
+        # Else TLC draws one each time, and with it which of several counterexamples to a temporal property is told.
+        *("-fp", "0"),
+    ]
+    with _executed(model, tools, arguments, timeout, memory_mb, max_distinct, progress) as (case, output, _):
+        return conclude(case, output)
+
+
+def simulate(
+    model: Model,
+    tools: Tools,
+    *,
+    behaviours: int,
+    depth: int = 100,
+    seed: int = 0,
+    timeout: float | None = None,
+    progress: Listener | None = None,
+) -> Simulation:
+    """Walk `behaviours` random behaviours of at most `depth` states each, the same ones for the same seed.
+
+    TLC 2.15 doesn't tell the actions of the behaviours that it walks, so their steps have None for it; those of a
+    trace that violates a property have theirs.
+
+    Args:
+        model: What to simulate; its invariants and properties are checked along the way.
+        tools: Java and the jar.
+        behaviours: How many behaviours.
+        depth: The most states in one.
+        seed: What the random choices start from.
+        timeout: After how many seconds the run is stopped; None lets it run.
+        progress: Called with each report of TLC's; the run is stopped when it raises.
+
+    Raises:
+        TlcError: As for `check`.
+    """
+    if behaviours < 1 or depth < 1:
+        raise ConfigurationFailed(f"behaviours={behaviours} and depth={depth} must both be at least 1.")
+    # The file's name is relative, since TLC takes a comma in it for the end.
+    arguments = ["-simulate", f"file=walk,num={behaviours}", "-depth", str(depth), "-seed", str(seed)]
+    with _executed(model, tools, arguments, timeout, None, None, progress) as (case, output, folder):
+        result = conclude(case, output, exhaustive=False)
+        known: dict[str, tuple[str, Value]] = {}
+        walked = tuple(_read_walk(path, known) for path in sorted(folder.glob("walk_*"), key=_walk_number))
+        if result.passed and not walked:
+            raise no_initial_state(case)
+        deepest = max((len(trace) for trace in walked), default=len(result.trace or ()))
+        return Simulation(replace(result, distinct=0, left_on_queue=0, depth=deepest), walked)
+
+
+def state_graph(
+    model: Model,
+    tools: Tools,
+    *,
+    timeout: float | None = None,
+    max_distinct: int | None = None,
+    progress: Listener | None = None,
+) -> StateGraph:
+    """Return all states of `model` and the steps between them.
+
+    No invariant, property or deadlock is checked, so that the graph is whole. Symmetry and view of the configuration
+    are left out: under them a step of the graph need not be a step of the model.
+
+    Args:
+        model: What to explore.
+        tools: Java and the jar.
+        timeout: After how many seconds the run is stopped; None lets it run.
+        max_distinct: How many distinct states there may be; None sets no bound.
+        progress: Called with each report of TLC's; the run is stopped when it raises.
+
+    Raises:
+        TlcError: As for `check`.
+    """
+    unchecked = replace(model, invariants=(), properties=(), deadlock=False)
+    arguments = ["-workers", "1", "-dump", "dot,actionlabels", "graph.dot"]
+    drop = ("invariants", "properties", "symmetry", "view")
+    with _executed(unchecked, tools, arguments, timeout, None, max_distinct, progress, drop) as (case, output, folder):
+        result = conclude(case, output)
+        with open(folder / "graph.dot", encoding="utf-8", errors="replace") as lines:
+            graph = read_dot(lines)
+    if len(graph.states) < result.distinct:
+        raise TlcCrashed(
+            f"TLC found {result.distinct} states and dumped {len(graph.states)}: try another tla2tools.jar.",
+            file=model.module,
+        )
+    return graph
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _executed(
+    model: Model,
+    tools: Tools,
+    arguments: Sequence[str],
+    timeout: float | None,
+    memory_mb: int | None,
+    max_distinct: int | None,
+    progress: Listener | None,
+    drop: Sequence[str] = (),
+) -> Iterator[tuple[Case, Output, Path]]:
+    """Run TLC to its end, and give what it said while the folder with its files is there."""
+    began = time.monotonic()
+    find_java(tools)
+    check_jar(tools)
+    if not model.module.is_file():
+        raise ParseFailed("there is no such module.", file=model.module)
+    configuration = Configuration(model.configuration)
+    modules = read_modules(model.module, tools.jar)
+    check_names(model, configuration, modules)
+    run = prepare(model, configuration, max_distinct=max_distinct, drop=drop)
+    case = Case(model, configuration, modules, max_distinct)
+    with private_folder() as folder:
+        for name, text in run.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        for path in model.module.parent.glob("*.tla"):
+            if path.name not in run.files:
+                _link(path, folder / path.name)
+        options = [] if memory_mb is None else [f"-Xmx{memory_mb}m"]
+        full = ["-tool", "-metadir", "states", "-checkpoint", "0", "-config", run.configuration]
+        full += [*([] if model.deadlock else ["-deadlock"]), *arguments, f"{run.root}.tla"]
+        with started(tools, folder, options, full) as java:
+            output = Output(began)
+            try:
+                listen(output, java.lines(None if timeout is None else began + timeout), progress)
+            except TimeUp:
+                raise _time_is_up(model, timeout, output) from None
+            output.ended(java.exit_code(), java.standard_error())
+        yield case, output, folder
+
+
+def _time_is_up(model: Model, timeout: float | None, output: Output) -> TimedOut:
+    told = output.progress
+    found = f"{told.distinct} distinct states were found" if told.distinct else f"TLC was at: {told.phase}"
+    error = TimedOut(
+        f"stopped after {timeout:g} seconds, when {found}: allow more time, or make the model's constants smaller.",
+        file=model.configuration,
+    )
+    error.progress = told
+    return error
+
+
+def _link(path: Path, link: Path) -> None:
+    try:
+        link.symlink_to(path.resolve())
+    except OSError:
+        shutil.copyfile(path, link)
+
+
+_CLOSING = re.compile(r"^={4,}\s*\Z", re.MULTILINE)
+_WALK_STATE = re.compile(r"^STATE_(\d+) ==[ \t]*$", re.MULTILINE)
+
+
+def _walk_number(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", path.name)]
+
+
+def _read_walk(path: Path, known: dict[str, tuple[str, Value]]) -> Trace:
+    """Read one behaviour as `-simulate file=` writes it."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    # The number, the text up to the next number, and so on.
+    parts = _WALK_STATE.split(_CLOSING.sub("", text))[1:]
+    states = [parse_state(_plain(part), known) for part in parts[1::2]]
+    return Trace(
+        tuple(Step(number, "Initial" if number == 1 else None, state) for number, state in enumerate(states, 1))
+    )
+
+
+def _plain(part: str) -> str:
+    """A state without the comments that newer versions of TLC write between states."""
+    return "\n".join(line for line in part.strip().split("\n") if not line.startswith("\\*")).strip()

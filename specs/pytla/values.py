@@ -1,0 +1,340 @@
+"""TLA+ values as Python values, in TLC's notation.
+
+A set is a `frozenset`, a sequence or tuple a `tuple`, any other function a `Function`; a record is a `Function` whose
+keys are strings. In TLA+ a sequence is a function over 1..n: the two are equal here, too.
+
+Python holds that `True == 1`. TLC refuses to compare the two, so no set and no function of its has both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, Union
+
+from .errors import ValueSyntaxError
+
+MAX_INTERVAL = 1_000_000
+"""The most elements of an interval that are read: TLC's own bound for sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelValue:
+    """A value that is equal to itself alone, known by its name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Function(Mapping["Value", "Value"]):
+    """A function with a finite domain, immutable and hashable: `f[x]` applies it, iteration gives its domain.
+
+    Equal to any mapping of the same items, and to a tuple where its domain is 1..n.
+    """
+
+    __slots__ = ("_hash", "_items")
+
+    def __init__(self, items: Mapping[Value, Value] | Iterable[tuple[Value, Value]] = ()) -> None:
+        self._items: dict[Value, Value] = dict(items)
+        self._hash: int | None = None
+
+    def __getitem__(self, argument: Value) -> Value:
+        return self._items[argument]
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Function):
+            return self._items == other._items
+        if isinstance(other, tuple):
+            return self.as_sequence() == other
+        if isinstance(other, Mapping):
+            return self._items == dict(other.items())
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            sequence = self.as_sequence()
+            self._hash = hash(frozenset(self._items.items()) if sequence is None else sequence)
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Function({self._items!r})"
+
+    def __str__(self) -> str:
+        return to_tla(self)
+
+    def as_sequence(self) -> tuple[Value, ...] | None:
+        """The values in order where the domain is 1..n, else None."""
+        found: list[Value] = []
+        for place in range(1, len(self._items) + 1):
+            if place not in self._items:
+                return None
+            found.append(self._items[place])
+        # True is the key 1 to Python, but no place in a sequence.
+        return None if any(isinstance(key, bool) for key in self._items) else tuple(found)
+
+
+Value: TypeAlias = Union[bool, int, str, ModelValue, "frozenset[Value]", "tuple[Value, ...]", Function]
+"""What a variable or a constant of TLA+ can be."""
+
+
+def parse_value(text: str) -> Value:
+    """Return the value that `text` writes in TLC's notation, on one line or several.
+
+    Raises `ValueSyntaxError` where it isn't one; an interval of more than `MAX_INTERVAL` elements counts as that.
+    """
+    return _Parser(text).whole()
+
+
+def parse_state(text: str, known: dict[str, tuple[str, Value]] | None = None) -> dict[str, Value]:
+    r"""Return the variables of a state as TLC prints it: `/\ a = 1` and `/\ b = <<>>` a line each, or only `a = 1`.
+
+    `known` remembers what was read, by text: hand in the same dictionary to read many states quickly.
+    Raises `ValueSyntaxError`, with the line in `text`.
+    """
+    known = {} if known is None else known
+    state: dict[str, Value] = {}
+    # A long value goes on over indented lines, and a string has no line break in it: so a conjunct starts at `/\`.
+    start = len(text) - len(text.lstrip())
+    for part in re.split(r"\n(?=/\\ )", text.strip()):
+        found = known.get(part)
+        if found is None:
+            found = known[part] = _conjunct(part, text, start)
+        state[found[0]] = found[1]
+        start += len(part) + 1
+    return state
+
+
+def to_tla(value: Value) -> str:
+    """Return `value` in TLC's notation, on one line; `parse_value` reads it back. Equal sets give equal texts.
+
+    Raises `TypeError` for what isn't a `Value`, and `ValueError` for a string with a control character that TLA+
+    can't write.
+    """
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int() | ModelValue():
+            return str(value)
+        case str():
+            return _quoted(value)
+        case frozenset():
+            return "{" + ", ".join(to_tla(element) for element in sorted(value, key=_sort_key)) + "}"
+        case tuple():
+            return "<<" + ", ".join(map(to_tla, value)) + ">>"
+        case Function():
+            return _function_to_tla(value)
+    raise TypeError(
+        f"{value!r} is a {type(value).__name__}, not a TLA+ value: use bool, int, str, ModelValue, frozenset, tuple "
+        "or Function"
+    )
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\f": "\\f", "\r": "\\r"}
+_UNESCAPES = {written[1]: character for character, written in _ESCAPES.items()}
+_IDENTIFIER = re.compile(r"[0-9]*[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<string>"(?:[^"\\\n]|\\.)*")
+  | (?P<name>[0-9]*[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<number>-?[0-9]+)
+  | (?P<sign><<|>>|\|->|:>|@@|\.\.|[{}\[\](),=]|/\\)
+  | (?P<end>\Z)
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+_CONJUNCT = re.compile(r"\s*(?:/\\)?\s*([0-9]*[A-Za-z_][A-Za-z0-9_]*)\s*=", re.ASCII)
+
+
+def _conjunct(part: str, text: str, start: int) -> tuple[str, Value]:
+    head = _CONJUNCT.match(part)
+    try:
+        if head is None:
+            raise _Unreadable("expected a variable and `=`", 0)
+        return head[1], _Parser(part, head.end()).read()
+    except _Unreadable as error:
+        raise error.at(text, start) from None
+
+
+def _quoted(text: str) -> str:
+    written = "".join(_ESCAPES.get(character, character) for character in text)
+    for character in written:
+        if character < " " or character == "\x7f":
+            raise ValueError(f"The string {text!r} has the control character {character!r}, which TLA+ can't write")
+    return f'"{written}"'
+
+
+def _function_to_tla(function: Function) -> str:
+    sequence = function.as_sequence()
+    if sequence is not None:
+        return to_tla(sequence)
+    if all(isinstance(key, str) and _IDENTIFIER.fullmatch(key) for key in function):
+        fields = sorted((str(key), to_tla(value)) for key, value in function.items())
+        return "[" + ", ".join(f"{name} |-> {value}" for name, value in fields) + "]"
+    pairs = sorted(function.items(), key=lambda pair: _sort_key(pair[0]))
+    return "(" + " @@ ".join(f"{to_tla(argument)} :> {to_tla(value)}" for argument, value in pairs) + ")"
+
+
+def _sort_key(value: Value) -> tuple[bool, int, str]:
+    """An order of any values: integers by size, then all others by their text."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (False, value, "")
+    return (True, 0, to_tla(value))
+
+
+class _Unreadable(Exception):
+    """A syntax error at an offset, before it is known which text that is part of."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+
+    def at(self, text: str, start: int = 0) -> ValueSyntaxError:
+        before = text[: start + self.offset]
+        return ValueSyntaxError(self.message, before.count("\n") + 1, len(before) - before.rfind("\n"))
+
+
+class _Parser:
+    """Reads one value, by recursive descent."""
+
+    def __init__(self, text: str, start: int = 0) -> None:
+        self._text = text
+        self._end = start
+        self._start = start
+        self._kind = self._token = ""
+
+    def whole(self) -> Value:
+        try:
+            return self.read()
+        except _Unreadable as error:
+            raise error.at(self._text) from None
+
+    def read(self) -> Value:
+        self._advance()
+        value = self._value()
+        if self._kind != "end":
+            raise self._unexpected("the end")
+        return value
+
+    def _advance(self) -> None:
+        token = _TOKEN.match(self._text, self._end)
+        if token is None or token.lastgroup is None:
+            rest = self._text[self._end :]
+            raise _Unreadable(f"can't read {rest.strip()[:20]!r}", self._end + len(rest) - len(rest.lstrip()))
+        self._kind = token.lastgroup
+        self._token = token[token.lastgroup]
+        self._start = token.start(token.lastgroup)
+        self._end = token.end()
+
+    def _unexpected(self, expected: str) -> _Unreadable:
+        found = "the end" if self._kind == "end" else repr(self._token)
+        return _Unreadable(f"expected {expected}, found {found}", self._start)
+
+    def _take(self, sign: str) -> None:
+        if self._kind != "sign" or self._token != sign:
+            raise self._unexpected(f"`{sign}`")
+        self._advance()
+
+    def _sees(self, sign: str) -> bool:
+        return self._kind == "sign" and self._token == sign
+
+    def _value(self) -> Value:
+        kind, token = self._kind, self._token
+        if kind == "number":
+            return self._number_or_interval()
+        if kind == "string":
+            text = self._string(token)
+            self._advance()
+            return text
+        if kind == "name":
+            self._advance()
+            return token == "TRUE" if token in ("TRUE", "FALSE") else ModelValue(token)
+        if kind == "sign":
+            if token == "{":
+                return frozenset(self._list("{", "}"))
+            if token == "<<":
+                return tuple(self._list("<<", ">>"))
+            if token == "[":
+                return self._record()
+            if token == "(":
+                return self._function()
+        raise self._unexpected("a value")
+
+    def _string(self, token: str) -> str:
+        start = self._start
+        if "\\" not in token:
+            return token[1:-1]
+
+        def character(escape: re.Match[str]) -> str:
+            if escape[1] not in _UNESCAPES:
+                raise _Unreadable(f"TLA+ has no escape {escape[0]!r}", start)
+            return _UNESCAPES[escape[1]]
+
+        return re.sub(r"\\(.)", character, token[1:-1])
+
+    def _number_or_interval(self) -> Value:
+        start = self._start
+        first = int(self._token)
+        self._advance()
+        if not self._sees(".."):
+            return first
+        self._advance()
+        if self._kind != "number":
+            raise self._unexpected("a number")
+        last = int(self._token)
+        self._advance()
+        if last - first >= MAX_INTERVAL:
+            raise _Unreadable(f"the interval {first}..{last} has more than {MAX_INTERVAL} elements", start)
+        return frozenset(range(first, last + 1))
+
+    def _list(self, opening: str, closing: str) -> list[Value]:
+        self._take(opening)
+        elements: list[Value] = []
+        if not self._sees(closing):
+            elements.append(self._value())
+            while self._sees(","):
+                self._advance()
+                elements.append(self._value())
+        self._take(closing)
+        return elements
+
+    def _record(self) -> Value:
+        fields: list[tuple[Value, Value]] = []
+        self._advance()
+        while True:
+            name = self._token
+            if self._kind != "name":
+                raise self._unexpected("the name of a field")
+            self._advance()
+            self._take("|->")
+            fields.append((name, self._value()))
+            if not self._sees(","):
+                break
+            self._advance()
+        self._take("]")
+        return Function(fields)
+
+    def _function(self) -> Value:
+        pairs: list[tuple[Value, Value]] = []
+        self._advance()
+        while True:
+            argument = self._value()
+            self._take(":>")
+            pairs.append((argument, self._value()))
+            if not self._sees("@@"):
+                break
+            self._advance()
+        self._take(")")
+        # On the left of @@ is what holds where both sides have the argument.
+        function = Function(reversed(pairs)) if len({p[0] for p in pairs}) < len(pairs) else Function(pairs)
+        sequence = function.as_sequence()
+        return function if sequence is None else sequence
