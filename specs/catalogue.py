@@ -1,0 +1,202 @@
+"""The catalogue: every specification with its models, and what TLC is expected to say of each.
+
+It is read from `manifest.json`, whose names are those of the manifest of tlaplus/Examples where that has them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeGuard, get_args
+
+from ..reference.errors import BadInput
+
+Expected: TypeAlias = Literal["success", "safety failure", "liveness failure", "deadlock failure"]
+Size: TypeAlias = Literal["small", "large"]
+
+FOLDER = Path(__file__).parent
+MANIFEST = FOLDER / "manifest.json"
+MODE = "exhaustive search"
+_COUNTS = ("distinctStates", "totalStates", "stateDepth")
+
+
+@dataclass(frozen=True)
+class CatalogueModel:
+    """A model: a module with the constants and properties of a configuration, and what is expected of it.
+
+    Attributes:
+        name: The configuration's name, `ForeignKeyJoin_race_update`.
+        module: The file of the module.
+        configuration: The file of the configuration.
+        says: What the model shows, in one sentence.
+        mode: How it is checked: `exhaustive search`.
+        size: `small` ones are checked by `make specs` and CI, `large` ones at night.
+        result: What TLC is expected to find.
+        violated: The property that is violated; None where the model passes or ends in a deadlock.
+        trace_length: The states of its counterexample; None where it passes.
+        distinct: Distinct states, with one worker.
+        generated: Generated states, with one worker.
+        depth: The depth of the state graph, with one worker.
+        runtime: How long it takes, roughly, as `HH:MM:SS`.
+    """
+
+    name: str
+    module: Path
+    configuration: Path
+    says: str
+    mode: str
+    size: Size
+    result: Expected
+    violated: str | None
+    trace_length: int | None
+    distinct: int | None
+    generated: int | None
+    depth: int | None
+    runtime: str
+
+    @property
+    def fails(self) -> bool:
+        """Whether a counterexample is expected."""
+        return self.result != "success"
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A module of the catalogue.
+
+    Attributes:
+        name: The module's name.
+        module: Its file.
+        title: What it specifies.
+        source: The document that it comes from.
+        models: Its models, in the manifest's order.
+    """
+
+    name: str
+    module: Path
+    title: str
+    source: str
+    models: tuple[CatalogueModel, ...]
+
+
+def catalogue(manifest: Path = MANIFEST) -> tuple[Specification, ...]:
+    """Read the catalogue.
+
+    Raises:
+        BadInput: The manifest can't be read, or an entry of it is wrong; the message names the entry.
+    """
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"{manifest}: can't be read ({error.strerror})") from None
+    except ValueError as error:
+        raise BadInput(f"{manifest}: not JSON: {error}") from None
+    entries = _field(content, "specifications", list, str(manifest))
+    specifications = tuple(
+        _specification(entry, f"{manifest}: specification {number}", manifest.parent)
+        for number, entry in enumerate(entries, start=1)
+    )
+    names = [model.name for specification in specifications for model in specification.models]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadInput(f"{manifest}: two models are called {name}: rename one, for models are chosen by name")
+    return specifications
+
+
+def find_model(name: str, manifest: Path = MANIFEST) -> CatalogueModel:
+    """Find a model by its name.
+
+    Raises:
+        BadInput: There is no such model; the message lists those of a similar name.
+    """
+    models = {model.name: model for specification in catalogue(manifest) for model in specification.models}
+    if name in models:
+        return models[name]
+    close = difflib.get_close_matches(name, models, n=5, cutoff=0.5)
+    close += [other for other in models if name.lower() in other.lower() and other not in close][: 5 - len(close)]
+    hint = f"did you mean {', '.join(close)}?" if close else "`streamproof spec list` lists them"
+    raise BadInput(f"no model is called {name!r}: {hint}")
+
+
+def _specification(entry: Any, where: str, folder: Path) -> Specification:
+    module = folder / _field(entry, "module", str, where)
+    where = f"{where} ({module.name})"
+    if not module.is_file():
+        raise BadInput(f"{where}: there is no file {module}")
+    models = tuple(
+        _model(model, f"{where}, model {number}", module)
+        for number, model in enumerate(_field(entry, "models", list, where), start=1)
+    )
+    return Specification(
+        module.stem, module, _field(entry, "title", str, where), _field(entry, "source", str, where), models
+    )
+
+
+def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
+    configuration = module.parent / _field(entry, "path", str, where)
+    where = f"{where} ({configuration.name})"
+    if not configuration.is_file():
+        raise BadInput(f"{where}: there is no file {configuration}")
+    mode, size, result = (_field(entry, name, str, where) for name in ("mode", "size", "result"))
+    if mode != MODE:
+        raise BadInput(f"{where}: its mode is {mode!r}, where only {MODE!r} is known")
+    if not _is_size(size):
+        raise BadInput(f"{where}: its size is {size!r}, where it is one of: {', '.join(get_args(Size))}")
+    if not _is_expected(result):
+        raise BadInput(f"{where}: its result is {result!r}, where it is one of: {', '.join(get_args(Expected))}")
+    names_property = result in ("safety failure", "liveness failure")
+    violated = _field(entry, "property", str, where) if names_property else None
+    length = _count(entry, "traceLength", where, required=result != "success")
+    for name, unwanted in (("property", not names_property), ("traceLength", result == "success")):
+        if unwanted and name in entry:
+            raise BadInput(f"{where}: a model with the result {result!r} has no {name!r}: remove it")
+    distinct, generated, depth = (_count(entry, name, where, required=True) for name in _COUNTS)
+    return CatalogueModel(
+        name=configuration.stem,
+        module=module,
+        configuration=configuration,
+        says=_field(entry, "says", str, where),
+        mode=mode,
+        size=size,
+        result=result,
+        violated=violated,
+        trace_length=length,
+        distinct=distinct,
+        generated=generated,
+        depth=depth,
+        runtime=_field(entry, "runtime", str, where),
+    )
+
+
+def _field(entry: Any, name: str, kind: type, where: str) -> Any:
+    if not isinstance(entry, Mapping):
+        raise BadInput(f"{where}: not an object with named fields")
+    if name not in entry:
+        raise BadInput(f"{where}: {name!r} is missing")
+    value = entry[name]
+    if not isinstance(value, kind) or value == "":
+        known = "a text" if kind is str else "a list"
+        raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, where it is {known}")
+    return value
+
+
+def _count(entry: Any, name: str, where: str, required: bool) -> int | None:
+    value = entry.get(name)
+    if value is None and not required:
+        return None
+    if name not in entry:
+        raise BadInput(f"{where}: {name!r} is missing")
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, where it is a count")
+    return value
+
+
+def _is_size(value: str) -> TypeGuard[Size]:
+    return value in get_args(Size)
+
+
+def _is_expected(value: str) -> TypeGuard[Expected]:
+    return value in get_args(Expected)

@@ -1,0 +1,206 @@
+"""Checks models with TLC, and holds what TLC says to what the catalogue expects."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..reference.errors import MissingTool, StreamproofError
+from . import pytla
+from .catalogue import CatalogueModel, Expected
+from .java import find_java
+from .pytla import (
+    DeadlockReached,
+    MissingJar,
+    Progress,
+    Result,
+    TlcError,
+    Tools,
+    Trace,
+    Value,
+    ValueSyntaxError,
+    parse_value,
+)
+from .pytla.configuration import Configuration
+
+FOUND: Mapping[str, Expected] = {
+    "passed": "success",
+    "invariant": "safety failure",
+    "action property": "safety failure",
+    "temporal property": "liveness failure",
+    "deadlock": "deadlock failure",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What TLC found of a model.
+
+    Attributes:
+        result: As the manifest calls it.
+        violated: The property that is violated; None if there is none, or TLC doesn't say which of several it is.
+        trace: The counterexample; None if there is none.
+        distinct: How many distinct states there are.
+        generated: How many states were generated, equal ones among them.
+        depth: How deep the state graph is, as far as it was searched.
+        seconds: How long TLC took.
+    """
+
+    result: Expected
+    violated: str | None
+    trace: Trace | None
+    distinct: int
+    generated: int
+    depth: int
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether no property is violated, and no state is without a next one."""
+        return self.result == "success"
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in words: `passes`, `violates QuietIsJoined`, `ends in a deadlock`."""
+        if self.passed:
+            return "passes"
+        return "ends in a deadlock" if self.result == "deadlock failure" else f"violates {self.told}"
+
+    @property
+    def told(self) -> str:
+        """What is violated: a property, or a sentence where it is none; empty where nothing is."""
+        if self.passed:
+            return ""
+        if self.result == "deadlock failure":
+            return "deadlock: the last state has no next one"
+        return self.violated or "a temporal property"
+
+
+@contextlib.contextmanager
+def tlc_errors() -> Iterator[None]:
+    """Make what TLC can't do one message of ours: no traceback, exit 3.
+
+    Raises:
+        MissingTool: There is no tla2tools.jar.
+        StreamproofError: Anything else that keeps TLC from an answer; file and line are in the message.
+    """
+    try:
+        yield
+    except MissingJar as error:
+        raise MissingTool(str(error)) from None
+    except TlcError as error:
+        raise StreamproofError(str(error)) from None
+
+
+QUICK = ("-XX:TieredStopAtLevel=1",)
+"""Java compiles in haste: half the time for a run of seconds, a third more for one of minutes."""
+
+
+def find_tools(options: tuple[str, ...] = QUICK) -> Tools:
+    """Find Java and TLC; `options` are Java's, and suit short runs unless they are told otherwise.
+
+    Raises:
+        MissingTool: One of them isn't on this machine; the message says how to get it.
+    """
+    with tlc_errors():
+        return Tools(find_java().executable, pytla.find_jar(), options)
+
+
+def model_of(model: CatalogueModel, constants: Mapping[str, Value]) -> pytla.Model:
+    """Give a model of the catalogue as pytla takes it, with some constants overridden."""
+    return pytla.Model(model.module, model.configuration, constants=constants)
+
+
+def check(
+    model: pytla.Model,
+    tools: Tools,
+    workers: int = 1,
+    timeout: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Found:
+    """Check a model; a deadlock is something found, as a violated property is.
+
+    Raises:
+        TlcError: TLC gives no answer: it ran out of time or memory, or the model is wrong.
+    """
+    try:
+        return as_found(pytla.check(model, tools, workers=workers, timeout=timeout, progress=progress))
+    except DeadlockReached as deadlock:
+        return as_found(deadlock.result)
+
+
+def broken_expectations(model: CatalogueModel, found: Found, exact: bool) -> list[str]:
+    """Tell where what was found isn't what is expected, a sentence each; none if all is.
+
+    Args:
+        model: The model, with what is expected.
+        found: What was found.
+        exact: Whether counts and the length of the counterexample are compared, too: they are the same in each run
+            with one worker, and only then.
+    """
+    if found.result != model.result:
+        return [f"the result is {found.result}, where the manifest says {model.result}"]
+    compared: list[tuple[str, object, object]] = []
+    # Of several temporal properties TLC doesn't say which is violated.
+    if found.violated is not None or found.result == "safety failure":
+        compared.append(("the violated property", found.violated, model.violated))
+    if exact:
+        compared += [
+            ("the counterexample's length", None if found.trace is None else len(found.trace), model.trace_length),
+            ("the number of distinct states", found.distinct, model.distinct),
+            ("the number of generated states", found.generated, model.generated),
+            ("the depth", found.depth, model.depth),
+        ]
+    return [
+        f"{what} is {_told(is_)}, where the manifest says {_told(expected)}"
+        for what, is_, expected in compared
+        if is_ != expected
+    ]
+
+
+def constants_of(model: pytla.Model) -> dict[str, Value]:
+    """Give the constants of a model: the configuration's that are values, and what is overridden.
+
+    Raises:
+        TlcError: The configuration can't be read.
+    """
+    configuration = Configuration(model.configuration)
+    constants: dict[str, Value] = {}
+    for entry in configuration.entries:
+        name, is_value, text = configuration.text[entry.start : entry.end].partition("=")
+        if entry.section == "constants" and is_value:
+            with contextlib.suppress(ValueSyntaxError):  # TLC says of a wrong one what is wrong
+                constants[name.strip()] = parse_value(text)
+    return {**constants, **model.constants}
+
+
+def own_model(module: Path, configuration: Path | None, constants: Mapping[str, Value], deadlock: bool) -> pytla.Model:
+    """Give a user's own module as pytla takes it; its configuration lies beside it, unless it is named.
+
+    Raises:
+        StreamproofError: One of the files isn't there.
+    """
+    chosen = configuration or module.with_suffix(".cfg")
+    for path, remedy in ((module, "name a module of TLA+"), (chosen, "name one with --config")):
+        if not path.is_file():
+            raise StreamproofError(f"{path}: no such file: {remedy}")
+    return pytla.Model(module, chosen, constants=constants, deadlock=deadlock)
+
+
+def as_found(result: Result) -> Found:
+    """Give what TLC found, as the manifest calls it."""
+    return Found(
+        FOUND[result.outcome],
+        result.violated,
+        result.trace,
+        result.distinct,
+        result.generated,
+        result.depth,
+        result.seconds,
+    )
+
+
+def _told(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,166 @@
+"""Replays TLC's behaviours on the reference: each action is taken, and then the reference's state and the model's must
+be the same.
+
+A module whose behaviours can be replayed has a file in `replays/`; `REPLAYS` lists them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+from ..reference.errors import BadInput
+from ..reference.histories import History
+from .pytla import Step, Trace
+from .replays.common import Constants, Difference, Machine, ModuleReplay, difference, is_stuttering, steps_of
+from .replays.foreign_key_join import ForeignKeyJoinReplay
+from .replays.one_to_many_join import OneToManyJoinReplay
+from .replays.session_windows import SessionWindowsReplay
+from .replays.stream_stream_join import StreamStreamJoinReplay
+from .replays.table_table_join import TableTableJoinReplay
+
+REPLAYS: Mapping[str, Callable[[Constants], ModuleReplay]] = {
+    "ForeignKeyJoin": ForeignKeyJoinReplay,
+    "OneToManyJoin": OneToManyJoinReplay,
+    "SessionWindows": SessionWindowsReplay,
+    "StreamStreamJoin": StreamStreamJoinReplay,
+    "TableTableJoin": TableTableJoinReplay,
+}
+"""How the behaviours of each module are replayed, given the constants of a model."""
+
+
+class Disagreement(NamedTuple):
+    """Where a behaviour and what it is replayed on first part.
+
+    Attributes:
+        behaviour: The behaviour's number among those that were replayed, from 1.
+        step: The number of the step after which they part, as in the trace; 1 is the initial state.
+        action: The step's action.
+        what: In what they part.
+        ours: What the replay has there; None where it has nothing.
+        model: What the model has there.
+    """
+
+    behaviour: int
+    step: int
+    action: str
+    what: str
+    ours: Any
+    model: Any
+
+    def __str__(self) -> str:
+        return (
+            f"behaviour {self.behaviour}, step {self.step} ({self.action}): {self.what}: "
+            f"the replay has {_shown(self.ours)}, the model {_shown(self.model)}"
+        )
+
+    @classmethod
+    def after(cls, behaviour: int, step: Step, found: Difference) -> Disagreement:
+        """Give what was found after a step."""
+        return cls(behaviour, step.number, step.action or "no action", *found)
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else json.dumps(value, default=repr)
+
+
+class Replayed(NamedTuple):
+    """What a replay has found.
+
+    Attributes:
+        behaviours: How many behaviours were replayed.
+        actions: How many actions were taken; what behaviours have in common from the beginning on may be taken once. A
+            behaviour ends where it first disagrees.
+        disagreements: Where each behaviour that disagrees first does.
+    """
+
+    behaviours: int
+    actions: int
+    disagreements: tuple[Disagreement, ...]
+
+
+def replay(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
+    """Replay behaviours on the reference, action by action.
+
+    Where the constants name a mutant, it is the reference with the same bug. What a behaviour has in common with the
+    one before it, from the beginning on, was replayed with that, and goes on from a copy.
+
+    Args:
+        traces: The behaviours; they are taken one at a time, so there may be millions.
+        constants: The constants of their model, all of them.
+        module: The module's name.
+
+    Raises:
+        BadInput: The module can't be replayed, or a step can't be read; the message names the step.
+    """
+    of_module = replay_named(module)(constants)
+    actions, behaviours = 0, 0
+    disagreements = []
+    path: list[_Place] = []
+    for behaviours, trace in enumerate(traces, 1):
+        shared = _alike(path, trace.steps)
+        del path[shared:]
+        for number, step in enumerate(trace.steps[shared:], shared):
+            if not path:
+                machine = of_module.machine()
+            elif path[-1].found is not None:
+                break
+            else:
+                machine = deepcopy(path[-1].machine)
+                before = trace.steps[number - 1]
+                if not is_stuttering(before, step):
+                    machine.take(of_module.action(before, step))
+                    actions += 1
+            path.append(_Place(step, machine, difference(machine.seen(), of_module.expected(step))))
+        if path[-1].found is not None:
+            disagreements.append(Disagreement.after(behaviours, path[-1].step, path[-1].found))
+    return Replayed(behaviours, actions, tuple(disagreements))
+
+
+class _Place(NamedTuple):
+    """How far a behaviour has been replayed: what it is replayed on, after a step, and what was found there."""
+
+    step: Step
+    machine: Machine
+    found: Difference | None
+
+
+def _alike(path: Sequence[_Place], steps: Sequence[Step]) -> int:
+    """Give how many steps at the beginning of a behaviour have been replayed with the one before it."""
+    for number, (place, step) in enumerate(zip(path, steps, strict=False)):
+        if place.step.state is not step.state or place.step.action != step.action:
+            return number
+    return min(len(path), len(steps))
+
+
+def history_of(trace: Trace, constants: Constants, module: str) -> History:
+    """Give a behaviour as a history, whose lines are its actions; `History.to_text` makes a file of it.
+
+    A change is stamped with its number, in ms.
+
+    Raises:
+        BadInput: As `replay`; or a message overtakes another on its route, which no history can say.
+    """
+    of_module = replay_named(module)(constants)
+    lines = []
+    for step, action in steps_of(trace, of_module):
+        if action.place:
+            raise BadInput(
+                f"step {step.number}: a message overtakes another on its route, which no history can say: "
+                "replay the behaviour on the reference"
+            )
+        lines.append(action.line)
+    return History(of_module.operator, of_module.options, tuple(lines), of_module.clock, name=module)
+
+
+def replay_named(module: str) -> Callable[[Constants], ModuleReplay]:
+    """Give how the behaviours of a module are replayed.
+
+    Raises:
+        BadInput: They can't be; the message lists the modules whose behaviours can.
+    """
+    if module not in REPLAYS:
+        raise BadInput(f"the behaviours of {module} can't be replayed: use one of {', '.join(REPLAYS)}")
+    return REPLAYS[module]

@@ -1,0 +1,467 @@
+"""How behaviours of `ForeignKeyJoin.tla` are replayed: as histories with manual delivery, on the reference's protocol.
+
+TLC names no parameters, so what a step does is read from the states before and after it. A left row is the value
+`{"version": …, "foreign_key": …}`, a right row `{"version": …, "key": …}`. The model's hash of a row is the row; a
+digest of the reference is held against it as the row that it is the digest of.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, NamedTuple, TypeVar
+
+from ...reference.clocks import StreamTime
+from ...reference.errors import BadInput
+from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription, digest_of, prefix_of
+from ...reference.histories import Delivery, History, Line
+from ...reference.joins import ForeignKeyJoin
+from ...reference.operators import operator_named
+from ...reference.records import Change, Key, Output, Record
+from ...reference.records import Value as Row
+from ..pytla import Step, Trace, Value
+from .common import Action, Constants, State, steps_of, unreadable
+from .foreign_key_mutants import MUTANTS, RoutesOutOfOrder
+
+MODULE = "ForeignKeyJoin"
+OPERATOR = "foreign_key_join"
+LEFT_ROW = ("version", "foreign_key")
+RIGHT_ROW = ("version", "key")
+OPTIONS = {"join": "Join", "protocol": "Protocol", "null_foreign_key": "NullForeignKey"}
+"""The operator's options, and the constants that say the same."""
+MAY_CHANGE = {
+    "left change": {"left", "subscriptions", "result", "left_changes", "together"},
+    "right change": {"right", "responses", "right_changes", "together"},
+    "subscription": {"subscriptions", "subscribed", "responses"},
+    "response": {"responses", "result"},
+}
+"""Which variables each kind of action changes, if any; the module leaves all others as they are."""
+VARIABLES = frozenset[str]().union(*MAY_CHANGE.values())
+_ACTIONS = {
+    "UpdateLeft": "left change",
+    "DeleteLeft": "left change",
+    "ChangeLeft": "left change",  # as TLC calls a delete
+    "UpdateRight": "right change",
+    "DeleteRight": "right change",
+    "ChangeRight": "right change",
+    "DeliverSubscription": "subscription",
+    "DeliverResponse": "response",
+}
+_Read = TypeVar("_Read")
+_KEPT_STATES = 50_000
+
+
+class _Odd(Exception):
+    """A value that is none of the module's; the message says what it is."""
+
+
+class ForeignKeyJoinReplay:
+    """Reads behaviours of `ForeignKeyJoin.tla`, under the constants of a model.
+
+    Raises:
+        BadInput: A constant is missing or isn't one of the module's values.
+    """
+
+    operator = OPERATOR
+    clock = "stream_time"
+
+    def __init__(self, constants: Constants) -> None:
+        for name in ("None", "Mutant", *OPTIONS.values()):
+            if name not in constants:
+                raise BadInput(f"the constant {name} of {MODULE} is missing: give all constants of the model")
+        self.none = constants["None"]
+        self.mutant = str(constants["Mutant"])
+        if self.mutant not in MUTANTS:
+            raise BadInput(f"no mutant of {MODULE} is {self.mutant!r}: use one of {', '.join(MUTANTS)}")
+        named = {option: str(constants[name]) for option, name in OPTIONS.items()}
+        self.options: Mapping[str, Any] = {"foreign_key": "foreign_key", **named, "delivery": "manual"}
+        self.join: ForeignKeyJoin = operator_named(OPERATOR).declare(self.options)
+        # States are shared between the behaviours of a graph, so each is read once; it is kept, for ids are used again.
+        self._states: dict[int, tuple[State, Mapping[str, Any]]] = {}
+        self._steps: dict[tuple[int, int], tuple[State, State, Action]] = {}
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the code is the right one: without a bug, and every left change is answered."""
+        return self.mutant == "none" and self.join.answers_all
+
+    def machine(self) -> ProtocolMachine:
+        """Start the reference's protocol, with the seeded bug that the constants name, if they do."""
+        return ProtocolMachine(self.join, MUTANTS[self.mutant])
+
+    def expected(self, step: Step) -> Mapping[str, Any]:
+        """Give the model's state after a step, part by part."""
+        known = self._states.get(id(step.state))
+        if known is None:
+            known = step.state, self._reading(step, lambda: self._parts(step.state))
+            if len(self._states) >= _KEPT_STATES:
+                self._states.clear()
+            self._states[id(step.state)] = known
+        return known[1]
+
+    def action(self, before: Step, after: Step) -> Action:
+        """Read what a step does."""
+        place = id(before.state), id(after.state)
+        known = self._steps.get(place)
+        if known is None:
+            self.expected(before)
+            self.expected(after)
+            known = before.state, after.state, self._reading(after, lambda: self._action(before, after))
+            if len(self._steps) >= _KEPT_STATES:
+                self._steps.clear()
+            self._steps[place] = known
+        return known[2]
+
+    def joined(self, step: Step) -> dict[Key, list[Row]]:
+        """Give what the result ought to be after a step, by the tables alone (the module's `JoinOf`)."""
+        parts = self.expected(step)
+        return join_of(self.join, parts["left table"], parts["right table"])
+
+    def _reading(self, step: Step, read: Callable[[], _Read]) -> _Read:
+        try:
+            return read()
+        except _Odd as odd:
+            raise unreadable(step, MODULE, str(odd)) from None
+
+    # What a state says.
+
+    def _parts(self, state: State) -> Mapping[str, Any]:
+        missing = sorted(VARIABLES - state.keys())
+        if missing:
+            raise _Odd(f"it has no variable {missing[0]}")
+        waiting: dict[Route, tuple[Mapping[str, Any], ...]] = {}
+        for to, queue in self._items(state["subscriptions"]):
+            if messages := tuple(map(self._subscription, _queue(queue))):
+                waiting["subscription", to, None] = messages
+        for source, queues in self._items(state["responses"]):
+            for key, queue in self._items(queues):
+                if messages := tuple(map(self._response, _queue(queue))):
+                    waiting["response", source, key] = messages
+        subscribed = {
+            (to, key): row
+            for to, hashes in self._items(state["subscribed"])
+            for key, value in self._items(hashes)
+            if (row := self._row(value, LEFT_ROW)) is not None
+        }
+        result = {key: pair for key, value in self._items(state["result"]) if (pair := self._pair(value)) is not None}
+        return {
+            "left table": self._table(state["left"], LEFT_ROW),
+            "right table": self._table(state["right"], RIGHT_ROW),
+            "subscribed": subscribed,
+            "waiting": waiting,
+            "result": result,
+            "shown": dict.fromkeys(result, True),
+        }
+
+    def _table(self, table: Value, fields: Sequence[str]) -> dict[Key, Row]:
+        return {key: row for key, value in self._items(table) if (row := self._row(value, fields)) is not None}
+
+    def _items(self, function: Value) -> list[tuple[Key, Value]]:
+        if not isinstance(function, Mapping):
+            raise _Odd(f"{function} is no function of keys")
+        return [(self._key(key), value) for key, value in function.items()]
+
+    def _key(self, key: Value) -> Key:
+        if isinstance(key, (int, frozenset, tuple, Mapping)):
+            raise _Odd(f"the key {key} is neither a string nor a model value")
+        return str(key)
+
+    def _row(self, value: Value, fields: Sequence[str]) -> Row:
+        if value == self.none:
+            return None
+        version, key = _fields(value, fields)
+        if isinstance(version, bool) or not isinstance(version, int):
+            raise _Odd(f"the version {version} is no number")
+        return {fields[0]: version, fields[1]: None if key == self.none else self._key(key)}
+
+    def _pair(self, value: Value) -> list[Row] | None:
+        if value == self.none:
+            return None
+        left, right = _fields(value, ("left", "right"))
+        return [self._row(left, LEFT_ROW), self._row(right, RIGHT_ROW)]
+
+    def _subscription(self, message: Value) -> Mapping[str, Any]:
+        key, hashed, instruction = _fields(message, ("key", "hash", "instruction"))
+        return {"key": self._key(key), "asks": str(instruction), "hash": self._row(hashed, LEFT_ROW)}
+
+    def _response(self, message: Value) -> Mapping[str, Any]:
+        hashed, value = _fields(message, ("hash", "value"))
+        return {"brings": self._row(value, RIGHT_ROW), "hash": self._row(hashed, LEFT_ROW)}
+
+    # What a step does.
+
+    def _action(self, before: Step, after: Step) -> Action:
+        was, now = (self.expected(step) for step in (before, after))
+        old, new = before.state, after.state
+        causes: list[tuple[str, Route | None]] = [
+            *(("left change", None) for _ in range(old["left_changes"] != new["left_changes"])),
+            *(("right change", None) for _ in range(old["right_changes"] != new["right_changes"])),
+            *(
+                (route[0], route)
+                for route, messages in was["waiting"].items()
+                if len(now["waiting"].get(route, ())) < len(messages)
+            ),
+        ]
+        if len(causes) != 1:
+            what = " and ".join(kind if route is None else _shown(route) for kind, route in causes)
+            raise _Odd(f"several things happen at once, {what}" if causes else "nothing happens that an action does")
+        kind, route = causes[0]
+        if _ACTIONS.get(after.action or "", kind) != kind:
+            raise _Odd(f"it does what a {kind} does")
+        for name in sorted(VARIABLES - MAY_CHANGE[kind]):
+            if old[name] != new[name]:
+                raise _Odd(f"a {kind} changes {name}")
+        if route is not None:
+            place = _taken(was["waiting"][route], now["waiting"].get(route, ()), kind)
+            if place and self.mutant != "routes out of order":
+                raise _Odd(f"{_shown(route)}: a message overtakes another")
+            return Action(Delivery(*route), place)
+        side, table = kind.split()[0], f"{kind.split()[0]} table"
+        rows = [row for row in {**was[table], **now[table]} if was[table].get(row) != now[table].get(row)]
+        if len(rows) > 1:
+            raise _Odd(f"several rows of the {table} change")
+        unsaid = self._unsaid_left if side == "left" else self._unsaid_right
+        key = rows[0] if rows else unsaid(was, now, [key for key, _ in self._items(old[side])])
+        count = sum(number for number in (new["left_changes"], new["right_changes"]) if isinstance(number, int))
+        return Action(Record(side, key, now[table].get(key), count))
+
+    def _unsaid_left(self, was: Mapping[str, Any], now: Mapping[str, Any], keys: list[Key]) -> Key:
+        """The left key of a change that leaves its row as it is, by what else it does."""
+        for route, message in _sent(was, now):
+            if route[0] == "subscription":
+                return str(message["key"])
+        for key in keys:
+            if was["result"].get(key) != now["result"].get(key):
+                return key
+        for key in keys:
+            # A row without foreign key, of which there is nothing to tell: whichever it was, the states are the same.
+            row = now["left table"].get(key)
+            told = not self.join.answers_all or now["result"].get(key) == joined(self.join, row, None)
+            if told and self.join.foreign_key_of(row) is None:
+                return key
+        raise _Odd("it can't be told which left row was changed")
+
+    def _unsaid_right(self, was: Mapping[str, Any], now: Mapping[str, Any], keys: list[Key]) -> Key:
+        """The right key of a change that leaves its row as it is, by whom it tells."""
+        answers = {route: message["brings"] for route, message in _sent(was, now)}
+        for (_, source, _), row in sorted(answers.items(), key=str):
+            if row is not None:
+                return str(row["key"])
+            if source not in now["right table"]:
+                return source
+        # No one was told of it, or a prefix scan told the wrong ones of a row that isn't there.
+        subscribed = {to for to, _ in was["subscribed"]}
+        absent = [key for key in keys if key not in now["right table"]]
+        for key in [*(key for key in keys if not answers and key not in subscribed), *absent]:
+            return key
+        raise _Odd("it can't be told which right row was changed")
+
+
+def _fields(value: Value, names: Sequence[str]) -> list[Value]:
+    if not isinstance(value, Mapping) or set(value) != set(names):
+        raise _Odd(f"{value} is no record of {', '.join(names)}")
+    return [value[name] for name in names]
+
+
+def _queue(value: Value) -> tuple[Value, ...]:
+    if not isinstance(value, tuple):
+        raise _Odd(f"{value} is no queue")
+    return value
+
+
+def _taken(was: Sequence[Any], now: Sequence[Any], kind: str) -> int:
+    for place in range(len(was)):
+        if [*was[:place], *was[place + 1 :]] == [*now]:
+            return place
+    raise _Odd(f"more than one {kind} leaves its queue")
+
+
+def _sent(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Route, Mapping[str, Any]]]:
+    for route, messages in now["waiting"].items():
+        for message in messages[len(was["waiting"].get(route, ())) :]:
+            yield route, message
+
+
+def _shown(route: Route) -> str:
+    return " ".join(filter(None, ("a delivery on", *route)))
+
+
+class ProtocolMachine:
+    """The reference's protocol, or one with a seeded bug, on which actions are taken."""
+
+    def __init__(self, join: ForeignKeyJoin, protocol: type[Protocol] = Protocol) -> None:
+        self.join = join
+        self.protocol = protocol(join, StreamTime())
+        self.result: dict[Key, list[Row]] = {}
+        self.rows: dict[bytes | None, Row] = {None: None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ProtocolMachine:
+        """Copy what changes, and share rows and messages, which no one changes."""
+        twin, protocol = copy(self), copy(self.protocol)
+        twin.protocol, twin.result, twin.rows = protocol, dict(self.result), dict(self.rows)
+        protocol.clock, protocol.left, protocol.right = copy(protocol.clock), copy(protocol.left), copy(protocol.right)
+        protocol.left.table, protocol.left.shown = dict(protocol.left.table), set(protocol.left.shown)
+        protocol.right.table = dict(protocol.right.table)
+        protocol.right.subscriptions = dict(protocol.right.subscriptions)
+        protocol.waiting = {route: messages.copy() for route, messages in protocol.waiting.items()}
+        return twin
+
+    def take(self, action: Action) -> list[Output]:
+        """Do what a step does, and give what is told."""
+        line = action.line
+        told: Sequence[Output] = []
+        if isinstance(line, Record):
+            if line.input == "left":
+                self.rows[digest_of(line.value)] = line.value
+            told = self.protocol.arrive(line)
+        elif isinstance(line, Delivery):
+            if action.place and isinstance(self.protocol, RoutesOutOfOrder):
+                self.protocol.overtake((line.channel, line.foreign_key, line.key), action.place)
+            told = self.protocol.deliver(*line)
+        for change in told:
+            assert isinstance(change, Change)
+            assert change.key is not None
+            self.result.pop(change.key, None)
+            if change.value is not None:
+                self.result[change.key] = change.value
+        return [*told]
+
+    def seen(self) -> Mapping[str, Any]:
+        """Give the state by its parts."""
+        left, right, waiting = self.protocol.left, self.protocol.right, self.protocol.waiting
+        return {
+            "left table": left.table,
+            "right table": {key: value for key, (value, _) in right.table.items()},
+            "subscribed": {
+                (_foreign_key(combined), key): self._row(digest)
+                for combined, (key, digest) in right.subscriptions.items()
+            },
+            "waiting": {route: tuple(map(self._message, messages)) for route, messages in waiting.items()},
+            "result": self.result,
+            "shown": dict.fromkeys(left.shown, True),
+        }
+
+    def _message(self, message: Subscription | Response) -> Mapping[str, Any]:
+        row = self._row(message.digest)
+        if isinstance(message, Subscription):
+            return {"key": message.key, "asks": message.instruction.value, "hash": row}
+        return {"brings": message.value, "hash": row}
+
+    def _row(self, digest: bytes | None) -> Row:
+        return self.rows.get(digest, digest)
+
+
+def _foreign_key(combined: bytes) -> Key:
+    length = len(prefix_of(""))
+    return combined[length : length + int.from_bytes(combined[:length], "big")].decode()
+
+
+# What ought to hold, of the code itself.
+
+
+def joined(join: ForeignKeyJoin, left: Row, right: Row) -> list[Row] | None:
+    """Give what a left row with a right value is joined to; None where it isn't shown (the module's `Joined`)."""
+    if left is None:
+        return None
+    if right is not None:
+        return [left, right]
+    shows = join.join == "left" and (left["foreign_key"] is not None or join.null_foreign_key == "keep")
+    return [left, None] if shows else None
+
+
+def join_of(join: ForeignKeyJoin, left: Mapping[Key, Row], right: Mapping[Key, Row]) -> dict[Key, list[Row]]:
+    """Give the join of two tables (the module's `JoinOf`)."""
+    pairs = {key: joined(join, row, right.get(row["foreign_key"])) for key, row in left.items()}
+    return {key: pair for key, pair in pairs.items() if pair is not None}
+
+
+class Broken(NamedTuple):
+    """A property that the code breaks: by its name in the module, and the arrival after which it does, from 0."""
+
+    property: str
+    arrival: int
+
+
+def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
+    """Take actions, and give which of the module's properties the code itself breaks, each where it first does."""
+    found: dict[str, int] = {}
+    together: list[list[Row]] = []
+    for arrival, action in enumerate(actions):
+        told = [change for change in machine.take(action) if isinstance(change, Change) and change.value is not None]
+        seen = machine.seen()
+        meant = join_of(machine.join, seen["left table"], seen["right table"])
+        together += meant.values()
+        named = {
+            (row["foreign_key"], key): row for key, row in seen["left table"].items() if row["foreign_key"] is not None
+        }
+        holds = {
+            "QuietIsJoined": bool(seen["waiting"]) or seen["result"] == meant,
+            "QuietIsSubscribed": bool(seen["waiting"]) or seen["subscribed"] == named,
+            "NoResultForDeletedRow": all(change.key in seen["left table"] for change in told),
+            "NoRowOfAnotherKey": all(
+                right is None or right["key"] == left["foreign_key"] for left, right in (one.value for one in told)
+            ),
+            "NoFiction": all(pair in together for pair in seen["result"].values()),
+        }
+        for name, kept in holds.items():
+            if not kept:
+                found.setdefault(name, arrival)
+    return [Broken(*one) for one in found.items()]
+
+
+def completed(history: History) -> History:
+    """Give what becomes of a history on the right code.
+
+    Deliveries for which nothing waits are left out, for another protocol sends other messages; and what waits at the
+    end is delivered.
+    """
+    protocol = Protocol(operator_named(OPERATOR).declare(history.options), StreamTime())
+    lines: list[Line] = []
+    pending = deque(history.lines)
+    while pending or protocol.waiting:
+        line = pending.popleft() if pending else Delivery(*next(iter(protocol.waiting)))
+        if isinstance(line, Delivery):
+            if (line.channel, line.foreign_key, line.key) not in protocol.waiting:
+                continue
+            protocol.deliver(*line)
+        elif isinstance(line, Record):
+            protocol.arrive(line)
+        lines.append(line)
+    return history.with_lines(lines)
+
+
+class Contrast(NamedTuple):
+    """One behaviour on the code as the model has it, and on the right code.
+
+    Attributes:
+        actions: What the behaviour does.
+        broken: Which properties the code breaks that has the model's bug, or its protocol.
+        right: The same changes and deliveries as a history of the right code: without the bug, and where there is none
+            with the protocol `answer`.
+        broken_on_right: Which properties the right code breaks on it.
+    """
+
+    actions: tuple[Action, ...]
+    broken: tuple[Broken, ...]
+    right: History
+    broken_on_right: tuple[Broken, ...]
+
+
+def contrast(trace: Trace, constants: Constants) -> Contrast:
+    """Play a behaviour on the code as the model has it, and the same history on the right code.
+
+    Raises:
+        BadInput: It can't be read.
+    """
+    replay = ForeignKeyJoinReplay(constants)
+    actions = tuple(action for _, action in steps_of(trace, replay))
+    options = {**replay.options, **({"protocol": "answer"} if replay.mutant == "none" else {})}
+    right = completed(History(OPERATOR, options, tuple(action.line for action in actions)))
+    on_right = ProtocolMachine(operator_named(OPERATOR).declare(options))
+    return Contrast(
+        actions,
+        tuple(broken(replay.machine(), actions)),
+        right,
+        tuple(broken(on_right, [Action(line) for line in right.lines])),
+    )

@@ -1,0 +1,159 @@
+"""The mutants of `ForeignKeyJoin.tla` as seeded bugs of the reference's protocol, message by message the same.
+
+Most were shipped once (`facts/bug_museum`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...reference.clocks import Clock
+from ...reference.foreign_key_protocol import (
+    Instruction,
+    Left,
+    Protocol,
+    Response,
+    Right,
+    Route,
+    Subscription,
+    digest_of,
+    prefix_of,
+)
+from ...reference.joins import ForeignKeyJoin
+from ...reference.records import Change, Key, Value
+
+
+class NoHashCheck(Left):
+    """An answer is joined whatever value it was asked for."""
+
+    def receive(self, response: Response) -> list[Change]:
+        """Join a response with the left row as it is now."""
+        return self._tell(response.key, response.value, response.timestamp)
+
+
+class AsksTheOldKey(Left):
+    """A change of foreign key asks the old key for an answer, too (KAFKA-18713)."""
+
+    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
+        """Change a row."""
+        sent, told = super().change(key, new, timestamp)
+        asks = Instruction.DELETE_KEY_AND_PROPAGATE
+        return [*(one._replace(instruction=asks, digest=digest_of(new)) for one in sent[:-1]), *sent[-1:]], told
+
+
+class UnsubscribeNotSent(Left):
+    """The old key isn't told of a change of foreign key (KAFKA-9244)."""
+
+    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
+        """Change a row."""
+        sent, told = super().change(key, new, timestamp)
+        return sent[-1:], told
+
+
+class UnsubscribesWithHash(Left):
+    """The old key is told of a change of foreign key with the new hash."""
+
+    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
+        """Change a row."""
+        sent, told = super().change(key, new, timestamp)
+        return [*(one._replace(digest=digest_of(new)) for one in sent[:-1]), *sent[-1:]], told
+
+
+class StoresTheHash(Right):
+    """An unsubscribe stores the hash that it brings, if any (KAFKA-9244, with `UnsubscribesWithHash`)."""
+
+    def receive(self, subscription: Subscription) -> list[Response]:
+        """Do what a subscription says."""
+        told = super().receive(subscription)
+        foreign_key, key, digest, *_ = subscription
+        if digest is not None:
+            self.subscriptions[prefix_of(foreign_key) + key.encode()] = (key, digest)
+        return told
+
+
+class MoveSilent(Left):
+    """A change to a foreign key that isn't there is not answered (KAFKA-3705)."""
+
+    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
+        """Change a row."""
+        sent, told = super().change(key, new, timestamp)
+        if len(sent) < 2:
+            return sent, told
+        return [sent[0], sent[1]._replace(instruction=Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE)], told
+
+
+class DeleteSilent(Left):
+    """A row that is deleted, or loses its foreign key, isn't answered (KAFKA-16434)."""
+
+    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
+        """Change a row."""
+        sent, told = super().change(key, new, timestamp)
+        silent = Instruction.DELETE_KEY_NO_PROPAGATE
+        return [one._replace(instruction=silent) for one in sent] if self.join.foreign_key_of(
+            new
+        ) is None else sent, told
+
+
+class NullKeySilent(Left):
+    """A new row without a foreign key isn't told of."""
+
+    def _owes_an_answer(self, key: Key, new: Value) -> bool:
+        return self.join.answers_all and key in self.shown
+
+
+class NoPrefixLength(Right):
+    """The scan of `r1` finds the subscriptions to `r10`, too."""
+
+    def change(self, foreign_key: Key, value: Value, timestamp: int) -> list[Response]:
+        """Change a row, and answer everyone who is subscribed to a foreign key that begins like it."""
+        told = super().change(foreign_key, value, timestamp)
+        for combined, (key, digest) in self.subscriptions.items():
+            other = combined[len(prefix_of("")) : len(combined) - len(key.encode())].decode()
+            if other.startswith(foreign_key) and other != foreign_key:
+                told.append(Response(other, key, digest, value, timestamp))
+        return told
+
+
+class RightTombstoneSilent(Right):
+    """The delete of a right row isn't told to its subscribers."""
+
+    def change(self, foreign_key: Key, value: Value, timestamp: int) -> list[Response]:
+        """Change a row."""
+        told = super().change(foreign_key, value, timestamp)
+        return [] if value is None else told
+
+
+class RoutesOutOfOrder(Protocol):
+    """Any message of a route may be handed on."""
+
+    def overtake(self, route: Route, place: int) -> None:
+        """Let the message at a place go to the head of its route."""
+        messages = self.waiting[route]
+        message = messages[place]
+        del messages[place]
+        messages.appendleft(message)
+
+
+def _with(left: type[Left] = Left, right: type[Right] = Right) -> type[Protocol]:
+    class Mutated(Protocol):
+        def __init__(self, join: ForeignKeyJoin, clock: Clock) -> None:
+            super().__init__(join, clock)
+            self.left, self.right = left(join), right(join)
+
+    return Mutated
+
+
+MUTANTS: Mapping[str, type[Protocol]] = {
+    "none": Protocol,
+    "no hash check": _with(NoHashCheck),
+    "routes out of order": RoutesOutOfOrder,
+    "asks the old key": _with(AsksTheOldKey),
+    "unsubscribe not sent": _with(UnsubscribeNotSent),
+    "unsubscribe stores the hash": _with(UnsubscribesWithHash, StoresTheHash),
+    "move silent": _with(MoveSilent),
+    "delete silent": _with(DeleteSilent),
+    "null key silent": _with(NullKeySilent),
+    "no prefix length": _with(right=NoPrefixLength),
+    "right tombstone silent": _with(right=RightTombstoneSilent),
+}
+"""The protocol for each value of the constant `Mutant`."""

@@ -1,0 +1,172 @@
+"""The mutants of `SessionWindows.tla` as seeded bugs of the reference.
+
+Most were shipped once (`facts/bug_museum`, `facts/kafka_streams_4.3.1`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+
+from ...reference.clocks import Clock, StreamTime
+from ...reference.records import Change, Dropped, Key, Output, Record
+from ...reference.session_store import Session
+from ...reference.session_windows import Behaviour
+from ...reference.windows import SessionWindows
+
+
+class GapExclusive(Behaviour):
+    """Records exactly one gap apart don't merge."""
+
+    def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
+        """Give the open sessions nearer than the gap."""
+        reach = self.windows.gap_ms - 1
+        return self.store.fetch(key, max(timestamp - reach, edge), timestamp + reach)
+
+
+class MergesOne(Behaviour):
+    """Of two sessions that a record bridges, the first alone is merged."""
+
+    def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
+        """Give the first open session within the gap."""
+        return super().near(key, timestamp, edge)[:1]
+
+
+class NoTombstone(Behaviour):
+    """Sessions that are no more aren't told."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record."""
+        return [one for one in super().arrive(record) if isinstance(one, Dropped) or one.value is not None]
+
+
+class _ClosesEarlyWindows(SessionWindows):
+    def close_edge(self, clock: int) -> int:
+        return super().close_edge(clock) + 1
+
+
+class ClosesEarly(Behaviour):
+    """A session is closed when it ends exactly gap + grace before the clock (KAFKA-8289)."""
+
+    def __init__(self, windows: SessionWindows, clock: Clock) -> None:
+        super().__init__(_as(_ClosesEarlyWindows, windows), clock)
+
+
+class _GapForgottenWindows(SessionWindows):
+    def close_edge(self, clock: int) -> int:
+        return clock - self.grace_ms
+
+
+class GapForgotten(Behaviour):
+    """A session is closed when it ends more than grace before the clock (KAFKA-12718)."""
+
+    def __init__(self, windows: SessionWindows, clock: Clock) -> None:
+        super().__init__(_as(_GapForgottenWindows, windows), clock)
+
+
+def _as(kind: type[SessionWindows], windows: SessionWindows) -> SessionWindows:
+    return kind(**{field.name: getattr(windows, field.name) for field in fields(windows)})
+
+
+class LateKept(Behaviour):
+    """A late record isn't dropped, and begins a session that is closed."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record."""
+        told = super().arrive(record)
+        if record.key is None or not told or not isinstance(told[-1], Dropped):
+            return told
+        at = record.timestamp
+        self.store.put(record.key, Session(at, at, 1))
+        return [*told[:-1], Change(record.key, (at, at), 1, at)]
+
+
+class RescueForgotten(Behaviour):
+    """A record before the edge is dropped, whatever session it would be in."""
+
+    def __init__(self, windows: SessionWindows, clock: Clock) -> None:
+        super().__init__(replace(windows, late="own"), clock)
+
+
+class _Forgets(Behaviour):
+    """A heartbeat that doesn't move the clock stands for the model's `Forget`: the store forgets what it may."""
+
+    early_ms = 0
+
+    def __init__(self, windows: SessionWindows, clock: Clock) -> None:
+        super().__init__(windows, clock)
+        self.at = clock.now
+
+    def advance(self) -> list[Output]:
+        """Tell what the clock has closed, or forget."""
+        moved, self.at = self.clock.now != self.at, self.clock.now
+        edge = self.windows.expiry_edge(self.clock.now) + self.early_ms
+        for key in [] if moved else [*self.store.sessions]:
+            for session in self.store.fetch(key, 0, edge):
+                if session.end < edge:
+                    self.store.remove(key, session)
+        return super().advance()
+
+
+class ForgetsEarly(_Forgets):
+    """The store forgets what ends exactly the retention before the clock (Kafka Streams 4.3.1)."""
+
+    early_ms = 1
+
+
+class ClockFollows(StreamTime):
+    """The clock is the timestamp that came last, not the largest."""
+
+    def observe(self, timestamp: int) -> None:
+        """Move to a timestamp, back or forth."""
+        self.now = timestamp
+
+
+class NullKeyMovesClock(Behaviour):
+    """A record without a key moves the clock."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record."""
+        if record.key is None:
+            self.clock.observe(record.timestamp)
+        return super().arrive(record)
+
+
+class TellsAgain(Behaviour):
+    """A closed session is told whenever the clock moves, not once."""
+
+    def advance(self) -> list[Output]:
+        """Tell all closed sessions that the store holds."""
+        super().advance()
+        edge = self.windows.close_edge(self.clock.now)
+        return [
+            Change(key, session.window, session.aggregate, session.end)
+            for key in self.store.sessions
+            for session in self.store.fetch(key, 0, edge)
+            if session.end < edge
+        ]
+
+
+class Revises(_Forgets):
+    """A closed session is merged, as long as it is stored: the model's `Closed = "revised"`."""
+
+    def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
+        """Give the sessions of a key within the gap of a timestamp, closed ones too."""
+        return super().near(key, timestamp, 0)
+
+
+MUTANTS: Mapping[str, type[Behaviour]] = {
+    "none": Behaviour,
+    "gap exclusive": GapExclusive,
+    "merges one": MergesOne,
+    "no tombstone": NoTombstone,
+    "closes early": ClosesEarly,
+    "gap forgotten": GapForgotten,
+    "late kept": LateKept,
+    "rescue forgotten": RescueForgotten,
+    "forgets early": ForgetsEarly,
+    "clock follows": Behaviour,
+    "null key moves clock": NullKeyMovesClock,
+    "tells again": TellsAgain,
+}
+"""The state machine for each value of the constant `Mutant`; "clock follows" is a clock."""

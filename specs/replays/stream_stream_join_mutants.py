@@ -1,0 +1,221 @@
+"""The mutants of `StreamStreamJoin.tla` as seeded bugs of the reference.
+
+Some were shipped once (`facts/bug_museum`, `facts/kafka_streams_4.3.1`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+
+from ...reference.clocks import Clock
+from ...reference.joins import StreamStreamJoin
+from ...reference.records import Change, Dropped, Output, Record
+from ...reference.stream_stream_join import Behaviour, Row, alone
+
+
+def _as(kind: type[StreamStreamJoin], join: StreamStreamJoin) -> StreamStreamJoin:
+    return kind(**{field.name: getattr(join, field.name) for field in fields(join)})
+
+
+def _is_pair(output: Output) -> bool:
+    return isinstance(output, Change) and None not in output.value
+
+
+class _Declared(Behaviour):
+    """A bug of the declaration. Rows are forgotten whenever a record comes, as in the model."""
+
+    kind: type[StreamStreamJoin] = StreamStreamJoin
+
+    def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
+        super().__init__(_as(self.kind, join), clock)
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record."""
+        self.clock.observe(record.timestamp)
+        return [*self.advance(), *super().arrive(record)]
+
+
+class PairForEveryWindow(Behaviour):
+    """A pair is told for each of the hopping windows that both are in."""
+
+    def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
+        super().__init__(join, clock)
+        self.timestamps: dict[int, int] = {}
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record."""
+        self.timestamps[record.value] = record.timestamp
+        return [one for output in super().arrive(record) for one in [output] * self.times(output)]
+
+    def times(self, output: Output) -> int:
+        """Count the windows [start, start + after] that both records of a pair are in."""
+        if not isinstance(output, Change) or not _is_pair(output):
+            return 1
+        first, last = sorted(self.timestamps[number] for number in output.value)
+        return len(range(max(0, last - self.join.after_ms), first + 1))
+
+
+class _BoundExclusive(StreamStreamJoin):
+    def within(self, left: int, right: int) -> bool:
+        return super().within(left, right) and right != left - self.before_ms
+
+
+class BoundExclusive(_Declared):
+    """A partner exactly `before_ms` earlier is not joined."""
+
+    kind = _BoundExclusive
+
+
+class _BoundsSwapped(StreamStreamJoin):
+    def within(self, left: int, right: int) -> bool:
+        return left - self.after_ms <= right <= left + self.before_ms
+
+
+class BoundsSwapped(_Declared):
+    """`before_ms` is taken for `after_ms`, and the other way round."""
+
+    kind = _BoundsSwapped
+
+
+class _ExpiresEarly(StreamStreamJoin):
+    def is_open(self, side: str, timestamp: int, clock: int) -> bool:
+        return timestamp >= super().close_edge(side, clock)
+
+    def close_edge(self, side: str, clock: int) -> int:
+        return super().close_edge(side, clock) + 1
+
+
+class ExpiresEarly(_Declared):
+    """A row is forgotten 1 ms before it ought to be."""
+
+    kind = _ExpiresEarly
+
+
+class _ClosesWithoutGrace(StreamStreamJoin):
+    def is_open(self, side: str, timestamp: int, clock: int) -> bool:
+        return timestamp >= super().close_edge(side, clock)
+
+    def close_edge(self, side: str, clock: int) -> int:
+        return super().close_edge(side, clock) + self.grace_ms
+
+
+class ClosesWithoutGrace(_Declared):
+    """A row is told unmatched once it is out of reach, though grace is left (KAFKA-19536)."""
+
+    kind = _ClosesWithoutGrace
+
+
+class MatchForgotten(Behaviour):
+    """A row counts as matched only while its partner is in the buffer (SPARK-26154)."""
+
+    def advance(self) -> list[Output]:
+        """Forget the rows that can find no partner any more, and tell those whose partner isn't there."""
+        rows = {side: [row for kept in buffer.values() for row in kept] for side, buffer in self.buffers.items()}
+        matched = [(row, row.matched) for side in rows for row in rows[side]]
+        for left in rows["left"]:
+            left.matched = any(self.joins(left.record, right.record) for right in rows["right"])
+        for right in rows["right"]:
+            right.matched = any(self.joins(left.record, right.record) for left in rows["left"])
+        told = super().advance()
+        for row, was in matched:
+            row.matched = was
+        return told
+
+    def joins(self, left: Record, right: Record) -> bool:
+        """Whether two records are partners."""
+        return left.key == right.key and self.join.within(left.timestamp, right.timestamp)
+
+
+class _NeverLate(StreamStreamJoin):
+    def is_open(self, side: str, timestamp: int, clock: int) -> bool:
+        return True
+
+
+class LateRecordsJoin(_Declared):
+    """Late records are not dropped (KAFKA-16123)."""
+
+    kind = _NeverLate
+
+
+class _ClockOfEach(StreamStreamJoin):
+    def clocks(self) -> dict[str, int]:
+        """Give the largest timestamp of each input (ms)."""
+        found: dict[str, int] = self.__dict__.setdefault("seen", {"left": 0, "right": 0})
+        return found
+
+    def close_edge(self, side: str, clock: int) -> int:
+        return super().close_edge(side, self.clocks()[side])
+
+
+class ClockOfEachInput(_Declared):
+    """Each input has a clock of its own."""
+
+    kind = _ClockOfEach
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record."""
+        assert isinstance(self.join, _ClockOfEach)
+        clocks = self.join.clocks()
+        clocks[record.input] = max(clocks[record.input], record.timestamp)
+        return super().arrive(record)
+
+
+class LeftRowsKept(Behaviour):
+    """Left rows are buffered, too, where the left record alone drives and nothing looks them up."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record."""
+        told = super().arrive(record)
+        taken = not any(isinstance(one, Dropped) for one in told)
+        if taken and record.key is not None and record.input == "left" and not self.join.right_drives:
+            self.buffers["left"][record.key].append(Row(record))
+        return told
+
+
+class NullInAnyCase(Behaviour):
+    """A record is told without partner when it comes, whether it has one or not."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record."""
+        told = super().arrive(record)
+        found = bool(told) and _is_pair(told[-1])
+        return [*told, alone(record)] if found and self.join.tells_unmatched(record.input) else told
+
+
+class NullAgainOnClose(Behaviour):
+    """A row that was told without partner at once is told so again when it closes."""
+
+    def advance(self) -> list[Output]:
+        """Forget the rows that can find no partner any more, and tell the unmatched."""
+        declared, self.join = self.join, replace(self.join, emit="close")
+        told = super().advance()
+        self.join = declared
+        return told
+
+
+class RightClosesSilently(Behaviour):
+    """Of the rows that close, only left ones are told."""
+
+    def advance(self) -> list[Output]:
+        """Forget the rows that can find no partner any more, and tell the unmatched left ones."""
+        return [one for one in super().advance() if isinstance(one, Change) and one.value[0] is not None]
+
+
+MUTANTS: Mapping[str, type[Behaviour]] = {
+    "none": Behaviour,
+    "pair for every window": PairForEveryWindow,
+    "bound exclusive": BoundExclusive,
+    "bounds swapped": BoundsSwapped,
+    "expires early": ExpiresEarly,
+    "closes without grace": ClosesWithoutGrace,
+    "match forgotten": MatchForgotten,
+    "late records join": LateRecordsJoin,
+    "clock of each input": ClockOfEachInput,
+    "clock goes back": _Declared,
+    "left rows kept": LeftRowsKept,
+    "null in any case": NullInAnyCase,
+    "null again on close": NullAgainOnClose,
+    "right closes silently": RightClosesSilently,
+}
+"""The state machine for each value of the constant `Mutant`; "clock goes back" is a clock."""

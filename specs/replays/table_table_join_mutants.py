@@ -1,0 +1,120 @@
+"""The mutants of `TableTableJoin.tla` as seeded bugs of the reference, and the join that tells no tombstone twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...reference.clocks import Clock
+from ...reference.joins import TableTableJoin
+from ...reference.records import Change, Output, Record, Row, Table, Value, fold
+from ...reference.table_table_join import Behaviour, TableJoin
+
+
+class _Joins(Behaviour):
+    """A bug of how two tables are joined."""
+
+    tables_of: type[TableJoin] = TableJoin
+
+    def __init__(self, join: TableTableJoin, clock: Clock) -> None:
+        super().__init__(join, clock)
+        self.tables = self.tables_of(join.join)
+
+
+class _LeftTombstoneIgnored(TableJoin):
+    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+        if side == "left" and value is None and row in self.tables[side]:
+            value = self.tables[side][row][0]
+        return super().change(side, row, value, timestamp)
+
+
+class LeftTombstoneIgnored(_Joins):
+    """A tombstone of the left table deletes nothing."""
+
+    tables_of = _LeftTombstoneIgnored
+
+
+class _RightSilent(TableJoin):
+    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+        told = super().change(side, row, value, timestamp)
+        return [] if (self.join, side) == ("left", "right") else told
+
+
+class RightSilent(_Joins):
+    """The left join is driven by the left table alone."""
+
+    tables_of = _RightSilent
+
+
+class _StaleOtherSide(TableJoin):
+    def __init__(self, join: str) -> None:
+        super().__init__(join)
+        self.stale: dict[str, Table] = {"left": {}, "right": {}}
+
+    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+        other = "right" if side == "left" else "left"
+        self.stale[side] = dict(self.tables[side])
+        current, self.tables[other] = self.tables[other], self.stale[other]
+        told = super().change(side, row, value, timestamp)
+        self.tables[other] = current
+        return told
+
+
+class StaleOtherSide(_Joins):
+    """A change is joined with the other row as it was before the last change of its table."""
+
+    tables_of = _StaleOtherSide
+
+
+class _NullShown(TableJoin):
+    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+        other = self.tables["right" if side == "left" else "left"].get(row, (None, 0))
+        super().change(side, row, value, timestamp)
+        pair = [value, other[0]] if side == "left" else [other[0], value]
+        return [Change(*row, None if value is None else pair, max(timestamp, other[1]))]
+
+
+class NullShown(_Joins):
+    """An inner join shows a row without partner, with null."""
+
+    tables_of = _NullShown
+
+
+class _TombstoneForNothing(TableJoin):
+    def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
+        drives = self.join == "outer" or (self.join, side) == ("left", "left")
+        nothing = value is None and not any(row in table for table in self.tables.values())
+        told = super().change(side, row, value, timestamp)
+        return [Change(*row, None, timestamp)] if drives and nothing else told
+
+
+class TombstoneForNothing(_Joins):
+    """A tombstone is told though neither table has or had a row."""
+
+    tables_of = _TombstoneForNothing
+
+
+class TellsOnce(Behaviour):
+    """No bug: a tombstone is told only where something is shown, the model's `Tombstones = "once"`."""
+
+    def __init__(self, join: TableTableJoin, clock: Clock) -> None:
+        super().__init__(join, clock)
+        self.result: Table = {}
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a change of a row."""
+        shown = (record.key, None) in self.result
+        told = [one for one in super().arrive(record) if shown or not isinstance(one, Change) or one.value is not None]
+        self.result = fold(told, self.result)
+        return told
+
+
+MUTANTS: Mapping[str, type[Behaviour]] = {
+    "none": Behaviour,
+    "left tombstone ignored": LeftTombstoneIgnored,
+    "right silent": RightSilent,
+    "stale other side": StaleOtherSide,
+    "null shown": NullShown,
+    "tombstone for nothing": TombstoneForNothing,
+    "changes overtake": Behaviour,
+}
+"""The state machine for each value of the constant `Mutant`; changes overtake each other before they come to it."""
