@@ -7,7 +7,7 @@ STAMP := $(VENV)/.streamproof
 PACKAGES := reference spark_impl properties specs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-quick lint format bench lock clean
+.PHONY: help setup check specs test test-quick lint format bench lock clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-11s %s\n' "$$name" "$$does"; done
@@ -18,11 +18,15 @@ check: setup ## The gate: every law, then real flight data on two witnesses
 	$(BIN)/streamproof check
 	$(BIN)/streamproof compare session_windows --data flights
 
-test: setup ## All tests
-	$(BIN)/python -m pytest
+specs: setup ## The TLA+ models that CI checks, in under two minutes
+	$(BIN)/streamproof spec check
 
-test-quick: setup ## The tests that need no Spark, in seconds
-	$(BIN)/python -m pytest -m "not spark" --numprocesses 2
+test: setup ## All tests: those without Spark side by side, then those that share one Spark session
+	$(BIN)/python -m pytest -m "not spark" --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m spark
+
+test-quick: setup ## The tests that need neither Spark nor TLC, in seconds
+	$(BIN)/python -m pytest -m "not spark and not tlc" --numprocesses 2
 
 lint: setup ## Style, types, and who may import whom
 	$(BIN)/ruff check .

@@ -13,19 +13,20 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ..reference.errors import BadInput, StreamproofError
 from .cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
+from .spec_command import specs
+from .terminal import COULD_NOT_RUN, EXITS, STYLES, messages, results
+from .terminal import steps as _steps
 
 if TYPE_CHECKING:
     from ..reference.histories import History
@@ -36,11 +37,8 @@ if TYPE_CHECKING:
     from .laws import LawResult
     from .outcomes import Outcome
 
-EXITS = {"conforms": 0, "violated": 1, "inconclusive": 2}
-COULD_NOT_RUN = 3
 INTERRUPTED = 130
 """What typer makes of Ctrl-C."""
-STYLES = {"conforms": "green", "violated": "bold red", "inconclusive": "yellow"}
 
 app = typer.Typer(
     help="Hold Spark stream operators to a reference model. "
@@ -49,8 +47,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-results = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
-messages = Console(stderr=True, highlight=False)
+app.add_typer(specs, name="spec")
 
 FindingsFolder = Annotated[
     Path, typer.Option("--findings", help="Folder that findings are written to and replayed from.")
@@ -187,18 +184,6 @@ def _usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see `{context.command_path} --help`)" if context is not None else ""
     return f"{error.format_message()}{hint}"
-
-
-@contextlib.contextmanager
-def _steps() -> Iterator[Callable[[str], None]]:
-    """Show the present step: a spinner on a terminal, a line each elsewhere."""
-    if not messages.is_terminal:
-        yield lambda step: messages.print(step, markup=False, soft_wrap=True)
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=messages, transient=True) as progress:
-        task = progress.add_task("starting", total=None)
-        yield lambda step: progress.update(task, description=step)
 
 
 @app.command()

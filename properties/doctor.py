@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..reference.errors import MissingTool, StreamproofError
+from ..specs.catalogue import catalogue
 from ..specs.java import find_java
 from . import kafka_jvm
 from .cluster import MASTER_VARIABLE, address_towards, checked_master, is_cluster
@@ -71,6 +72,7 @@ def diagnose() -> list[Finding]:
         _cluster,
         _flights,
         _tlc,
+        _specifications,
         _pytla,
         _kafka_streams,
         _disk,
@@ -196,6 +198,18 @@ def _tlc() -> Finding:
     if not (folder / "tla2tools.jar").is_file():
         return Finding("TLC", "optional", f"no tla2tools.jar in {folder}", f"{remedy} --force-reinstall")
     return Finding("TLC", "ok", str(folder / "tla2tools.jar"))
+
+
+def _specifications() -> Finding:
+    name = "specifications"
+    try:
+        listed = catalogue()
+    except StreamproofError as error:
+        return Finding(name, "wrong", str(error), f"{pip()} install --force-reinstall --no-deps streamproof")
+    models = [model for one in listed for model in one.models]
+    small = sum(model.size == "small" for model in models)
+    found = f"{len(models)} models of {len(listed)} modules; `streamproof spec check` checks the {small} small ones"
+    return Finding(name, "ok", found)
 
 
 def _pytla() -> Finding:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamproof.properties import doctor
 from streamproof.properties.doctor import Finding, diagnose, package
-from streamproof.reference.errors import MissingTool
+from streamproof.reference.errors import BadInput, MissingTool
 
 
 @pytest.fixture
@@ -159,6 +159,20 @@ def test_a_named_tlc_jar_comes_first(monkeypatch, tmp_path):
 def test_a_named_tlc_jar_that_does_not_exist_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("TLA2TOOLS_JAR", str(tmp_path / "gone.jar"))
     assert finding("TLC").remedy == "unset TLA2TOOLS_JAR"
+
+
+def test_the_specifications_are_counted():
+    assert finding("specifications").status == "ok"
+    assert "models of" in finding("specifications").found
+
+
+def test_a_broken_catalogue_of_specifications_is_told(monkeypatch):
+    def catalogue():
+        raise BadInput("manifest.json: not JSON")
+
+    monkeypatch.setattr(doctor, "catalogue", catalogue)
+    assert finding("specifications").status == "wrong"
+    assert finding("specifications").found == "manifest.json: not JSON"
 
 
 @pytest.fixture

@@ -1,0 +1,382 @@
+"""What happens in a step of a behaviour: the action with its parameters, and what changed, as paths into nested values.
+
+A state of TLC repeats every variable whether it changed or not. A reader wants the difference: the row that is new,
+the message that was sent, the one that was taken. Nothing here knows a module; its text gives names and comments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from .pytla import Function, Step, Trace, Value, to_tla
+
+Kind = Literal["set", "appended", "taken", "removed", "joined", "left", "new", "gone"]
+
+ROW_FIELDS = range(2, 5)
+"""A record of so many plain fields is a row, and shown whole where it changes."""
+_DEEPEST_CALL = 6
+_COMMENTS_AT_THE_END = re.compile(r"(?:[ \t]*(?:\(\*(?:(?!\*\)).)*\*\)[ \t]*|\\\*[^\n]*)\n)+\Z", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between two states.
+
+    Attributes:
+        variable: The variable.
+        keys: Where in its value, from the outside in; empty for all of it.
+        kind: `set` (it has another value), `appended` to a sequence, `taken` from its head, `removed` from elsewhere in
+            it, `joined` or `left` a set, `new` or `gone` with its key from a function.
+        before: The value before; what was taken, removed or gone.
+        after: The value after; what was appended, joined or is new.
+    """
+
+    variable: str
+    keys: tuple[Value, ...]
+    kind: Kind
+    before: Value | None
+    after: Value | None
+
+    @property
+    def path(self) -> str:
+        """Where the difference is, as TLA+ writes it: `responses["r1"]["l"]`."""
+        return self.variable + "".join(f"[{written(key)}]" for key in self.keys)
+
+    @property
+    def told(self) -> str:
+        """The difference in one line: `left["l"]: None → [version |-> 1]`, `+` for what came, `-` for what went."""
+        return f"{self.path}: {self.difference}"
+
+    @property
+    def difference(self) -> str:
+        """The difference without its path."""
+        before = "" if self.before is None else written(self.before)
+        after = "" if self.after is None else written(self.after)
+        match self.kind:
+            case "set":
+                return f"{before} → {after}"
+            case "appended" | "joined" | "new":
+                return f"+ {after}"
+            case "taken" | "left" | "gone":
+                return f"- {before}"
+            case "removed":
+                return f"- {before} (not the head)"
+
+
+class Told(NamedTuple):
+    """A step of a behaviour, told: its number, its action with parameters, and what changed."""
+
+    number: int
+    action: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A definition of a module.
+
+    Attributes:
+        name: Its name.
+        parameters: The names of its parameters.
+        body: Its text after `==`.
+        comment: The comment right before it, in one line; empty where there is none.
+        path: The file.
+        line: The line that it starts on, from 1.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    body: str
+    comment: str
+    path: Path
+    line: int
+
+
+@dataclass(frozen=True)
+class ModuleText:
+    """What the text of a module says to a reader of its behaviours.
+
+    Attributes:
+        definitions: Its definitions, by name.
+        variables: Its variables, in the order in which they are declared.
+    """
+
+    definitions: Mapping[str, Definition]
+    variables: tuple[str, ...]
+
+    def ordered(self, state: Mapping[str, Value]) -> dict[str, Value]:
+        """Give the variables of a state as they are declared; TLC has an order of its own."""
+        place = {name: number for number, name in enumerate(self.variables)}
+        return dict(sorted(state.items(), key=lambda item: place.get(item[0], len(place))))
+
+
+def changes(before: Mapping[str, Value], after: Mapping[str, Value]) -> tuple[Change, ...]:
+    """Tell the differences between two states, in the order of the second one's variables."""
+    return tuple(
+        change for name, value in after.items() if name in before for change in _between(name, (), before[name], value)
+    )
+
+
+def written(value: Value) -> str:
+    """Write a value in TLA+, the fields of a record in their own order, which `to_tla` sorts."""
+    match value:
+        case Function() if value and all(isinstance(name, str) and name.isidentifier() for name in value):
+            return f"[{', '.join(f'{name} |-> {written(within)}' for name, within in value.items())}]"
+        case tuple():
+            return f"<<{', '.join(map(written, value))}>>"
+        case frozenset():
+            return f"{{{', '.join(written(within) for within in sorted(value, key=to_tla))}}}"
+    return to_tla(value)
+
+
+def told_steps(trace: Trace, text: ModuleText, write: Callable[[Value], str] | None = None) -> tuple[Told, ...]:
+    """Tell the steps of a behaviour after the initial state, with actions as they are called (see `called`)."""
+    told = []
+    for before, step in zip(trace.steps, trace.steps[1:], strict=False):
+        found = changes(before.state, text.ordered(step.state))
+        told.append(Told(step.number, called(step, found, text, write), found))
+    return tuple(told)
+
+
+def ending(trace: Trace) -> str:
+    """Tell how a counterexample goes on for ever; empty for one that ends."""
+    if trace.stutters:
+        return "then nothing more happens, for ever (stuttering)"
+    if trace.loop is not None:
+        return f"then back to step {trace.loop}, and so on for ever"
+    return ""
+
+
+def called(step: Step, found: Sequence[Change], text: ModuleText, write: Callable[[Value], str] | None = None) -> str:
+    """Give a step's action with its parameters, as far as what changed tells them: `DeliverResponse("r1", _)`.
+
+    TLC names an action without its parameters. Where the action's definition, or one that it calls, says
+    `[variable EXCEPT ![key] = new]`, and these are parameters, the key that changed in that variable is the one, and
+    the value that it has now the other. `write` writes them; in TLA+, if it isn't given.
+    """
+    write = write or written
+    action = step.action or "an action without a name"
+    definition = text.definitions.get(action)
+    if definition is None or not definition.parameters:
+        return action
+    known: dict[str, set[str]] = {}
+    own = {name: name for name in definition.parameters}
+    assignments = _assignments(definition, own, text.definitions, _DEEPEST_CALL)
+    # Those under a condition come last: another branch may have been taken.
+    for variable, names, value, certain in sorted(assignments, key=lambda one: not one.certain):
+        of_variable = [change.keys for change in found if change.variable == variable]
+        for place, name in enumerate(names):
+            _narrow(known, name, {write(keys[place]) for keys in of_variable if len(keys) > place}, certain)
+        deep = [keys[: len(names)] for keys in of_variable if len(keys) >= len(names)]
+        _narrow(known, value, {write(_at(step.state[variable], keys)) for keys in deep}, certain)
+    candidates = [known.get(name, set()) for name in definition.parameters]
+    if not any(len(one) == 1 for one in candidates):
+        return action
+    return f"{action}({', '.join(min(one) if len(one) == 1 else '_' for one in candidates)})"
+
+
+def read_module(module: Path) -> ModuleText:
+    """Read a module, and those that it extends and that lie beside it.
+
+    A file that can't be read says nothing: TLC has told of it already.
+    """
+    found: dict[str, Definition] = {}
+    variables: list[str] = []
+    waiting, seen = [module], set()
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        for definition in _definitions(text, path):
+            found.setdefault(definition.name, definition)
+        for names in re.findall(r"^VARIABLES?\s+(\w+(?:\s*,\s*\w+)*)", _without_comments(text), re.MULTILINE):
+            variables += re.split(r"\s*,\s*", names)
+        for names in re.findall(r"^EXTENDS\s+(\w+(?:\s*,\s*\w+)*)", text, re.MULTILINE):
+            waiting += [
+                beside for name in re.split(r"\s*,\s*", names) if (beside := path.with_name(f"{name}.tla")).is_file()
+            ]
+    return ModuleText(found, tuple(variables))
+
+
+def _between(variable: str, keys: tuple[Value, ...], before: Value, after: Value) -> Iterator[Change]:
+    if _same(before, after):
+        return
+    if isinstance(before, Function) and isinstance(after, Function) and not (keys and _is_row(before, after)):
+        yield from _between_functions(variable, keys, before, after)
+    elif isinstance(before, tuple) and isinstance(after, tuple):
+        yield from _between_sequences(variable, keys, before, after)
+    elif isinstance(before, frozenset) and isinstance(after, frozenset):
+        for value in sorted(before - after, key=to_tla):
+            yield Change(variable, keys, "left", value, None)
+        for value in sorted(after - before, key=to_tla):
+            yield Change(variable, keys, "joined", None, value)
+    else:
+        yield Change(variable, keys, "set", before, after)
+
+
+def _same(one: Value, other: Value) -> bool:
+    # Python takes 1 for True; TLA+ doesn't.
+    return one == other and to_tla(one) == to_tla(other)
+
+
+def _is_row(before: Function, after: Function) -> bool:
+    return all(
+        len(row) in ROW_FIELDS
+        and all(isinstance(name, str) for name in row)
+        and not any(isinstance(value, Function | tuple | frozenset) for value in row.values())
+        for row in (before, after)
+    )
+
+
+def _between_functions(variable: str, keys: tuple[Value, ...], before: Function, after: Function) -> Iterator[Change]:
+    if not any(key in after for key in before):
+        yield Change(variable, keys, "set", before, after)
+        return
+    for key, value in before.items():
+        if key in after:
+            yield from _between(variable, (*keys, key), value, after[key])
+        else:
+            yield Change(variable, (*keys, key), "gone", value, None)
+    for key, value in after.items():
+        if key not in before:
+            yield Change(variable, (*keys, key), "new", None, value)
+
+
+def _between_sequences(
+    variable: str, keys: tuple[Value, ...], before: tuple[Value, ...], after: tuple[Value, ...]
+) -> Iterator[Change]:
+    gone, came = sequence_difference(before, after)
+    if len(before) == len(after) and len(gone) == len(came) and gone != [0]:
+        # An element was put in the place of another.
+        for number, (one, other) in enumerate(zip(before, after, strict=True), start=1):
+            yield from _between(variable, (*keys, number), one, other)
+    elif len(gone) == len(before) and len(came) == len(after) and before and after:
+        yield Change(variable, keys, "set", before, after)
+    else:
+        for place, number in enumerate(gone):
+            yield Change(variable, keys, "taken" if place == number else "removed", before[number], None)
+        for value in came:
+            yield Change(variable, keys, "appended", None, value)
+
+
+def sequence_difference(before: tuple[Value, ...], after: tuple[Value, ...]) -> tuple[list[int], tuple[Value, ...]]:
+    """Tell how a queue became another: the places (from 0) of what was removed, and what was appended.
+
+    As little as possible is appended, and of equal elements the first are removed.
+    """
+    for count in range(len(after) + 1):
+        kept, came = after[: len(after) - count], after[len(after) - count :]
+        gone, at = [], len(kept)
+        for number in reversed(range(len(before))):
+            if at and _same(before[number], kept[at - 1]):
+                at -= 1
+            else:
+                gone.append(number)
+        if at == 0:
+            return gone[::-1], came
+    raise AssertionError("a queue without its elements is a part of any")
+
+
+def _narrow(known: dict[str, set[str]], name: str | None, values: set[str], certain: bool) -> None:
+    """Note what a parameter may be: a variable that didn't change says nothing."""
+    if name is not None and values:
+        both = known.get(name, values) & values
+        if both or certain:
+            known[name] = both
+
+
+def _at(value: Value, keys: Sequence[Value]) -> Value:
+    for key in keys:
+        if isinstance(value, Function):
+            value = value[key]
+        elif isinstance(value, tuple) and isinstance(key, int):
+            value = value[key - 1]
+    return value
+
+
+class _Assignment(NamedTuple):
+    """A variable that is changed at keys, with the keys and the new value where those are parameters.
+
+    It is `certain` where no IF or CASE stands before it.
+    """
+
+    variable: str
+    keys: tuple[str | None, ...]
+    value: str | None
+    certain: bool
+
+
+def _assignments(
+    definition: Definition, own: Mapping[str, str], definitions: Mapping[str, Definition], depth: int
+) -> Iterator[_Assignment]:
+    """What the body of a definition changes; `own` gives the action's parameter for a name in the body."""
+    body = definition.body
+    for changed in re.finditer(r"\b(\w+)'\s*=", body):
+        rest = body[changed.end() :]
+        following = re.search(r"\b\w+'\s*=", rest)
+        within = rest[: following.start() if following else None]
+        for keys, value in re.findall(r"!((?:\[\s*\w+\s*\])+)\s*=\s*(?:(\w+)\s*[,\]])?", within):
+            certain = within.lstrip().startswith("[") and not re.search(r"\b(?:IF|CASE)\b", within)
+            at = tuple(own.get(name) for name in re.findall(r"\w+", keys))
+            yield _Assignment(changed[1], at, own.get(value), certain)
+    if depth:
+        for call in re.finditer(r"\b(\w+)\(", body):
+            callee = definitions.get(call[1])
+            if callee is not None and callee.name != definition.name:
+                given = _arguments(body[call.end() :])
+                passed = {
+                    formal: own[actual]
+                    for formal, actual in zip(callee.parameters, given, strict=False)
+                    if actual in own
+                }
+                if passed:
+                    yield from _assignments(callee, passed, definitions, depth - 1)
+
+
+def _arguments(text: str) -> list[str]:
+    """The arguments of a call, of which the text follows the opening parenthesis."""
+    arguments, nested = [""], 0
+    for character in text:
+        if character in "([{":
+            nested += 1
+        elif character in ")]}":
+            if nested == 0:
+                break
+            nested -= 1
+        if character == "," and nested == 0:
+            arguments.append("")
+        else:
+            arguments[-1] += character
+    return [argument.strip() for argument in arguments]
+
+
+def _definitions(text: str, path: Path) -> Iterator[Definition]:
+    heads = list(re.finditer(r"^([A-Za-z_]\w*)(?:\(([^()]*)\))?[ \t]*==", text, re.MULTILINE))
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        rest = text[head.end() : following.start() if following else None]
+        body = re.split(r"^(?:----|====)", rest, maxsplit=1, flags=re.MULTILINE)[0]
+        parameters = tuple(name.strip() for name in head[2].split(",")) if head[2] else ()
+        yield Definition(
+            head[1], parameters, _without_comments(body), _comment_before(text[: head.start()]), path,
+            text.count("\n", 0, head.start()) + 1,
+        )  # fmt: skip
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"\(\*.*?\*\)|\\\*[^\n]*", "", text, flags=re.DOTALL)
+
+
+def _comment_before(text: str) -> str:
+    """The comment that ends where a definition starts, without an empty line between them."""
+    block = _COMMENTS_AT_THE_END.search(text)
+    said = re.sub(r"\(\*|\*\)|\\\*", " ", block[0]) if block else ""
+    return " ".join(said.split())
