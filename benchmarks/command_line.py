@@ -38,6 +38,7 @@ BENCHMARKS: Mapping[str, str] = {
     "flights": "336,776 flights on the reference, on DuckDB, on both Spark operators, and how the time grows",
     "cluster": "cohorts on a standalone Spark cluster on this machine, of one worker and of two",
     "memory": "peak resident memory of the driver for a large cohort",
+    "specs": "what the wrapper adds to TLC, the small models, and behaviours replayed on the reference and on Spark",
     "check": "the gate's wall time",
 }
 BY_OPERATOR = ("operators", "agreement", "production", "state")
