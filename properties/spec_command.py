@@ -136,7 +136,8 @@ def check_models(
         raise BadInput(f"{'--constant' if constant else '--chart'} is of one model: name it")
     tools = find_tools()
     width = max(len(one.name) for one in chosen)
-    at_a_time = jobs or max(1, _cores() // workers)
+    # TLC waits a third of a second's run, for its files and its threads.
+    at_a_time = jobs or max(1, _cores() * 3 // 2 // workers)
     checked: list[_Checked] = []
     started = time.monotonic()
     try:

@@ -1,7 +1,8 @@
 """Session windows: records of a key no more than a gap apart share a session.
 
 Source: KIP-94 ("Proposed Changes", "Late arriving data"); `facts/kafka_streams` for the order of a merge's tombstones.
-Where KIP-94 is silent: a closed session (end < clock - gap - grace) is final, and nothing merges with it.
+Where KIP-94 is silent: a closed session (end < clock - gap - grace) is final, and nothing merges with it. So a record
+that a live session rescues (`late` is `merged`) may lie within a closed one: gap 1, grace 1, a@0 a@3 a@1 a@0.
 """
 
 from __future__ import annotations

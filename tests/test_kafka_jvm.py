@@ -160,9 +160,11 @@ def test_a_jvm_that_ended_is_started_anew(jars, monkeypatch):
     second.stop()
 
 
-# A process that has started a JVM, tells its id, and then waits to be ended.
+# A process that has started a JVM, tells its id, and then waits to be ended. It heeds Ctrl-C, which is ignored where
+# the tests run in the background of a shell.
 STARTS = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from streamproof.properties.kafka_jvm import kafka_jvm
 print(kafka_jvm()._process.pid, flush=True)
 sys.stdin.read()

@@ -629,7 +629,9 @@ def test_an_interrupted_check_leaves_no_process_and_no_half_file(clock: Path) ->
     (clock / "Endless.cfg").write_text("SPECIFICATION Spec\nINVARIANT Small\n")
     temporary = clock / "temporary"
     temporary.mkdir()
-    program = "from streamproof.properties.command_line import main; main()"
+    # A test run in the background of a shell has Ctrl-C ignored, and its children with it.
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{heeds}; from streamproof.properties.command_line import main; main()"
     running = subprocess.Popen(
         [sys.executable, "-c", program, "spec", "check", "Endless.tla", "--json", "found.json"],
         cwd=clock,
