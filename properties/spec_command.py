@@ -136,7 +136,7 @@ def check_models(
         raise BadInput(f"{'--constant' if constant else '--chart'} is of one model: name it")
     tools = find_tools()
     width = max(len(one.name) for one in chosen)
-    # TLC waits a third of a second's run, for its files and its threads.
+    # For a third of a short run TLC waits, for files and for threads of its own.
     at_a_time = jobs or max(1, _cores() * 3 // 2 // workers)
     checked: list[_Checked] = []
     started = time.monotonic()

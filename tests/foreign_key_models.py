@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import NamedTuple
 
-from streamproof.specs import catalogue
-from streamproof.specs.checking import constants_of, find_tools
-from streamproof.specs.pytla import Model, StateGraph, Trace, Value, check, state_graph
+import tla_models
+from streamproof.specs.pytla import StateGraph, Value
+from tla_models import Counterexample
 
 MODULE = "ForeignKeyJoin"
-FOLDER = Path(catalogue.__file__).parent
 MUTANTS = [
     "no_hash_check",
     "no_hash_check_deleted_row",
@@ -37,29 +33,10 @@ FEWER: Mapping[str, Value] = {"LeftChanges": 2, "RightChanges": 2}
 SMALL: Mapping[str, Value] = {"LeftChanges": 2, "RightChanges": 1, "Ghost": False}
 
 
-class Counterexample(NamedTuple):
-    """How a model fails: the behaviour, its constants, and the property that it violates."""
-
-    trace: Trace
-    constants: Mapping[str, Value]
-    violated: str
-
-
-def model(suffix: str, constants: Mapping[str, Value]) -> Model:
-    return Model(FOLDER / f"{MODULE}.tla", FOLDER / f"{MODULE}{suffix}.cfg", constants=constants)
-
-
-@cache
 def counterexample(name: str) -> Counterexample:
-    failing = model(f"_{name}", FEWER if name.startswith("mutant") else {})
-    result = check(failing, find_tools())
-    assert result.trace is not None
-    assert result.violated is not None
-    return Counterexample(result.trace, constants_of(failing), result.violated)
+    return tla_models.counterexample(MODULE, f"_{name}", **(FEWER if name.startswith("mutant") else {}))
 
 
-@cache
 def graph(name: str) -> tuple[StateGraph, Mapping[str, Value]]:
     """A model with 2 left and 1 right changes: its state graph and its constants."""
-    small = model(GRAPHS[name], SMALL)
-    return state_graph(small, find_tools()), constants_of(small)
+    return tla_models.graph(MODULE, GRAPHS[name], **SMALL)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 
 import pytest
+import tla_models
 from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import parse_history
 from streamproof.reference.one_to_many_join import Behaviour
 from streamproof.reference.play import play
 from streamproof.reference.records import Output, Record
-from streamproof.specs import catalogue
-from streamproof.specs.checking import constants_of, find_tools
-from streamproof.specs.pytla import Model, ModelValue, Step, Trace, Value, check, parse_state, state_graph
+from streamproof.specs.pytla import ModelValue, Step, Trace, Value
 from streamproof.specs.replay import Disagreement, history_of, replay
 from streamproof.specs.replays import one_to_many_join
+from tla_models import counterexample, graph
 
 MODULE = "OneToManyJoin"
-FOLDER = Path(catalogue.__file__).parent
 CONSTANTS: Mapping[str, Value] = {
     "Join": "left",
     "Protocol": "kip",
@@ -43,14 +42,7 @@ ROW = '[version |-> 1, foreign_key |-> "r"]'
 MESSAGE = f'[key |-> "l", row |-> {ROW}, age |-> 0]'
 
 
-def trace_of(*steps: tuple[str, dict[str, str]], initial: dict[str, str] = INITIAL) -> Trace:
-    """A behaviour: of each step the action, and the variables that change."""
-    texts, found = dict(initial), []
-    for number, (action, changed) in enumerate([("Initial", {}), *steps], 1):
-        texts |= changed
-        state = parse_state("\n".join(f"/\\ {name} = {text}" for name, text in texts.items()))
-        found.append(Step(number, action, state))
-    return Trace(tuple(found))
+trace_of = partial(tla_models.trace_of, initial=INITIAL)
 
 
 STEPS = [
@@ -150,17 +142,13 @@ class LeavesBehind(Behaviour):
         return told
 
 
-def model(suffix: str, constants: Mapping[str, Value]) -> Model:
-    return Model(FOLDER / f"{MODULE}.tla", FOLDER / f"{MODULE}{suffix}.cfg", constants=constants)
-
-
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", ["", "_inner", "_settles"])
 def test_the_reference_shares_every_edge_of_two_left_and_one_right_changes(
     suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = model(suffix, {"LeftChanges": 2, "RightChanges": 1, "LeftKeys": frozenset({"l1"})})
-    traces, constants = state_graph(small, find_tools()).covering(), constants_of(small)
+    states, constants = graph(MODULE, suffix, LeftChanges=2, RightChanges=1, LeftKeys=frozenset({"l1"}))
+    traces = states.covering()
     replayed = replay(traces, constants, MODULE)
     assert replayed.disagreements == ()
     assert replayed.behaviours > 50
@@ -170,12 +158,9 @@ def test_the_reference_shares_every_edge_of_two_left_and_one_right_changes(
 
 @pytest.mark.tlc
 def test_where_grouping_by_left_key_loses_a_row_the_join_has_it() -> None:
-    failing = model("_overtaking", {})
-    result = check(failing, find_tools())
-    assert result.trace is not None
-    constants = constants_of(failing)
-    assert replay([result.trace], constants, MODULE).disagreements == ()
-    assert play(history_of(result.trace, constants, MODULE)).result == {
+    trace, constants, _ = counterexample(MODULE, "_overtaking")
+    assert replay([trace], constants, MODULE).disagreements == ()
+    assert play(history_of(trace, constants, MODULE)).result == {
         ('["r2", "l1"]', None): ([{"version": 2, "foreign_key": "r2"}, None], 2)
     }
-    assert set(dict(result.trace.steps[-1].state["collected"]["l1"]).values()) == {ModelValue("None")}  # type: ignore
+    assert set(dict(trace.steps[-1].state["collected"]["l1"]).values()) == {ModelValue("None")}  # type: ignore

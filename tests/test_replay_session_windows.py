@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
+from functools import partial
 
 import pytest
+import tla_models
 from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import parse_history
 from streamproof.reference.play import play
-from streamproof.specs import catalogue
-from streamproof.specs.checking import constants_of, find_tools
-from streamproof.specs.pytla import Model, StateGraph, Step, Trace, Value, check, parse_state, state_graph
+from streamproof.specs.pytla import Step, Trace, Value
 from streamproof.specs.replay import Disagreement, history_of, replay
 from streamproof.specs.replays.session_windows_mutants import MUTANTS
+from tla_models import counterexample, graph
 
 MODULE = "SessionWindows"
-FOLDER = Path(catalogue.__file__).parent
 CONSTANTS: Mapping[str, Value] = {
     "Gap": 1,
     "Grace": 1,
@@ -39,14 +37,7 @@ INITIAL = {
 }
 
 
-def trace_of(*steps: tuple[str, dict[str, str]], initial: dict[str, str] = INITIAL) -> Trace:
-    """A behaviour: of each step the action, and the variables that change."""
-    texts, found = dict(initial), []
-    for number, (action, changed) in enumerate([("Initial", {}), *steps], 1):
-        texts |= changed
-        state = parse_state("\n".join(f"/\\ {name} = {text}" for name, text in texts.items()))
-        found.append(Step(number, action, state))
-    return Trace(tuple(found))
+trace_of = partial(tla_models.trace_of, initial=INITIAL)
 
 
 def session(start: int, end: int, count: int) -> str:
@@ -200,27 +191,10 @@ GRAPHS: Mapping[str, Mapping[str, Value]] = {
 """Models that pass, with fewer arrivals than they have."""
 
 
-def model(suffix: str, constants: Mapping[str, Value]) -> Model:
-    return Model(FOLDER / f"{MODULE}.tla", FOLDER / f"{MODULE}{suffix}.cfg", constants=constants)
-
-
-@cache
-def graph(suffix: str) -> tuple[StateGraph, Mapping[str, Value]]:
-    small = model(suffix, GRAPHS[suffix])
-    return state_graph(small, find_tools()), constants_of(small)
-
-
-def counterexample(suffix: str) -> tuple[Trace, Mapping[str, Value]]:
-    failing = model(suffix, {})
-    trace = check(failing, find_tools()).trace
-    assert trace is not None
-    return trace, constants_of(failing)
-
-
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", GRAPHS)
 def test_the_reference_shares_every_behaviour_of_three_arrivals(suffix: str) -> None:
-    states, constants = graph(suffix)
+    states, constants = graph(MODULE, suffix, **GRAPHS[suffix])
     replayed = replay(states.behaviours(), constants, MODULE)
     assert replayed.disagreements == ()
     assert replayed.behaviours == states.count_behaviours() > 500
@@ -229,7 +203,7 @@ def test_the_reference_shares_every_behaviour_of_three_arrivals(suffix: str) -> 
 @pytest.mark.tlc
 @pytest.mark.parametrize("mutant", [mutant for mutant in MUTANTS if mutant != "none"])
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_the_right_code(mutant: str) -> None:
-    trace, constants = counterexample(f"_mutant_{mutant.replace(' ', '_')}")
+    trace, constants, _ = counterexample(MODULE, f"_mutant_{mutant.replace(' ', '_')}")
     assert constants["Mutant"] == mutant
     assert replay([trace], constants, MODULE) == (1, len(trace) - 1, ())
     assert replay([trace], {**constants, "Mutant": "none"}, MODULE).disagreements
@@ -238,7 +212,7 @@ def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_th
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", ["_revised_final", "_revised_forgets"])
 def test_a_closed_session_that_is_revised_is_so_on_a_reference_that_revises(suffix: str) -> None:
-    trace, constants = counterexample(suffix)
+    trace, constants, _ = counterexample(MODULE, suffix)
     assert replay([trace], constants, MODULE).disagreements == ()
 
 
@@ -250,7 +224,7 @@ def test_a_closed_session_that_is_revised_is_so_on_a_reference_that_revises(suff
 def test_what_closed_is_final_costs_is_seen_on_the_reference(
     suffix: str, sessions: Mapping[tuple[int, int], int]
 ) -> None:
-    trace, constants = counterexample(suffix)
+    trace, constants, _ = counterexample(MODULE, suffix)
     assert replay([trace], constants, MODULE).disagreements == ()
     table = play(history_of(trace, constants, MODULE)).result
     assert isinstance(table, dict)
@@ -264,5 +238,6 @@ SEEN = [mutant for mutant in MUTANTS if mutant not in ("none", "null key moves c
 @pytest.mark.tlc
 @pytest.mark.parametrize("mutant", SEEN)
 def test_a_reference_with_a_bug_doesnt_share_the_right_models_behaviours(mutant: str) -> None:
-    states, constants = graph("_close" if mutant == "tells again" else "")
+    suffix = "_close" if mutant == "tells again" else ""
+    states, constants = graph(MODULE, suffix, **GRAPHS[suffix])
     assert replay(states.covering(), {**constants, "Mutant": mutant}, MODULE).disagreements

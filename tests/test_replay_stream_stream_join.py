@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
+from functools import partial
 
 import pytest
+import tla_models
 from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import parse_history
 from streamproof.reference.play import play
 from streamproof.reference.records import Change, Dropped
-from streamproof.specs import catalogue
-from streamproof.specs.checking import constants_of, find_tools
-from streamproof.specs.pytla import Model, StateGraph, Step, Trace, Value, check, parse_state, state_graph
+from streamproof.specs.pytla import Step, Trace, Value
 from streamproof.specs.replay import Disagreement, history_of, replay
 from streamproof.specs.replays.stream_stream_join_mutants import MUTANTS
+from tla_models import counterexample, graph
 
 MODULE = "StreamStreamJoin"
-FOLDER = Path(catalogue.__file__).parent
 CONSTANTS: Mapping[str, Value] = {
     "Before": 0,
     "After": 1,
@@ -32,14 +30,7 @@ CONSTANTS: Mapping[str, Value] = {
 INITIAL = {"arrived": "<<>>", "clock": "0", "buffer": "[left |-> <<>>, right |-> <<>>]", "told": "<<>>"}
 
 
-def trace_of(*steps: tuple[str, dict[str, str]], initial: Mapping[str, str] = INITIAL) -> Trace:
-    """A behaviour: of each step the action, and the variables that change."""
-    texts, found = dict(initial), []
-    for number, (action, changed) in enumerate([("Initial", {}), *steps], 1):
-        texts |= changed
-        state = parse_state("\n".join(f"/\\ {name} = {text}" for name, text in texts.items()))
-        found.append(Step(number, action, state))
-    return Trace(tuple(found))
+trace_of = partial(tla_models.trace_of, initial=INITIAL)
 
 
 def sequence(*members: str) -> str:
@@ -191,11 +182,11 @@ def test_constants_that_are_missing_or_unknown_are_refused() -> None:
 
 
 def test_every_mutant_of_the_module_is_a_bug_of_the_reference_and_has_a_model() -> None:
-    named = re.search(r"Mutants == \{(.*?)\n\n", (FOLDER / f"{MODULE}.tla").read_text(), re.DOTALL)
+    named = re.search(r"Mutants == \{(.*?)\n\n", (tla_models.FOLDER / f"{MODULE}.tla").read_text(), re.DOTALL)
     assert named is not None
     assert re.findall(r'^    "(.*?)"', named[1], re.MULTILINE) == [*MUTANTS]
     for mutant in set(MUTANTS) - {"none"}:
-        assert (FOLDER / f"{MODULE}_mutant_{mutant.replace(' ', '_')}.cfg").exists()
+        assert (tla_models.FOLDER / f"{MODULE}_mutant_{mutant.replace(' ', '_')}.cfg").exists()
 
 
 # What TLC finds.
@@ -211,27 +202,10 @@ GRAPHS: Mapping[str, Mapping[str, Value]] = {
 """Models that pass, made smaller."""
 
 
-def model(suffix: str, constants: Mapping[str, Value]) -> Model:
-    return Model(FOLDER / f"{MODULE}.tla", FOLDER / f"{MODULE}{suffix}.cfg", constants=constants)
-
-
-@cache
-def graph(suffix: str) -> tuple[StateGraph, Mapping[str, Value]]:
-    small = model(suffix, GRAPHS[suffix])
-    return state_graph(small, find_tools()), constants_of(small)
-
-
-def counterexample(suffix: str) -> tuple[Trace, Mapping[str, Value]]:
-    failing = model(suffix, {})
-    trace = check(failing, find_tools()).trace
-    assert trace is not None
-    return trace, constants_of(failing)
-
-
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", GRAPHS)
 def test_the_reference_shares_every_behaviour_of_a_few_records(suffix: str) -> None:
-    states, constants = graph(suffix)
+    states, constants = graph(MODULE, suffix, **GRAPHS[suffix])
     replayed = replay(states.behaviours(), constants, MODULE)
     assert replayed.disagreements == ()
     assert replayed.behaviours == states.count_behaviours() > 300
@@ -243,7 +217,7 @@ BUGS = [mutant for mutant in MUTANTS if mutant != "none"]
 @pytest.mark.tlc
 @pytest.mark.parametrize("mutant", BUGS)
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_the_right_code(mutant: str) -> None:
-    trace, constants = counterexample(f"_mutant_{mutant.replace(' ', '_')}")
+    trace, constants, _ = counterexample(MODULE, f"_mutant_{mutant.replace(' ', '_')}")
     assert constants["Mutant"] == mutant
     assert replay([trace], constants, MODULE) == (1, len(trace) - 1, ())
     assert replay([trace], {**constants, "Mutant": "none"}, MODULE).disagreements
@@ -251,7 +225,7 @@ def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_th
 
 @pytest.mark.tlc
 def test_a_record_that_is_not_late_misses_a_partner_on_the_reference_too() -> None:
-    trace, constants = counterexample("_not_late")
+    trace, constants, _ = counterexample(MODULE, "_not_late")
     assert replay([trace], constants, MODULE).disagreements == ()
     assert not play(history_of(trace, constants, MODULE)).entries
 
@@ -264,5 +238,6 @@ SHOWN_BY = {"null in any case": "_eager", "null again on close": "_eager", "left
 @pytest.mark.tlc
 @pytest.mark.parametrize("mutant", SEEN)
 def test_a_reference_with_a_bug_doesnt_share_the_right_models_behaviours(mutant: str) -> None:
-    states, constants = graph(SHOWN_BY.get(mutant, ""))
+    suffix = SHOWN_BY.get(mutant, "")
+    states, constants = graph(MODULE, suffix, **GRAPHS[suffix])
     assert replay(states.covering(), {**constants, "Mutant": mutant}, MODULE).disagreements

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
+from functools import partial
 
 import pytest
+import tla_models
 from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import parse_history
 from streamproof.reference.play import play
-from streamproof.specs import catalogue
-from streamproof.specs.checking import constants_of, find_tools
-from streamproof.specs.pytla import Model, StateGraph, Step, Trace, Value, check, parse_state, state_graph
+from streamproof.specs.pytla import Step, Trace, Value
 from streamproof.specs.replay import Disagreement, history_of, replay
 from streamproof.specs.replays.table_table_join_mutants import MUTANTS
+from tla_models import counterexample, graph
 
 MODULE = "TableTableJoin"
-FOLDER = Path(catalogue.__file__).parent
 CONSTANTS: Mapping[str, Value] = {"Join": "left", "Tombstones": "again", "Mutant": "none"}
 
 
@@ -61,14 +59,7 @@ STEPS = [
 ]
 
 
-def trace_of(*steps: tuple[str, dict[str, str]]) -> Trace:
-    """A behaviour: of each step the action, and the variables that change."""
-    texts, found = dict(INITIAL), []
-    for number, (action, changed) in enumerate([("Initial", {}), *steps], 1):
-        texts |= changed
-        state = parse_state("\n".join(f"/\\ {name} = {text}" for name, text in texts.items()))
-        found.append(Step(number, action, state))
-    return Trace(tuple(found))
+trace_of = partial(tla_models.trace_of, initial=INITIAL)
 
 
 def first_disagreement(trace: Trace, **constants: Value) -> Disagreement:
@@ -150,11 +141,11 @@ def test_constants_that_are_missing_or_unknown_are_refused() -> None:
 
 
 def test_every_mutant_of_the_module_is_a_bug_of_the_reference_and_has_a_model() -> None:
-    named = re.search(r"Mutants == \{(.*?)\n\n", (FOLDER / f"{MODULE}.tla").read_text(), re.DOTALL)
+    named = re.search(r"Mutants == \{(.*?)\n\n", (tla_models.FOLDER / f"{MODULE}.tla").read_text(), re.DOTALL)
     assert named is not None
     assert re.findall(r'^    "(.*?)"', named[1], re.MULTILINE) == [*MUTANTS]
     for mutant in set(MUTANTS) - {"none"}:
-        assert (FOLDER / f"{MODULE}_mutant_{mutant.replace(' ', '_')}.cfg").exists()
+        assert (tla_models.FOLDER / f"{MODULE}_mutant_{mutant.replace(' ', '_')}.cfg").exists()
 
 
 # What TLC finds.
@@ -168,27 +159,10 @@ GRAPHS: Mapping[str, Mapping[str, Value]] = {
 """Models that pass, with fewer changes than they have."""
 
 
-def model(suffix: str, constants: Mapping[str, Value]) -> Model:
-    return Model(FOLDER / f"{MODULE}.tla", FOLDER / f"{MODULE}{suffix}.cfg", constants=constants)
-
-
-@cache
-def graph(suffix: str) -> tuple[StateGraph, Mapping[str, Value]]:
-    small = model(suffix, GRAPHS[suffix])
-    return state_graph(small, find_tools()), constants_of(small)
-
-
-def counterexample(suffix: str) -> tuple[Trace, Mapping[str, Value]]:
-    failing = model(suffix, {})
-    trace = check(failing, find_tools()).trace
-    assert trace is not None
-    return trace, constants_of(failing)
-
-
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", GRAPHS)
 def test_the_reference_shares_every_behaviour_of_two_changes_of_each_table(suffix: str) -> None:
-    states, constants = graph(suffix)
+    states, constants = graph(MODULE, suffix, **GRAPHS[suffix])
     replayed = replay(states.behaviours(), constants, MODULE)
     assert replayed.disagreements == ()
     assert replayed.behaviours == states.count_behaviours() > 500
@@ -201,7 +175,7 @@ BUGS = [mutant for mutant in MUTANTS if mutant not in ("none", "changes overtake
 @pytest.mark.tlc
 @pytest.mark.parametrize("mutant", BUGS)
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_the_right_code(mutant: str) -> None:
-    trace, constants = counterexample(f"_mutant_{mutant.replace(' ', '_')}")
+    trace, constants, _ = counterexample(MODULE, f"_mutant_{mutant.replace(' ', '_')}")
     assert constants["Mutant"] == mutant
     assert replay([trace], constants, MODULE).disagreements == ()
     assert replay([trace], {**constants, "Mutant": "none"}, MODULE).disagreements
@@ -210,7 +184,7 @@ def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_th
 @pytest.mark.tlc
 @pytest.mark.parametrize("suffix", ["_again", "_mutant_changes_overtake"])
 def test_what_is_no_bug_of_the_join_is_shared_by_the_reference(suffix: str) -> None:
-    trace, constants = counterexample(suffix)
+    trace, constants, _ = counterexample(MODULE, suffix)
     assert replay([trace], constants, MODULE).disagreements == ()
 
 
@@ -220,5 +194,6 @@ SHOWN_BY = {"null shown": "_inner"}
 @pytest.mark.tlc
 @pytest.mark.parametrize("mutant", BUGS)
 def test_a_reference_with_a_bug_doesnt_share_the_right_models_behaviours(mutant: str) -> None:
-    states, constants = graph(SHOWN_BY.get(mutant, ""))
+    suffix = SHOWN_BY.get(mutant, "")
+    states, constants = graph(MODULE, suffix, **GRAPHS[suffix])
     assert replay(states.covering(), {**constants, "Mutant": mutant}, MODULE).disagreements

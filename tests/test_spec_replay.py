@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
+import tla_models
 from foreign_key_models import GRAPHS, MODULE, MUTANTS, RACES, counterexample, graph
 from streamproof.reference.errors import BadInput
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.reference.histories import parse_history
 from streamproof.reference.play import play
 from streamproof.reference.records import Change, Key, Record
-from streamproof.specs.pytla import Function, ModelValue, Step, Trace, Value, parse_state
+from streamproof.specs.pytla import Function, ModelValue, Step, Trace, Value
 from streamproof.specs.replay import Disagreement, history_of, replay
 from streamproof.specs.replays import foreign_key_mutants
 from streamproof.specs.replays.common import steps_of
@@ -41,14 +43,7 @@ X = '[version |-> 1, key |-> "r1"]'
 SILENT = '"PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"'
 
 
-def trace_of(*steps: tuple[str, dict[str, str]], initial: dict[str, str] = INITIAL) -> Trace:
-    """A behaviour: of each step the action, and the variables that change."""
-    texts, found = dict(initial), []
-    for number, (action, changed) in enumerate([("Initial", {}), *steps], 1):
-        texts |= changed
-        state = parse_state("\n".join(f"/\\ {name} = {text}" for name, text in texts.items()))
-        found.append(Step(number, action, state))
-    return Trace(tuple(found))
+trace_of = partial(tla_models.trace_of, initial=INITIAL)
 
 
 def asks(row: str, instruction: str = SILENT, key: str = "l") -> str:
