@@ -7,10 +7,10 @@ STAMP := $(VENV)/.streamproof
 PACKAGES := reference spark_impl properties specs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check specs test test-quick lint format bench lock clean
+.PHONY: help setup check specs test test-exhaustive test-quick lint format bench lock clean
 
 help: ## List the commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-11s %s\n' "$$name" "$$does"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-16s %s\n' "$$name" "$$does"; done
 
 setup: $(STAMP) ## Make .venv with everything in it, Java included where there is none
 
@@ -21,9 +21,12 @@ check: setup ## The gate: every law, then real flight data on two witnesses
 specs: setup ## The TLA+ models that CI checks, in under two minutes
 	$(BIN)/streamproof spec check
 
-test: setup ## All tests: those without Spark side by side, then those that share one Spark session
+test: setup ## The tests: those without Spark side by side, then those that share one Spark session
 	$(BIN)/python -m pytest -m "not spark" --numprocesses 2 --dist loadfile
-	$(BIN)/python -m pytest -m spark
+	$(BIN)/python -m pytest -m "spark and not exhaustive"
+
+test-exhaustive: setup ## The tests that take minutes: all seeded bugs, the gate itself, a cluster, replays on Spark
+	$(BIN)/python -m pytest -m "spark and exhaustive"
 
 test-quick: setup ## The tests that need neither Spark nor TLC, in seconds
 	$(BIN)/python -m pytest -m "not spark and not tlc" --numprocesses 2

@@ -23,6 +23,8 @@ from streamproof.properties.shapes import SCHEDULE, SHAPES
 from streamproof.reference.errors import BadInput, StreamproofError
 from streamproof.reference.play import play
 
+pytestmark = pytest.mark.exhaustive
+
 OPERATORS = ("session_windows", "foreign_key_join")
 
 

@@ -11,6 +11,8 @@ from streamproof.properties.mutants.session_windows import MUTANTS
 from streamproof.properties.shape_check import FORGETTING
 from streamproof.reference.errors import BadInput
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.fixture(scope="module")
 def kills(spark: SparkSession) -> dict[str, Kill]:

@@ -17,6 +17,8 @@ from streamproof.properties.spark_witness import ON_SPARK, Plan
 from streamproof.properties.variants import PATIENT
 from streamproof.reference.operators import operator_named
 
+pytestmark = pytest.mark.exhaustive
+
 OTHERS = [operator for operator in ON_SPARK if operator != "session_windows"]
 
 

@@ -19,6 +19,8 @@ from streamproof.reference.records import Change
 from streamproof.specs.pytla import Trace, Value
 from streamproof.specs.replay import Replayed
 
+pytestmark = pytest.mark.exhaustive
+
 ON_SPARK = [name for name in MUTANTS if name not in NOT_ON_SPARK]
 
 
