@@ -28,8 +28,8 @@ test: setup ## The tests: those without Spark side by side, then those that shar
 test-exhaustive: setup ## The tests that take minutes: all seeded bugs, the gate itself, a cluster, replays on Spark
 	$(BIN)/python -m pytest -m "spark and exhaustive"
 
-test-quick: setup ## The tests that need neither Spark nor TLC, in seconds
-	$(BIN)/python -m pytest -m "not spark and not tlc" --numprocesses 2
+test-quick: setup ## Most tests that need neither Spark nor TLC, in under a minute
+	$(BIN)/python -m pytest -m "not spark and not tlc and not exhaustive" --numprocesses 2
 
 lint: setup ## Style, types, and who may import whom
 	$(BIN)/ruff check .

@@ -17,6 +17,8 @@ from streamproof.reference.operators import operator_named
 from streamproof.reference.play import play
 from streamproof.reference.records import Change, Key, Window
 
+pytestmark = pytest.mark.exhaustive
+
 HISTORIES = 60
 ANYTHING = ["x", 1, 2.5, True, 0, "", [1, None], {"a": [2]}, 2**70]
 NUMBERS = [1, -3, 0, 0.5, 7]

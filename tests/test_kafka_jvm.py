@@ -15,6 +15,8 @@ from streamproof.properties.kafka_jvm import cached_jars, find_jars, kafka_jars
 from streamproof.reference.errors import MissingTool
 from streamproof.specs.java import Java
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.fixture(scope="session")
 def jars() -> Path:

@@ -26,6 +26,8 @@ from streamproof.reference.operators import OPERATORS, operator_named
 from streamproof.reference.play import play
 from streamproof.reference.records import Change, Output, Record
 
+pytestmark = pytest.mark.exhaustive
+
 EVERY_SHAPE = [(operator, name) for operator, shapes in SHAPES.items() for name in shapes]
 
 
