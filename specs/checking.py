@@ -95,7 +95,7 @@ def tlc_errors() -> Iterator[None]:
 
 
 QUICK = ("-XX:TieredStopAtLevel=1",)
-"""Java compiles in haste: half the time for a run of seconds, a third more for one of minutes."""
+"""Java compiles in haste: which suits a run of seconds, and not one of minutes."""
 
 
 def find_tools(options: tuple[str, ...] = QUICK) -> Tools:

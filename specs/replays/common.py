@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ...reference.errors import BadInput
@@ -118,3 +118,46 @@ def unreadable(step: Step, module: str, why: str) -> BadInput:
     """Say why a step can't be read."""
     action = f" ({step.action})" if step.action else ""
     return BadInput(f"step {step.number}{action}: {why}: replay the behaviours of {module} alone, as TLC gives them")
+
+
+def require_constants(constants: Constants, module: str, names: Iterable[str]) -> None:
+    """Refuse the constants of a model that lack one.
+
+    Raises:
+        BadInput: The message names the first one that is missing.
+    """
+    for name in names:
+        if name not in constants:
+            raise BadInput(f"the constant {name} of {module} is missing: give all constants of the model")
+
+
+def require_mutant(mutant: str, module: str, mutants: Iterable[str]) -> None:
+    """Refuse a mutant that the module hasn't.
+
+    Raises:
+        BadInput: The message lists those that it has.
+    """
+    known = list(mutants)
+    if mutant not in known:
+        raise BadInput(f"no mutant of {module} is {mutant!r}: use one of {', '.join(known)}")
+
+
+def require_variables(step: Step, module: str, variables: Set[str]) -> None:
+    """Refuse a state that isn't the module's.
+
+    Raises:
+        BadInput: The message names the first variable that is missing.
+    """
+    missing = sorted(variables - step.state.keys())
+    if missing:
+        raise unreadable(step, module, f"it has no variable {missing[0]}")
+
+
+def require_action(step: Step, module: str, actions: Container[str]) -> None:
+    """Refuse a step whose action isn't the module's; one without a name is read from its states.
+
+    Raises:
+        BadInput: The message names the step.
+    """
+    if step.action is not None and step.action not in actions:
+        raise unreadable(step, module, "the module has no such action")

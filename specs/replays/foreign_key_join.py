@@ -13,7 +13,6 @@ from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
 from ...reference.clocks import StreamTime
-from ...reference.errors import BadInput
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription, digest_of, prefix_of
 from ...reference.histories import Delivery, History, Line
 from ...reference.joins import ForeignKeyJoin
@@ -21,7 +20,7 @@ from ...reference.operators import operator_named
 from ...reference.records import Change, Key, Output, Record
 from ...reference.records import Value as Row
 from ..pytla import Step, Trace, Value
-from .common import Action, Constants, State, steps_of, unreadable
+from .common import Action, Constants, State, require_constants, require_mutant, steps_of, unreadable
 from .foreign_key_mutants import MUTANTS, RoutesOutOfOrder
 
 MODULE = "ForeignKeyJoin"
@@ -67,13 +66,10 @@ class ForeignKeyJoinReplay:
     clock = "stream_time"
 
     def __init__(self, constants: Constants) -> None:
-        for name in ("None", "Mutant", *OPTIONS.values()):
-            if name not in constants:
-                raise BadInput(f"the constant {name} of {MODULE} is missing: give all constants of the model")
+        require_constants(constants, MODULE, ("None", "Mutant", *OPTIONS.values()))
         self.none = constants["None"]
         self.mutant = str(constants["Mutant"])
-        if self.mutant not in MUTANTS:
-            raise BadInput(f"no mutant of {MODULE} is {self.mutant!r}: use one of {', '.join(MUTANTS)}")
+        require_mutant(self.mutant, MODULE, MUTANTS)
         named = {option: str(constants[name]) for option, name in OPTIONS.items()}
         self.options: Mapping[str, Any] = {"foreign_key": "foreign_key", **named, "delivery": "manual"}
         self.join: ForeignKeyJoin = operator_named(OPERATOR).declare(self.options)

@@ -19,7 +19,7 @@ from ...reference.one_to_many_join import Behaviour, combined
 from ...reference.operators import operator_named
 from ...reference.records import Output, Record, fold
 from ..pytla import Step, Value
-from .common import Action, Constants, State, unreadable
+from .common import Action, Constants, State, require_action, require_constants, require_variables, unreadable
 
 MODULE = "OneToManyJoin"
 OPERATOR = "one_to_many_join"
@@ -44,9 +44,7 @@ class OneToManyJoinReplay:
     clock = "stream_time"
 
     def __init__(self, constants: Constants) -> None:
-        for name in ("None", "Mutant", *OPTIONS.values()):
-            if name not in constants:
-                raise BadInput(f"the constant {name} of {MODULE} is missing: give all constants of the model")
+        require_constants(constants, MODULE, ("None", "Mutant", *OPTIONS.values()))
         if constants["Mutant"] != "none":
             raise BadInput(
                 f"the reference can't have the bug {str(constants['Mutant'])!r}, for it has no messages: "
@@ -64,9 +62,7 @@ class OneToManyJoinReplay:
     def expected(self, step: Step) -> Mapping[str, Any]:
         """Give the model's state after a step, part by part: the result where no row waits, else the tables alone."""
         state = step.state
-        missing = sorted(VARIABLES - state.keys())
-        if missing:
-            raise unreadable(step, MODULE, f"it has no variable {missing[0]}")
+        require_variables(step, MODULE, VARIABLES)
         try:
             return self._parts(state)
         except (AttributeError, KeyError, TypeError) as error:
@@ -74,8 +70,7 @@ class OneToManyJoinReplay:
 
     def action(self, before: Step, after: Step) -> Action:
         """Read what a step does."""
-        if after.action is not None and after.action not in ACTIONS:
-            raise unreadable(after, MODULE, "the module has no such action")
+        require_action(after, MODULE, ACTIONS)
         was, now = self.expected(before), self.expected(after)
         old, new = before.state, after.state
         sides = [side for side, count in CHANGES.items() if old[count] != new[count]]

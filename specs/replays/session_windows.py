@@ -13,14 +13,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...reference.clocks import Clock, make_clock
-from ...reference.errors import BadInput
 from ...reference.histories import CUT, Cut, Heartbeat
 from ...reference.operators import operator_named
 from ...reference.records import Accepted, Change, Dropped, Output, Record, fold
 from ...reference.session_windows import Behaviour, meaning
 from ...reference.windows import SessionWindows
 from ..pytla import Step
-from .common import Action, Constants, unreadable
+from .common import (
+    Action,
+    Constants,
+    require_action,
+    require_constants,
+    require_mutant,
+    require_variables,
+    unreadable,
+)
 from .session_windows_mutants import MUTANTS, ClockFollows, Revises
 
 MODULE = "SessionWindows"
@@ -42,12 +49,9 @@ class SessionWindowsReplay:
     operator = OPERATOR
 
     def __init__(self, constants: Constants) -> None:
-        for name in ("Mutant", "Clock", "Closed", *DURATIONS.values(), *CHOICES.values()):
-            if name not in constants:
-                raise BadInput(f"the constant {name} of {MODULE} is missing: give all constants of the model")
+        require_constants(constants, MODULE, ("Mutant", "Clock", "Closed", *DURATIONS.values(), *CHOICES.values()))
         self.mutant, self.clock, self.closed = (str(constants[name]) for name in ("Mutant", "Clock", "Closed"))
-        if self.mutant not in MUTANTS:
-            raise BadInput(f"no mutant of {MODULE} is {self.mutant!r}: use one of {', '.join(MUTANTS)}")
+        require_mutant(self.mutant, MODULE, MUTANTS)
         durations = {option: constants[name] for option, name in DURATIONS.items()}
         choices = {option: str(constants[name]) for option, name in CHOICES.items()}
         self.options: Mapping[str, Any] = {**durations, **choices}
@@ -62,9 +66,7 @@ class SessionWindowsReplay:
     def expected(self, step: Step) -> Mapping[str, Any]:
         """Give the model's state after a step, part by part."""
         state = step.state
-        missing = sorted(VARIABLES - state.keys())
-        if missing:
-            raise unreadable(step, MODULE, f"it has no variable {missing[0]}")
+        require_variables(step, MODULE, VARIABLES)
         clock = state["clock"]
         if not isinstance(clock, int):
             raise unreadable(step, MODULE, f"the clock is {clock}, which is no number")
@@ -87,8 +89,7 @@ class SessionWindowsReplay:
 
     def action(self, before: Step, after: Step) -> Action:
         """Read what a step does."""
-        if after.action is not None and after.action not in ACTIONS:
-            raise unreadable(after, MODULE, "the module has no such action")
+        require_action(after, MODULE, ACTIONS)
         self.expected(before)
         self.expected(after)
         old, new = before.state, after.state

@@ -10,13 +10,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...reference.clocks import Clock, make_clock
-from ...reference.errors import BadInput
 from ...reference.histories import CUT, Cut, Heartbeat
 from ...reference.joins import BOTH, StreamStreamJoin
 from ...reference.operators import operator_named
 from ...reference.records import Change, Output, Record
 from ..pytla import Step
-from .common import Action, Constants, unreadable
+from .common import (
+    Action,
+    Constants,
+    require_action,
+    require_constants,
+    require_mutant,
+    require_variables,
+    unreadable,
+)
 from .session_windows_mutants import ClockFollows
 from .stream_stream_join_mutants import MUTANTS
 
@@ -39,12 +46,9 @@ class StreamStreamJoinReplay:
     operator = OPERATOR
 
     def __init__(self, constants: Constants) -> None:
-        for name in ("Mutant", "Clock", *DURATIONS.values(), *CHOICES.values()):
-            if name not in constants:
-                raise BadInput(f"the constant {name} of {MODULE} is missing: give all constants of the model")
+        require_constants(constants, MODULE, ("Mutant", "Clock", *DURATIONS.values(), *CHOICES.values()))
         self.mutant, self.clock = str(constants["Mutant"]), str(constants["Clock"])
-        if self.mutant not in MUTANTS:
-            raise BadInput(f"no mutant of {MODULE} is {self.mutant!r}: use one of {', '.join(MUTANTS)}")
+        require_mutant(self.mutant, MODULE, MUTANTS)
         durations = {option: constants[name] for option, name in DURATIONS.items()}
         choices = {option: str(constants[name]) for option, name in CHOICES.items()}
         self.options: Mapping[str, Any] = {**durations, **choices}
@@ -58,9 +62,7 @@ class StreamStreamJoinReplay:
     def expected(self, step: Step) -> Mapping[str, Any]:
         """Give the model's state after a step, part by part."""
         state: Any = step.state
-        missing = sorted(VARIABLES - state.keys())
-        if missing:
-            raise unreadable(step, MODULE, f"it has no variable {missing[0]}")
+        require_variables(step, MODULE, VARIABLES)
         try:
             arrived = state["arrived"]
             buffered = {f"on the {side}": _rows(state["buffer"][side], self.join) for side in BOTH}
@@ -70,8 +72,7 @@ class StreamStreamJoinReplay:
 
     def action(self, before: Step, after: Step) -> Action:
         """Read what a step does."""
-        if after.action is not None and after.action not in ACTIONS:
-            raise unreadable(after, MODULE, "the module has no such action")
+        require_action(after, MODULE, ACTIONS)
         self.expected(before)
         self.expected(after)
         old: Any = before.state["arrived"]

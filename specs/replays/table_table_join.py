@@ -17,7 +17,15 @@ from ...reference.joins import BOTH, TableTableJoin
 from ...reference.operators import operator_named
 from ...reference.records import Change, Output, Record, fold
 from ..pytla import ModelValue, Step
-from .common import Action, Constants, unreadable
+from .common import (
+    Action,
+    Constants,
+    require_action,
+    require_constants,
+    require_mutant,
+    require_variables,
+    unreadable,
+)
 from .table_table_join_mutants import MUTANTS, TellsOnce
 
 MODULE = "TableTableJoin"
@@ -37,12 +45,9 @@ class TableTableJoinReplay:
     clock = "stream_time"
 
     def __init__(self, constants: Constants) -> None:
-        for name in ("Join", "Tombstones", "Mutant"):
-            if name not in constants:
-                raise BadInput(f"the constant {name} of {MODULE} is missing: give all constants of the model")
+        require_constants(constants, MODULE, ("Join", "Tombstones", "Mutant"))
         self.mutant, self.tombstones = str(constants["Mutant"]), str(constants["Tombstones"])
-        if self.mutant not in MUTANTS:
-            raise BadInput(f"no mutant of {MODULE} is {self.mutant!r}: use one of {', '.join(MUTANTS)}")
+        require_mutant(self.mutant, MODULE, MUTANTS)
         if self.tombstones not in ("again", "once"):
             raise BadInput(f"Tombstones of {MODULE} is {self.tombstones!r}: use again or once")
         self.options: Mapping[str, Any] = {"join": str(constants["Join"])}
@@ -55,9 +60,7 @@ class TableTableJoinReplay:
     def expected(self, step: Step) -> Mapping[str, Any]:
         """Give the model's state after a step, part by part."""
         state: Any = step.state
-        missing = sorted(VARIABLES - state.keys())
-        if missing:
-            raise unreadable(step, MODULE, f"it has no variable {missing[0]}")
+        require_variables(step, MODULE, VARIABLES)
         try:
             return {
                 **{f"{side} row": _present(state["tables"][side].items()) for side in BOTH},
@@ -69,8 +72,7 @@ class TableTableJoinReplay:
 
     def action(self, before: Step, after: Step) -> Action:
         """Read what a step does."""
-        if after.action is not None and after.action not in ACTIONS:
-            raise unreadable(after, MODULE, "the module has no such action")
+        require_action(after, MODULE, ACTIONS)
         self.expected(before)
         self.expected(after)
         old: Any = before.state
