@@ -26,6 +26,7 @@ from streamproof.reference.histories import Delivery
 from streamproof.reference.joins import ForeignKeyJoin
 from streamproof.reference.play import play
 from streamproof.reference.records import Accepted, Change, Key, Record, Value
+from streamproof.specs.replays.foreign_key_mutants import AsksTheOldKey, UnsubscribeNotSent
 
 JOIN = "foreign_key_join"
 DELETE = "DELETE_KEY_NO_PROPAGATE"
@@ -387,26 +388,6 @@ def test_other_values_have_other_hashes(other: Any) -> None:
 # Bugs that shipped (facts/bug_museum), as schedules.
 
 
-class AskBoth(Left):
-    """KAFKA-18713: a changed key asks both the old and the new key for an answer."""
-
-    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        subscriptions, told = super().change(key, new, timestamp)
-        if len(subscriptions) == 2:
-            subscriptions[0] = subscriptions[0]._replace(
-                instruction=Instruction.DELETE_KEY_AND_PROPAGATE, digest=digest_of(new)
-            )
-        return subscriptions, told
-
-
-class StaySubscribed(Left):
-    """KAFKA-9244: a changed key is not unsubscribed."""
-
-    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        subscriptions, told = super().change(key, new, timestamp)
-        return subscriptions[-1:], told
-
-
 class Hashed(Left):
     """An unsubscribe carries the new value's hash, as in Kafka."""
 
@@ -495,7 +476,7 @@ BUGS: dict[str, type[Protocol]] = {
     "2 KAFKA-3705, left": with_left(SilentMove),
     "3 KAFKA-16434": with_left(SilentNull),
     "4 KAFKA-16407": with_left(DeafToInserts),
-    "5 KAFKA-18713": with_left(AskBoth),
+    "5 KAFKA-18713": with_left(AsksTheOldKey),
     "6 KAFKA-16394": with_right(TellsTwice),
     "8 no hash check": with_left(Unchecked),
     "8 no hash check, deleted": with_left(Unchecked),
@@ -827,7 +808,7 @@ def test_an_ending_whose_last_left_change_was_answered_is_right_and_some_are(end
 MUTANTS: dict[str, tuple[type[Protocol], dict[str, Any]]] = {
     "no hash check": (with_left(Unchecked), {"join": "left"}),
     "routes without order": (Unordered, {"join": "left"}),
-    "KAFKA-18713": (with_left(AskBoth), {"join": "left"}),
+    "KAFKA-18713": (with_left(AsksTheOldKey), {"join": "left"}),
     "KAFKA-9244, new hash": (with_right(Resubscribe, Hashed), {"join": "left"}),
     "a silent move, left": (with_left(SilentMove), {"join": "left"}),
     "a silent move, inner": (with_left(SilentMove), {"protocol": "answer"}),
@@ -850,7 +831,7 @@ def test_the_search_finds_a_seeded_bug_in_the_result(name: str) -> None:
 
 def test_a_missing_unsubscribe_shows_in_the_subscriptions_alone() -> None:
     # KAFKA-9244: the hash check hides it
-    ends = list(endings(with_left(StaySubscribed), 2, 2, join="left"))
+    ends = list(endings(with_left(UnsubscribeNotSent), 2, 2, join="left"))
     assert [end.path for end in ends if end.result != end.meant] == []
     shortest = next(end.path for end in ends if not end.subscribed_right)
     assert shortest == ("l=0|r1", "l=1|r2", ">r1", ">r2", "<r1/l", "<r2/l")
