@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..reference.errors import BadInput
 from ..reference.histories import History, read_history
@@ -26,6 +26,7 @@ from .outcomes import Difference, Grain, Outcome, differences, row_place, sorted
 if TYPE_CHECKING:
     from .spark_witness import Plan
 
+Subject: TypeAlias = Literal["spark", "reference", "job"]
 DEFAULT_FOLDER = Path(".streamproof/findings")
 ASKABLE = ("changelog", "table at every cut", "state")
 """The laws that a single history can be asked about again, by `examinations.breaks`."""
@@ -46,6 +47,9 @@ class Finding:
         differences: Where they part.
         confirmed: Whether the history alone, outside its cohort, shows it too.
         seed: The seed of the run.
+        subject: Which check found it: that of the operator on Spark, or that of the reference.
+        mutant: The seeded bug that stood in for the operator's own logic, if any.
+        original: The history that `history` is a variant of, where the law relates the two.
     """
 
     law: str
@@ -56,6 +60,9 @@ class Finding:
     differences: Sequence[Difference]
     confirmed: bool
     seed: int
+    subject: Subject = "spark"
+    mutant: str | None = None
+    original: History | None = None
 
     @property
     def name(self) -> str:
