@@ -21,6 +21,7 @@ from ..reference.play import Entry
 from ..reference.records import Change, Dropped, Output
 from .divergences import explained
 from .draws import Shape, draw_histories, under_stream_time
+from .files import write_whole
 from .outcomes import Difference, Grain, Outcome, differences
 from .shapes import SCHEDULE, SHAPES
 
@@ -75,11 +76,8 @@ def record(path: Path, on: str, histories: Sequence[History], outcomes: Sequence
             line.setdefault("key", entry.output.key)  # a dropped record's, which `run` doesn't print by arrival
         content = {"name": history.name, "on": on, "grain": outcome.grain.name.lower(), "history": history.to_text()}
         lines.append(json.dumps({**content, "answer": answer}, ensure_ascii=False) + "\n")
-    hidden = path.with_name(f".{path.name}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden.write_text("".join(lines), encoding="utf-8")
-        hidden.replace(path)
+        write_whole(path, "".join(lines))
     except OSError as error:
         raise BadInput(f"{path}: can't be written ({error.strerror}): choose another folder") from None
 

@@ -23,6 +23,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from ..reference.errors import BadInput, StreamproofError
+from .files import whole_file
 from .terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
@@ -737,17 +738,12 @@ def _write_lines(path: Path, lines: Iterable[str]) -> int:
     Raises:
         BadInput: It can't be written.
     """
-    aside, count = path.with_name(f".writing-{os.getpid()}-{path.name}"), 0
+    count = 0
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with aside.open("w", encoding="utf-8") as file:
+        with whole_file(path) as file:
             for line in lines:
                 file.write(line + "\n")
                 count += 1
-        os.replace(aside, path)
     except OSError as error:
         raise BadInput(f"{path}: can't be written ({error.strerror})") from None
-    finally:
-        with suppress(OSError):
-            aside.unlink()
     return count

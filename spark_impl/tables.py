@@ -175,8 +175,12 @@ class ParquetTable:
         self._folder.mkdir(parents=True, exist_ok=True)
         hidden = self._folder / f"{MANIFEST}.writing"
         fields = {**manifest._asdict(), "content": manifest.content.to_json()}
-        hidden.write_text(json.dumps(fields, indent=1), encoding="utf-8")
-        hidden.replace(self._folder / MANIFEST)
+        try:
+            hidden.write_text(json.dumps(fields, indent=1), encoding="utf-8")
+            hidden.replace(self._folder / MANIFEST)
+        except BaseException:
+            hidden.unlink(missing_ok=True)  # a full disk leaves a part of it
+            raise
 
     def _remove_all_but(self, needed: set[str]) -> None:
         for version in self._data.glob("*"):

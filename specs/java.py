@@ -160,6 +160,6 @@ def _write_script(path: Path, script: str) -> None:
             file.write(script)
         os.chmod(aside, 0o755)
         os.replace(aside, path)
-    except OSError:
-        os.unlink(aside)
+    except BaseException:
+        Path(aside).unlink(missing_ok=True)
         raise
