@@ -42,6 +42,7 @@ from .shapes import SCHEDULE
 from .shapes import SHAPES as DECLARED
 from .situations import situations_of
 from .spark_witness import PLAIN, Plan, answer, run_cohort
+from .store import saved
 
 FLAT = (90, 90, 90, 90)
 LONG_AFTER = 500
@@ -174,8 +175,7 @@ class SessionCheck:
 
     def replay_saved(self) -> None:
         """Ask about the saved findings again."""
-        saved = finding_files.saved(self.folder, self.report.operator)
-        histories = [history for history in saved if not history.has_schedule]
+        histories = [history for history, _ in saved(self.folder, self.report.operator) if not history.has_schedule]
         if histories:
             self.progress(f"replaying {len(histories)} saved findings")
             for cohort, _ in cohorts_of(histories):

@@ -6,27 +6,26 @@ test to paste. The next check replays the saved histories first.
 
 from __future__ import annotations
 
+import os
 import platform
-import shutil
-import tempfile
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..reference.errors import BadInput
-from ..reference.histories import History, read_history
+from ..reference.histories import History
 from ..reference.play import play
 from ..reference.records import Change, Dropped
 from .laws import LAWS
 from .outcomes import Difference, Grain, Outcome, differences, row_place, sorted_rows
+from .store import Metadata, Subject, digest, folder_name, save_history, take_away
 
 if TYPE_CHECKING:
     from .spark_witness import Plan
 
-Subject: TypeAlias = Literal["spark", "reference", "job"]
 DEFAULT_FOLDER = Path(".streamproof/findings")
 ASKABLE = ("changelog", "table at every cut", "state")
 """The laws that a single history can be asked about again, by `examinations.breaks`."""
@@ -66,8 +65,8 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """A name for files: the law and the number of records."""
-        return f"{self.law.replace(' ', '-')}-{len(self.history.records)}-records"
+        """A name for files: the law, and 12 digits of a hash of what makes the counterexample that one."""
+        return folder_name(self.law, digest(self.law, self.subject, self.mutant, self.history, self.original))
 
 
 def disagreement(witness: str, history: History, plan: Plan, confirmed: bool, seed: int) -> Finding:
@@ -191,41 +190,41 @@ def test_to_paste(finding: Finding) -> str:
 def save(finding: Finding, folder: Path) -> Path:
     """Write a finding into `folder/operator/name/`, whole or not at all, and give that folder.
 
+    Nothing is overwritten: what lies there already is the same counterexample, and stays.
+
     Raises:
         BadInput: The folder can't be written; the account is in the message, so that nothing is lost.
     """
-    target = folder / finding.history.operator / finding.name
-    files = {
-        "history.jsonl": finding.history.to_text(),
+    others = {
         "finding.txt": account(finding),
         f"test_{finding.name.replace('-', '_')}.py": test_to_paste(finding),
     }
-    hidden = None
+    metadata = Metadata(
+        folder,
+        finding.law,
+        finding.subject,
+        finding.history.operator,
+        finding.mutant,
+        finding.confirmed,
+        finding.seed,
+        versions(),
+        finding.original,
+    )
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        hidden = Path(tempfile.mkdtemp(prefix=".writing-", dir=target.parent))
-        for name, text in files.items():
-            (hidden / name).write_text(text, encoding="utf-8")
-        forget(target)
-        hidden.rename(target)
-    except OSError as error:
-        if hidden is not None:
-            forget(hidden)
-        raise BadInput(f"{target}: can't be written ({error.strerror}); the finding was:\n{account(finding)}") from None
-    return target
+        path, is_new = save_history(finding.history, metadata, others)
+    except BadInput as error:
+        raise BadInput(f"{error}; the finding was:\n{account(finding)}") from None
+    if is_new:
+        _written.add((os.getpid(), path))
+    return path
+
+
+_written: set[tuple[int, Path]] = set()
+"""The folders that this process made."""
 
 
 def forget(path: Path) -> None:
-    """Remove a finding's folder, for a smaller one of it takes its place."""
-    shutil.rmtree(path, ignore_errors=True)
-
-
-def saved(folder: Path, operator: str) -> Iterator[History]:
-    """Give the saved histories of an operator, in the order of their names.
-
-    Raises:
-        BadInput: A saved history can't be read any more; the message names the file.
-    """
-    for path in sorted((folder / operator).glob("[!.]*/history.jsonl")):
-        history = read_history(path)
-        yield replace(history, name=path.parent.name)
+    """Remove a finding's folder, for a smaller one of it is on disk; one that this process didn't make stays."""
+    if (os.getpid(), path) in _written:
+        _written.discard((os.getpid(), path))
+        take_away(path)

@@ -14,7 +14,6 @@ from typing import Any
 from ..reference.histories import CUT, Heartbeat, History
 from ..reference.operators import operator_named
 from ..reference.play import play
-from . import findings as finding_files
 from .check import LONG_AFTER, SessionCheck, hash_of
 from .cohorts import one_cohort
 from .decoupled_witness import play_decoupled, staged_differences
@@ -32,6 +31,7 @@ from .schedules_check import SCHEDULES, draw_scheduled, schedule_situations
 from .shapes import NATIVE_SHAPES, SCHEDULE, SHAPES
 from .situations import situations_of
 from .spark_witness import Plan, run_cohort
+from .store import saved
 from .variants import (
     PATIENT,
     Companion,
@@ -237,8 +237,8 @@ class ShapeCheck(SessionCheck):
 
     def schedules(self) -> None:
         """Random schedules of delivery, and the saved ones, in three queries that are fed message by message."""
-        saved = [history for history in finding_files.saved(self.folder, SCHEDULED) if history.has_schedule]
-        histories = [*saved, *draw_scheduled(max(len(SHAPES[SCHEDULED]), self.histories // 10), self.seed)]
+        before = [history for history, _ in saved(self.folder, SCHEDULED) if history.has_schedule]
+        histories = [*before, *draw_scheduled(max(len(SHAPES[SCHEDULED]), self.histories // 10), self.seed)]
         self.progress(f"{len(histories)} histories in three queries, message by message")
         logics = None if self.plan.logic is None else [self.plan.logic] * len(histories)
         staged = play_decoupled(histories, logics, strict=logics is None)

@@ -304,7 +304,7 @@ def replay_model(
         trace = next(islice(traces(), first.behaviour - 1, None))
         _tell_disagreement(first, trace, one.model.module)
         try:
-            said = f"saved as {_save_disagreement(trace, constants, one, folder)}"
+            said = f"saved as {_save_disagreement(trace, constants, one, folder, on)}"
         except BadInput as error:  # what was found is told already, and stands
             said = f"not saved as a history: {error}"
         messages.print(said, markup=False, soft_wrap=True)
@@ -716,13 +716,16 @@ def _tell_disagreement(found: Disagreement, trace: Trace, module: Path) -> None:
     results.print()
 
 
-def _save_disagreement(trace: Trace, constants: Mapping[str, Value], one: _Chosen, folder: Path) -> Path:
+def _save_disagreement(
+    trace: Trace, constants: Mapping[str, Value], one: _Chosen, folder: Path, on: ReplayedOn
+) -> Path:
     from ..specs.replay import history_of
+    from .store import HISTORY, Metadata, Subject, save_history
 
     history = history_of(trace, constants, one.model.module.stem)
-    path = folder / history.operator / f"replay-{one.name}" / "history.jsonl"
-    _write(path, history.to_text())
-    return path
+    subject: Subject = "spark" if on is ReplayedOn.SPARK else "reference"
+    saved, _ = save_history(history, Metadata(folder, f"replay {one.name}", subject, history.operator))
+    return saved / HISTORY
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -49,11 +49,14 @@ def test_the_finding_is_shrunk_to_the_merge_of_three(seeded: tuple[Report, Path]
 
 
 def test_the_finding_is_on_disk_with_its_account_and_a_test(seeded: tuple[Report, Path]) -> None:
-    folder = seeded[1] / "session_windows" / "changelog-3-records"
+    finding, folder = seeded[0].found[0]
+    assert folder == seeded[1] / "session_windows" / finding.name
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name], "the larger one is gone"
     assert sorted(path.name for path in folder.iterdir()) == [
+        "counterexample.json",
         "finding.txt",
         "history.jsonl",
-        "test_changelog_3_records.py",
+        f"test_{finding.name.replace('-', '_')}.py",
     ]
 
 

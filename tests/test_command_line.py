@@ -535,7 +535,7 @@ def test_check_tells_a_finding_and_where_it_is(command: Command, checked: Callab
     said = command("check", "session_windows", "--findings", tmp_path)
     assert "violated: it is." in said.out
     assert '{"input": "events", "key": "a", "value": "y", "timestamp": 10}' in said.out
-    assert f"Written to {tmp_path / 'session_windows' / 'changelog-2-records'}" in said.out
+    assert f"Written to {tmp_path / 'session_windows' / finding().name}" in said.out
 
 
 def test_an_interrupted_check_tells_what_it_found_and_keeps_it(
@@ -546,7 +546,7 @@ def test_an_interrupted_check_tells_what_it_found_and_keeps_it(
     assert said.code == 3
     assert said.err == "session_windows: the reference\na step\ninterrupted: what was found until then is on disk\n"
     assert "violated: it is." in said.out
-    kept = tmp_path / "session_windows" / "changelog-2-records" / "history.jsonl"
+    kept = tmp_path / "session_windows" / finding().name / "history.jsonl"
     assert read_history(kept) == finding().history
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties import examinations
+from streamproof.properties import examinations, store
 from streamproof.properties.findings import (
     Finding,
     account,
     forget,
     save,
-    saved,
     sentence,
     shown,
     side_by_side,
@@ -23,6 +22,7 @@ from streamproof.properties.findings import (
 from streamproof.properties.findings import test_to_paste as to_paste
 from streamproof.properties.laws import LAWS
 from streamproof.properties.outcomes import Difference, Grain, Outcome, differences
+from streamproof.properties.store import saved
 from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import History, parse_history
 from streamproof.reference.play import Entry, play
@@ -200,7 +200,7 @@ def names_of(code: str) -> dict[str, Any]:
 @pytest.mark.parametrize("law", LAWS)
 def test_the_test_to_paste_is_python_with_one_test(law: str) -> None:
     names = names_of(to_paste(finding(law=law)))
-    assert [name for name in names if name.startswith("test_")] == [f"test_{law.replace(' ', '_')}_3_records"]
+    assert [name for name in names if name.startswith("test_")] == ["test_" + finding(law=law).name.replace("-", "_")]
 
 
 def test_the_test_to_paste_has_the_history() -> None:
@@ -237,7 +237,7 @@ def test_the_pasted_test_fails_as_long_as_the_finding_stands(
         return [broken]
 
     monkeypatch.setattr(examinations, "breaks", breaks)
-    pasted = names_of(to_paste(finding(law=law)))[f"test_{law.replace(' ', '_')}_3_records"]
+    pasted = names_of(to_paste(finding(law=law)))["test_" + finding(law=law).name.replace("-", "_")]
     if broken:
         with pytest.raises(AssertionError):
             pasted()
@@ -248,36 +248,39 @@ def test_the_pasted_test_fails_as_long_as_the_finding_stands(
 # On disk.
 
 
-def test_a_finding_is_saved_as_history_account_and_test(tmp_path: Path) -> None:
+def test_a_finding_is_saved_as_history_account_metadata_and_test(tmp_path: Path) -> None:
     path = save(finding(), tmp_path)
-    assert path == tmp_path / "session_windows" / "changelog-3-records"
-    assert {file.name: file.read_text(encoding="utf-8") for file in path.iterdir()} == {
+    assert path == tmp_path / "session_windows" / finding().name
+    metadata = json.loads((path / "counterexample.json").read_text(encoding="utf-8"))
+    assert (metadata["law"], metadata["subject"], metadata["seed"]) == ("changelog", "spark", 7)
+    assert {file.name: file.read_text(encoding="utf-8") for file in path.iterdir() if file.suffix != ".json"} == {
         "history.jsonl": HISTORY,
         "finding.txt": account(finding()),
-        "test_changelog_3_records.py": to_paste(finding()),
+        f"test_{finding().name.replace('-', '_')}.py": to_paste(finding()),
     }
 
 
-def test_a_finding_takes_the_place_of_one_of_its_name(tmp_path: Path) -> None:
+def test_the_same_finding_again_leaves_the_one_that_is_there(tmp_path: Path) -> None:
     save(finding(seed=1), tmp_path)
     path = save(finding(seed=2), tmp_path)
-    assert "Seed 2;" in (path / "finding.txt").read_text(encoding="utf-8")
-    assert [file.name for file in path.parent.iterdir()] == ["changelog-3-records"]
+    assert "Seed 1;" in (path / "finding.txt").read_text(encoding="utf-8")
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_saved_histories_are_read_back_by_name(tmp_path: Path) -> None:
-    for law in ("state", "changelog"):
-        save(finding(law=law), tmp_path)
-    found = list(saved(tmp_path, "session_windows"))
-    assert found == [finding().history] * 2
-    assert [history.name for history in found] == ["changelog-3-records", "state-3-records"]
+def test_two_findings_of_one_law_and_length_are_both_kept(tmp_path: Path) -> None:
+    one, other = finding(), finding(HISTORY.replace("10}", "9}"))
+    assert save(one, tmp_path) != save(other, tmp_path)
+    assert {history.lines for history, _ in saved(tmp_path, "session_windows")} == {
+        one.history.lines,
+        other.history.lines,
+    }
 
 
-@pytest.mark.parametrize("operator", ["session_windows", "window_aggregate"])
-def test_where_nothing_is_saved_nothing_is_read(tmp_path: Path, operator: str) -> None:
-    if operator != "session_windows":
-        save(finding(), tmp_path)
-    assert list(saved(tmp_path, operator)) == []
+def test_the_history_that_a_variant_was_made_of_is_saved_beside_it(tmp_path: Path) -> None:
+    original = parse_history(HISTORY.replace("10}", "9}"))
+    save(finding(original=original, law="order"), tmp_path)
+    ((_, metadata),) = saved(tmp_path, "session_windows")
+    assert metadata.original == original
 
 
 def test_a_saved_history_that_cannot_be_read_any_more_is_refused(tmp_path: Path) -> None:
@@ -287,17 +290,19 @@ def test_a_saved_history_that_cannot_be_read_any_more_is_refused(tmp_path: Path)
         list(saved(tmp_path, "session_windows"))
 
 
-def test_a_folder_that_was_never_finished_is_no_saved_finding(tmp_path: Path) -> None:
-    unfinished = tmp_path / "session_windows" / ".writing-x"
-    unfinished.mkdir(parents=True)
-    (unfinished / "history.jsonl").write_text(HISTORY[:150])
-    assert list(saved(tmp_path, "session_windows")) == []
-
-
 def test_a_forgotten_finding_is_gone(tmp_path: Path) -> None:
     path = save(finding(), tmp_path)
     forget(path)
     assert (path.exists(), list(saved(tmp_path, "session_windows"))) == (False, [])
+
+
+def test_what_another_process_wrote_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(os, "getpid", lambda: 1)
+        path = save(finding(), tmp_path)
+    assert save(finding(), tmp_path) == path
+    forget(path)
+    assert path.exists()
 
 
 def test_forgetting_what_is_not_there_is_no_error(tmp_path: Path) -> None:
@@ -313,7 +318,7 @@ def test_a_folder_that_cannot_be_written_gives_the_account_in_the_message(tmp_pa
     with pytest.raises(BadInput) as refused:
         save(finding(), unwritable(tmp_path))
     assert str(refused.value).endswith(f"; the finding was:\n{account(finding())}")
-    assert "session_windows/changelog-3-records: can't be written (" in str(refused.value)
+    assert f"session_windows/{finding().name}: can't be written (" in str(refused.value)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -323,34 +328,31 @@ def test_a_folder_without_permission_gives_the_account_too(tmp_path: Path) -> No
         save(finding(), tmp_path)
 
 
-@pytest.mark.parametrize("file", ["history.jsonl", "finding.txt", "test_changelog_3_records.py"])
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
+    write = store._write
+
+    def until_full(path: Path, text: str) -> None:
+        if path.name.endswith(ends):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, text)
+
+    monkeypatch.setattr(store, "_write", until_full)
+
+
+@pytest.mark.parametrize("file", ["history.jsonl", "finding.txt", ".py", "counterexample.json"])
 def test_a_full_disk_leaves_the_earlier_finding_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
     path = save(finding(seed=1), tmp_path)
-    write = Path.write_text
-
-    def until_full(target: Path, *arguments: Any, **named: Any) -> int:
-        if target.name == file:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(target, *arguments, **named)
-
-    monkeypatch.setattr(Path, "write_text", until_full)
+    fill_the_disk(monkeypatch, file)
     with pytest.raises(BadInput, match="No space left on device"):
         save(finding(seed=2), tmp_path)
-    assert len(list(path.iterdir())) == 3
+    assert len(list(path.iterdir())) == 4
     assert "Seed 1;" in (path / "finding.txt").read_text(encoding="utf-8")
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = Path.write_text
-
-    def until_full(target: Path, *arguments: Any, **named: Any) -> int:
-        if target.name == "finding.txt":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(target, *arguments, **named)
-
-    monkeypatch.setattr(Path, "write_text", until_full)
+    fill_the_disk(monkeypatch, "finding.txt")
     with pytest.raises(BadInput, match="No space left on device"):
         save(finding(), tmp_path)
     assert list((tmp_path / "session_windows").iterdir()) == []

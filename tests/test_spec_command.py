@@ -561,7 +561,7 @@ def test_a_disagreement_is_told_up_to_its_step_and_saved(clock: Path, command: C
     assert "behaviour 2, step 2 (Leap): the hour: the replay has 7, the model 2" in said.out
     assert "2  Leap\n        hour: 0 → 2" in said.out
     assert "hour: 2 → 3" not in said.out
-    saved = clock / ".streamproof" / "findings" / "session_windows" / "replay-Clock" / "history.jsonl"
+    (saved,) = (clock / ".streamproof" / "findings" / "session_windows").glob("replay-Clock-*/history.jsonl")
     assert f"saved as {saved.relative_to(clock)}" in said.err
     assert [record.value for record in read_history(saved).records] == ["Leap", "Tick"]
 
@@ -570,7 +570,8 @@ def test_a_disagreement_that_can_not_be_saved_is_one_still(clock: Path, command:
     replaying.disagreements.append(Disagreement(1, 2, "Tick", "the hour", 7, 2))
     said = command("replay", "Clock", "--findings", "Clock.tla")
     assert said.code == 1
-    assert "not saved as a history: Clock.tla/session_windows/replay-Clock/history.jsonl: can't be written" in said.err
+    assert "not saved as a history: Clock.tla/session_windows/replay-Clock-" in said.err
+    assert ": can't be written (Not a directory)" in said.err
 
 
 def test_behaviours_are_written_as_history_files(clock: Path, command: Command, replaying: Replaying) -> None:
