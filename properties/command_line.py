@@ -7,12 +7,9 @@ could not run.
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import logging
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -22,11 +19,13 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ..reference.errors import BadInput, StreamproofError
+from ..reference.errors import BadInput
 from .cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
 from .spec_command import specs
+from .standard_streams import OutputLost, prepare_streams
 from .terminal import COULD_NOT_RUN, EXITS, STYLES, messages, results
 from .terminal import steps as _steps
+from .visible import json_line, visible
 
 if TYPE_CHECKING:
     from ..reference.histories import History
@@ -100,10 +99,9 @@ def main() -> NoReturn:
     # An interrupted call to the JVM is told once, by us, and not by its client's log.
     logging.disable(logging.CRITICAL)
     code: int = COULD_NOT_RUN
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")
     try:
+        prepare_streams()
+        _require_working_directory()
         code = app(prog_name="streamproof", standalone_mode=False) or 0
         if code == INTERRUPTED:
             raise KeyboardInterrupt
@@ -113,37 +111,51 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         code = COULD_NOT_RUN
         messages.print("interrupted: what was found until then is on disk", style="yellow")
-    except StreamproofError as error:
-        _say_error(str(error))
-    except (BrokenPipeError, SystemExit):  # of a closed pipe typer and rich make a SystemExit
-        _discard_output()
+    except SystemExit:  # nobody's but a library's, and no verdict
         code = COULD_NOT_RUN
-        _say_error("the output was closed before all of it was told; findings are on disk")
     except Exception as error:
-        if _is_usage_error(error):
-            _say_error(_usage(error))
-        else:
-            traceback.print_exc()
+        code = COULD_NOT_RUN
+        _say_why(error)
     _leave(code)
+
+
+def _say_why(error: Exception) -> None:
+    """Say what ended the command: what the user or the machine can mend, or an error of ours with its traceback."""
+    from .failures import explained
+
+    if _is_usage_error(error):
+        _say_error(_usage(error))
+        return
+    known = explained(error)
+    _say_error(known.message)
+    if known.details:
+        messages.print(known.details, markup=False, soft_wrap=True)
 
 
 def _say_error(text: str) -> None:
     if text:
-        messages.print(f"error: {text}", style="red", markup=False, soft_wrap=True)
+        messages.print(f"error: {visible(text)}", style="red", markup=False, soft_wrap=True)
 
 
-def _discard_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _require_working_directory() -> None:
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise BadInput(f"the working directory is gone ({error.strerror}): change to one that is there") from None
 
 
 def _leave(code: int) -> NoReturn:
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OutputLost as lost:
+        code = COULD_NOT_RUN
+        _say_error(lost.message)
     sys.stderr.flush()
-    session = _running_session()
-    if session is not None:
-        with contextlib.suppress(Exception):
-            _tell_who_took_part(session)
-        with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # of a JVM that has died every question fails
+        session = _running_session()
+        if session is not None:
+            with contextlib.suppress(Exception):
+                _tell_who_took_part(session)
             session.stop()
     sys.exit(code)
 
@@ -230,7 +242,8 @@ def check(
         try:
             with _steps() as progress:
                 part(name, progress, report)
-        except KeyboardInterrupt:
+        except BaseException:
+            # Whatever ended it, what was found until then is reported.
             _print_report(report, told(report.found))
             raise
         _print_report(report, told(report.found))
@@ -296,10 +309,11 @@ def run(
         for outcome in outcomes:
             lines = outcome.table_lines() if table or on is WitnessName.DUCKDB else outcome.to_lines()
             for line in lines:
-                print(json.dumps(line, ensure_ascii=False))
+                print(json_line(line))
         sys.stdout.flush()
-    except BrokenPipeError:  # `head` has read enough
-        _discard_output()
+    except OutputLost as lost:
+        if not lost.closed:  # else `head` has read enough
+            raise
 
 
 def _histories(paths: Sequence[Path]) -> list[History]:

@@ -213,7 +213,7 @@ def save(finding: Finding, folder: Path) -> Path:
     try:
         path, is_new = save_history(finding.history, metadata, others)
     except BadInput as error:
-        raise BadInput(f"{error}; the finding was:\n{account(finding)}") from None
+        raise BadInput(f"{error}; the finding was:", account(finding)) from None
     if is_new:
         _written.add((os.getpid(), path))
     return path

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import threading
@@ -59,6 +60,8 @@ _SETTINGS: dict[str, str] = {
 # The host's name may not resolve, and the driver of a local session needs no other address.
 _LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _PARTITIONS = 2
+_END_SECONDS = 10
+"""How long the end of a JVM is waited for whose connection broke."""
 
 _session: SparkSession | None = None
 _log: Path | None = None
@@ -166,6 +169,33 @@ def default_log_path() -> Path:
     if found is None or not stat.S_ISDIR(found.st_mode) or found.st_uid != user:
         folder = Path(tempfile.mkdtemp(prefix="streamproof-"))
     return folder / f"spark-{os.getpid()}.log"
+
+
+def why_jvm_died(error: Exception | None = None) -> str | None:
+    """Say how this process's JVM ended and where its log is; None where it runs, or none was started.
+
+    Args:
+        error: What was raised by a call to the JVM: after a broken connection its end is waited for, at most 10 s.
+    """
+    context = sys.modules.get("pyspark.core.context")
+    gateway = None if context is None else context.SparkContext._gateway
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is None:
+        return None
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    broken = isinstance(error, Py4JError | ConnectionError | EOFError) and not isinstance(error, Py4JJavaError)
+    try:
+        code = process.wait(_END_SECONDS if broken else 0)
+    except subprocess.TimeoutExpired:
+        return None
+    if code == -signal.SIGKILL:
+        how = "it was killed (SIGKILL), as the system does when memory runs out: give it more, or ask for less at once"
+    elif code < 0:
+        how = f"it was ended by {signal.Signals(-code).name}: look for what sent that, or for a crash of Java"
+    else:
+        how = f"it exited with {code}"
+    return f"Spark's JVM died: {how}; the log is {_log or 'the standard error of this process'}"
 
 
 def require_packages() -> None:

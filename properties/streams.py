@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..reference.errors import BadInput, StreamproofError
-from .spark_session import spark_log_path, work_folder
+from .spark_session import spark_log_path, why_jvm_died, work_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -207,10 +207,16 @@ def _started(query: DataStreamWriter) -> StreamingQuery:
 @contextlib.contextmanager
 def told_failures(planned: bool = False) -> Iterator[None]:
     """Turn a query's failure into a `StreamproofError` that says what went wrong; a planned crash is none."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import StreamingQueryException
 
     try:
         yield
+    except (Py4JError, ConnectionError, EOFError) as error:
+        dead = why_jvm_died(error)
+        if dead is None:
+            raise
+        raise StreamproofError(dead) from None
     except StreamingQueryException as error:
         if planned and _PlannedCrash.__name__ in str(error):
             return

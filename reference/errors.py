@@ -4,7 +4,16 @@ from __future__ import annotations
 
 
 class StreamproofError(Exception):
-    """Something that keeps streamproof from running; the command line prints it and exits 3."""
+    """Something that keeps streamproof from running; the command line prints it and exits 3.
+
+    Attributes:
+        message: What went wrong, in one line.
+        details: Lines that belong to it, such as a counterexample that found no room on disk; empty for none.
+    """
+
+    def __init__(self, message: str = "", details: str = "") -> None:
+        super().__init__(f"{message}\n{details}" if details else message)
+        self.message, self.details = message, details
 
 
 class BadInput(StreamproofError):

@@ -82,6 +82,16 @@ def find_java(minimum: int = MINIMUM) -> Java:
     )
 
 
+def address_limit() -> str | None:
+    """Say how much address space this process may use, where that is limited (`ulimit -v`); else None."""
+    try:
+        import resource
+    except ImportError:  # no such limits on this system
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else f"this process may use {soft / 2**30:.1f} GB of address space"
+
+
 def probe(java: Path) -> tuple[int, Path] | None:
     """Run a `java` and return its feature release and its home, or None when it doesn't start or isn't a Java."""
     try:

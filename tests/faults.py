@@ -29,7 +29,8 @@ class Fault:
     Attributes:
         name: The case in a few words; the test's id.
         command: What follows `streamproof`; `{folder}` stands for the case's folder, which is the working directory.
-        says: A regular expression that the first line of stderr matches in full.
+        says: A regular expression that the first line of stderr matches in full; with `after_steps` the first line
+            that begins with `error: `.
         exit: How the command must end.
         given: Files put into the folder beforehand, by name; `bytes` as they are.
         prepare: Called with the folder beforehand, for what is no plain file.
@@ -37,6 +38,8 @@ class Fault:
         shell: A shell command in which `"$@"` is the command, for redirections and limits: `ulimit -n 20; exec "$@"`.
         left: What is in the folder afterwards besides what was given: names, sorted; folders end in `/`.
         marks: pytest's marks, such as `spark`.
+        after_steps: Whether lines of progress may come first.
+        reports: A regular expression that is found in stdout.
     """
 
     name: str
@@ -49,6 +52,8 @@ class Fault:
     shell: str = 'exec "$@"'
     left: Sequence[str] = ()
     marks: Sequence[str] = ()
+    after_steps: bool = False
+    reports: str = ""
 
 
 def assert_ends_as_it_must(fault: Fault, folder: Path) -> None:
@@ -79,8 +84,11 @@ def assert_ends_as_it_must(fault: Fault, folder: Path) -> None:
         told = f"exit {ended.returncode}\nstdout:\n{out}\nstderr:\n{said}"
         assert ended.returncode == fault.exit, told
         assert "Traceback" not in out + said, told
-        first = said.splitlines()[0] if said else ""
-        assert re.fullmatch(fault.says, first), told
+        lines = said.splitlines()
+        if fault.after_steps:
+            lines = [line for line in lines if line.startswith("error: ")]
+        assert re.fullmatch(fault.says, lines[0] if lines else ""), told
+        assert re.search(fault.reports, out), told
         new = [name for name in listing(work) if name not in before]
         assert new == sorted(fault.left), f"left in the folder: {new}\n{told}"
         assert not processes_left(mark), told

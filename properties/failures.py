@@ -1,0 +1,108 @@
+"""Failures that nobody foresaw at the place where they come up, explained: the machine's, the JVM's, and our own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import traceback
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+from ..reference.errors import BadInput, MissingTool, StreamproofError
+from . import spark_session
+from .standard_streams import OutputLost
+
+_ROOM_BYTES = 16 << 20
+"""A folder with less room than this counts as full: a query's batches, state and checkpoint need some megabytes."""
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_MAPPING = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+
+
+def explained(error: Exception) -> StreamproofError:
+    """Return what a command says of an exception that ended it; never raises.
+
+    One of streamproof's own is returned as it is; a failure of the machine names the thing and the remedy; anything
+    else is an error of streamproof's, whose traceback is written to a file that the message names.
+    """
+    if isinstance(error, BadInput | MissingTool | OutputLost):
+        return error
+    dead = spark_session.why_jvm_died(error)
+    if dead is not None:
+        return StreamproofError(dead)
+    if isinstance(error, StreamproofError):
+        return error
+    if isinstance(error, MemoryError) or (
+        isinstance(error, ImportError) and any(how in str(error) for how in _MAPPING)
+    ):
+        return StreamproofError(f"out of memory ({type(error).__name__}): {_remedy_for_memory()}")
+    if isinstance(error, OSError):
+        return StreamproofError(_of_system(error))
+    return _internal(error)
+
+
+def no_space(text: str) -> str | None:
+    """Return which folder is full and the remedy, where a failure's text says that a disk or a limit is; else None."""
+    if "File too large" in text:
+        return f"a file reached the limit of this process for files (`ulimit -f`): {_REMEDY_FOR_SIZE}"
+    if "No space left on device" not in text and "Disk quota exceeded" not in text:
+        return None
+    named = {"--shared": spark_session.work_folder(), "TMPDIR": Path(tempfile.gettempdir())}
+    scratch = os.environ.get("SPARK_LOCAL_DIRS")
+    named |= {"SPARK_LOCAL_DIRS": Path(scratch.split(",")[0])} if scratch else {"java.io.tmpdir": Path("/tmp")}
+    folders = {folder: name for name, folder in named.items() if folder is not None and folder.is_dir()}
+    full = [folder for folder in folders if shutil.disk_usage(folder).free < _ROOM_BYTES]
+    told = " and ".join(map(str, full or _distinct(folders)))
+    return f"no space left in {told}: free some, or name another folder with TMPDIR, SPARK_LOCAL_DIRS or --shared"
+
+
+_REMEDY_FOR_SIZE = "raise it with `ulimit -f unlimited`"
+
+
+def _distinct(folders: Iterable[Path]) -> list[Path]:
+    return sorted(set(folders))
+
+
+def _remedy_for_memory() -> str:
+    from ..specs.java import address_limit
+
+    limit = address_limit()
+    remedy = "give the machine more memory, or ask for fewer histories"
+    return remedy if limit is None else f"{limit}; raise it with `ulimit -v unlimited`"
+
+
+def _of_system(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    where = f"{error.filename}: " if error.filename is not None else ""
+    if error.errno == errno.EFBIG:
+        return f"{where}{no_space('File too large')}"
+    if error.errno in _FULL:
+        return f"{where}{no_space('No space left on device')}"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"{where}{reason} (`ulimit -n`): raise it with `ulimit -n 4096`"
+    if error.errno == errno.ENOMEM:
+        return f"{where}out of memory: {_remedy_for_memory()}"
+    if "usable temporary directory" in reason:
+        return f"{reason}: set TMPDIR to a folder that can be written and has room, and `ulimit -f unlimited`"
+    return f"{where}{reason}: check the path, its permissions and its disk"
+
+
+def _internal(error: Exception) -> StreamproofError:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(__file__).parent.parent in Path(frame.filename).parents] or list(frames)
+    place = f"{Path(ours[-1].filename).name}, line {ours[-1].lineno}" if ours else "no place known"
+    what = f"a fault of streamproof itself, and no verdict: {type(error).__name__}: {_first_line(error)} ({place})"
+    try:
+        path = spark_session.default_log_path().with_name(f"error-{os.getpid()}.txt")
+        text = "".join(traceback.format_exception(error))
+        path.write_text(f"streamproof {version('streamproof')}\n{text}", encoding="utf-8", errors="backslashreplace")
+    except Exception:  # a full disk, or no package of that name: the place alone says where to look
+        return StreamproofError(f"{what}; please report it")
+    return StreamproofError(f"{what}; please report it with {path}")
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else "no message"
