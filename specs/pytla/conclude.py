@@ -384,6 +384,11 @@ def _raise_configuration_failed(case: Case, output: Output, errors: list[Message
     if at_line := re.search(r"(?:at|on) line (\d+)\s*", text):
         what = re.sub(r"^.*?(?:at|on) line \d+[.\s]*", "", text, flags=re.DOTALL)
         raise ConfigurationFailed(_sentence(what or text), file=path, line=int(at_line[1]))
+    if "did not specify the initial state predicate" in text:
+        raise ConfigurationFailed(
+            "it doesn't say which behaviours the model has: add a line `SPECIFICATION Spec`, or INIT and NEXT.",
+            file=path,
+        )
     for entry in case.configuration.entries:
         if re.search(rf"(?<!\w){re.escape(entry.name)}(?!\w)", text):
             line, column = case.configuration.place_of(entry.name, entry.section) or (None, None)

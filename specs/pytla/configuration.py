@@ -12,6 +12,7 @@ from typing import NamedTuple
 from .errors import ConfigurationFailed
 from .models import Model
 from .modules import Modules
+from .sources import read_source
 from .values import Function, ModelValue, Value, to_tla
 
 ROOT = "PytlaModel"
@@ -75,12 +76,7 @@ class Configuration:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            self.text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise ConfigurationFailed(
-                f"the configuration can't be read ({error.strerror}): a model is a module and a .cfg file.", file=path
-            ) from None
+        self.text = read_source(path, "configuration", ConfigurationFailed)
         self.entries: list[Entry] = []
         self._keywords: list[tuple[str, Token]] = []
         self._read()

@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from .errors import ParseFailed
+from .sources import read_source
+
 # A nested comment is rare: one level of nesting is seen.
 _SKIPPED = re.compile(r"\\\*[^\n]*|\(\*(?:[^(*]|\((?!\*)|\*(?!\))|\(\*.*?\*\))*\*\)", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _NAME = r"[0-9]*[A-Za-z_][A-Za-z0-9_]*"
 _EXTENDS = re.compile(rf"\bEXTENDS\s+({_NAME}(?:\s*,\s*{_NAME})*)")
 _MODULE = re.compile(rf"-{{4,}}\s*MODULE\s+({_NAME})")
+_HEADER = re.compile(r"-{4,}\s*MODULE\s+(\S+)")
 _INSTANCE = re.compile(rf"\bINSTANCE\s+({_NAME})")
 _CONSTANTS = re.compile(
     rf"\bCONSTANTS?\s+((?:{_NAME}|_)(?:\s*\([\s_,]*\))?(?:\s*,\s*(?:{_NAME}|_)(?:\s*\([\s_,]*\))?)*)"
@@ -56,7 +60,7 @@ class Modules:
         """Note what a module declares and defines; `text` has no comments."""
         lines = text.count("\n") + 1
         definitions = list(_DEFINITION.finditer(text))
-        ends = [_line(text, later.start(1)) - 1 for later in definitions[1:]] + [lines]
+        ends = [*(_line(text, later.start(1)) - 1 for later in definitions[1:]), lines][: len(definitions)]
         for definition, end in zip(definitions, ends, strict=True):
             offset = definition.start(1)
             name = Name(module, _line(text, offset), _column(text, offset), end)
@@ -74,7 +78,10 @@ class Modules:
 
 
 def read_modules(root: Path, jar: Path) -> Modules:
-    """Read `root` and all that it extends, from its folder, then from the standard modules in the jar."""
+    """Read `root` and all that it extends, from its folder, then from the standard modules in the jar.
+
+    Raises `ParseFailed` for a file that is no TLA+ module, or is named otherwise than the module in it.
+    """
     found = Modules()
     # An instance's names aren't the module's, but it has a file: so the second says whether names are looked for.
     waiting: list[tuple[str, bool, tuple[int, int] | None]] = [(root.stem, True, None)]
@@ -116,12 +123,37 @@ def _text_of(module: str, root: Path, archive: zipfile.ZipFile, found: Modules) 
     path = root if module == root.stem else root.parent / f"{module}.tla"
     if path.is_file():
         found.files[module] = path
-        return path.read_text(encoding="utf-8", errors="replace")
+        return _module_text(path)
     found.files[module] = None
     try:
         return archive.read(f"tla2sany/StandardModules/{module}.tla").decode("utf-8", "replace")
     except KeyError:
         return None
+
+
+def _module_text(path: Path) -> str:
+    """The text of a module's file.
+
+    Raises:
+        ParseFailed: It is no module, or one of another name.
+    """
+    text = read_source(path, "module", ParseFailed)
+    header = _HEADER.search(without_comments(text)) or _HEADER.search(text)  # before it anything may stand
+    if header is None:
+        raise ParseFailed(
+            f"it is no TLA+ module: nowhere does it say `---- MODULE {path.stem} ----`, which begins one.",
+            file=path,
+            line=1,
+        )
+    name = header[1].rstrip("-") or header[1]
+    what = ""
+    if not re.fullmatch(_NAME, name, re.ASCII):
+        what = f"{name} is no name of a module: it has letters, digits and _ alone."
+    elif name != path.stem:
+        what = f"the module in it is named {name}: a file and its module must have the same name."
+    if what:
+        raise ParseFailed(what, file=path, line=_line(text, header.start(1)), column=_column(text, header.start(1)))
+    return text
 
 
 def _line(text: str, offset: int) -> int:
