@@ -195,3 +195,22 @@ def test_only_tla_values_are_written(value):
 def test_a_string_with_a_control_character_is_refused():
     with pytest.raises(ValueError, match="control character"):
         to_tla("a\0b")
+
+
+def test_values_that_lie_deep_in_each_other_are_written_back_at_once():
+    text = "{" * 90 + "}" * 90
+    assert to_tla(parse_value(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("(" * 3000, "line 1, column 101: more than 100 values lie in each other"),
+        ("{" * 3000, "more than 100 values lie in each other"),
+        ("<<1, " + "9" * 5000 + ">>", "line 1, column 6: a number of 5000 digits is beyond TLC's"),
+        ("1.." + "9" * 5000, "a number of 5000 digits"),
+    ],
+)
+def test_what_no_tlc_writes_is_refused_by_its_place(text, said):
+    with pytest.raises(ValueSyntaxError, match=said):
+        parse_value(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import signal
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +16,25 @@ from .errors import (
     AssumptionFailed,
     ConfigurationFailed,
     DeadlockReached,
+    EndedBySignal,
     EvaluationFailed,
+    FolderUnusable,
+    LimitReached,
     MissingJar,
     MissingJava,
     OutOfMemory,
     ParseFailed,
     StateSpaceTooLarge,
     TlcCrashed,
+    ValueSyntaxError,
+    unreadable,
 )
 from .messages import BUG, ERROR, WARNING, Message
 from .models import Model
 from .modules import Modules
 from .output import Output
 from .results import Location, Outcome, Result, Step, Trace
-from .values import parse_state
+from .values import Value, parse_state
 
 ANSWERED = {0, *range(10, 15)}
 """The exit codes of a run that passed, or violated something."""
@@ -114,9 +120,11 @@ class Case:
 def conclude(case: Case, output: Output, *, exhaustive: bool = True) -> Result:
     """Return the result, or raise the subclass of `TlcError` that fits."""
     if output.exit_code not in ANSWERED:
-        # First of all, since a lack of memory may have caused any other error.
+        # First of all, since a lack of memory or room may have caused any other error.
+        _raise_if_limited(output)
         _raise_if_out_of_memory(case, output)
         _raise_if_not_started(output)
+        _raise_if_ended_by_signal(case, output)
     errors = [message for message in output.messages if message.severity in (ERROR, BUG)]
     codes = set[int]().union(*(message.codes() for message in errors))
     if codes & PARSE or output.exit_code == 150:
@@ -162,15 +170,22 @@ def trace_of(messages: Iterable[Message]) -> Trace | None:
             if told is None:
                 continue
             action, location = _action(told[2]) if told[2] else (None, None)
-            steps.append(Step(int(told[1]), action, parse_state(told[3].strip() + "\n" + state), location))
+            steps.append(Step(int(told[1]), action, _state(told[3].strip() + "\n" + state, told[1]), location))
         elif message.code == STUTTERING:
             stutters = True
         elif message.code == BACK and (back := _BACK.match(message.text)):
             loop, loop_action = int(back[1]), _action(back[2])[0] if back[2] else None
         elif message.code in (INVARIANT_INITIALLY, PROPERTY_INITIALLY):
             _, _, state = message.text.partition("\n")
-            steps.append(Step(1, "Initial", parse_state(state)))
+            steps.append(Step(1, "Initial", _state(state, "1")))
     return Trace(tuple(steps), loop, stutters, loop_action) if steps else None
+
+
+def _state(text: str, number: str) -> Mapping[str, Value]:
+    try:
+        return parse_state(text)
+    except ValueSyntaxError as error:
+        raise unreadable(f"state {number} of the behaviour that violates the model", error) from None
 
 
 def _action(text: str) -> tuple[str, Location | None]:
@@ -241,28 +256,93 @@ def _too_many_states(case: Case, output: Output) -> StateSpaceTooLarge:
     return error
 
 
+_FULL = ("No space left on device", "Disk quota exceeded", "File too large")
+_FEW_THREADS = ("unable to create native thread", "unable to create new native thread", "Cannot create VM thread")
+_FEW_BYTES = (
+    "insufficient memory for the Java Runtime",
+    "failed to map segment",
+    "Could not allocate compressed class",
+)
+
+
+def _raise_if_limited(output: Output) -> None:
+    """Tell a limit of the system, which is no fault of the model's and none of TLC's."""
+    told = [message.text for message in output.messages if message.severity in (ERROR, BUG)]
+    printed = "\n".join([*told, *output.lines[-50:], output.standard_error])
+
+    def says(texts: tuple[str, ...]) -> bool:
+        return any(text in printed for text in texts)
+
+    if says(_FULL):
+        raise FolderUnusable(
+            f"no room is left in {tempfile.gettempdir()}, where TLC keeps the states: make room, or let TMPDIR name a "
+            "folder with more."
+        )
+    if says(("Too many open files",)):
+        raise LimitReached("Java may open too few files: raise the limit, which `ulimit -n` shows.")
+    if says(_FEW_THREADS):
+        raise LimitReached(
+            "Java can't start another thread: raise the limit, which `ulimit -u` shows, or use fewer workers."
+        )
+    if says(_FEW_BYTES):
+        raise OutOfMemory(
+            "Java got too little memory from the system: raise the limit, which `ulimit -v` shows, end other programs, "
+            "or give Java a smaller heap (`--memory`, or memory_mb)."
+        )
+
+
+def _raise_if_ended_by_signal(case: Case, output: Output) -> None:
+    if output.exit_code >= 0:
+        return
+    name = signal.Signals(-output.exit_code).name
+    crashed = name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP")
+    error = EndedBySignal(
+        (
+            f"Java crashed ({name}){_how_far(output)}, which no model should make it do: run it again, with another "
+            "Java if it crashes again."
+            if crashed
+            else f"Java was ended from outside ({name}){_how_far(output)}, by a person or a program that stops "
+            "others: run it again."
+        ),
+        file=case.configuration.path,
+    )
+    error.signal = name
+    raise error
+
+
+def _how_far(output: Output) -> str:
+    distinct = output.progress.distinct
+    return f" at {distinct} distinct states" if distinct else ""
+
+
 def _raise_if_out_of_memory(case: Case, output: Output) -> None:
     printed = "\n".join(output.lines[-50:]) + output.standard_error
-    exhausted = (
-        "OutOfMemoryError" in printed
-        or "insufficient memory for the Java Runtime" in printed
-        or any(
-            OUT_OF_MEMORY & message.codes() or "OutOfMemoryError" in message.text
-            for message in output.messages
-            if message.severity == ERROR
-        )
+    exhausted = "OutOfMemoryError" in printed or any(
+        OUT_OF_MEMORY & message.codes() or "OutOfMemoryError" in message.text
+        for message in output.messages
+        if message.severity == ERROR
     )
     killed = output.exit_code == -signal.SIGKILL
     if exhausted or killed:
-        distinct = output.progress.distinct
-        what = "Java ran out of memory"
+        what, remedy = "Java ran out of memory", "allow a larger heap (`--memory`, or memory_mb)"
         if killed and not exhausted:
-            what = "Java was killed from outside, as a system does when its memory runs out"
+            what = "Java was killed from outside (SIGKILL), as a system does when its memory runs out"
+            remedy = "free memory, allow a smaller heap (`--memory`, or memory_mb)"
         raise OutOfMemory(
-            f"{what}{f' at {distinct} distinct states' if distinct else ''}: allow a larger heap, or make the model's "
-            "constants smaller.",
+            f"{what}{_how_far(output)}: {remedy}, or make the model's constants smaller.",
             file=case.configuration.path,
         )
+
+
+_HEAP_REFUSED = (
+    "Invalid maximum heap size",
+    "Invalid initial heap size",
+    "Too small maximum heap",
+    "Could not reserve enough",
+    "Initial heap size set to a larger value",
+    "GC triggered before VM initialization",
+    "exceeds the maximum representable size",
+)
 
 
 def _raise_if_not_started(output: Output) -> None:
@@ -271,8 +351,11 @@ def _raise_if_not_started(output: Output) -> None:
         raise MissingJava("this Java is too old for this tla2tools.jar: name a newer one.")
     if "Could not find or load main class" in said or "Invalid or corrupt jarfile" in said:
         raise MissingJar("the jar has no TLC in it: it should be tla2tools.jar.")
-    if "Invalid maximum heap size" in said or "Too small maximum heap" in said or "Could not reserve enough" in said:
-        raise OutOfMemory(f"Java can't have a heap of the size asked for: {_sentence(said)}")
+    if any(text in said for text in _HEAP_REFUSED):
+        raise OutOfMemory(
+            f"Java can't have a heap of the size asked for: {_sentence(said)} Ask for another (`--memory`, or "
+            "memory_mb), and look at JAVA_TOOL_OPTIONS and `ulimit -v`."
+        )
 
 
 def _raise_parse_failed(case: Case, output: Output) -> NoReturn:
@@ -386,7 +469,8 @@ def _raise_configuration_failed(case: Case, output: Output, errors: list[Message
         raise ConfigurationFailed(_sentence(what or text), file=path, line=int(at_line[1]))
     if "did not specify the initial state predicate" in text:
         raise ConfigurationFailed(
-            "it doesn't say which behaviours the model has: add a line `SPECIFICATION Spec`, or INIT and NEXT.",
+            "The configuration file doesn't say which behaviours the model has: add a line `SPECIFICATION Spec`, or "
+            "INIT and NEXT.",
             file=path,
         )
     for entry in case.configuration.entries:

@@ -80,6 +80,20 @@ class OutOfMemory(TlcError):
     """Java had too little memory."""
 
 
+class EndedBySignal(TlcError):
+    """Java was ended by a signal: `signal` is its name, such as `SIGTERM`."""
+
+    signal: str = ""
+
+
+class LimitReached(TlcError):
+    """The system gave Java no more files, threads or room for its files."""
+
+
+class FolderUnusable(TlcError):
+    """A run's files can't be written to the temporary directory, or no more of them."""
+
+
 class TimedOut(TlcError):
     """The time was up: `progress` is what TLC last told, None where it told nothing."""
 
@@ -104,3 +118,11 @@ class CyclicGraph(TlcError):
     """A state graph with a cycle, so that it has infinitely many behaviours; `states` are the places of one cycle."""
 
     states: tuple[int, ...] = ()
+
+
+def unreadable(what: str, error: ValueSyntaxError) -> TlcCrashed:
+    """Return the error for a text of TLC's that holds a value which nothing here reads."""
+    return TlcCrashed(
+        f"{what}, as TLC printed it, can't be read ({error}): keep such a value out of the variables, or try another "
+        "tla2tools.jar, named by TLA2TOOLS_JAR."
+    )

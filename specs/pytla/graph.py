@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .cover import cover
-from .errors import CyclicGraph, TlcCrashed
+from .errors import CyclicGraph, TlcCrashed, ValueSyntaxError, unreadable
 from .results import Step, Trace
 from .values import Value, parse_state
 
@@ -155,6 +155,7 @@ def read_dot(lines: Iterable[str]) -> StateGraph:
             texts.append(None)
         return place
 
+    line = ""
     for line in lines:
         if edge := _EDGE.match(line):
             source, target = place_of(edge[1]), place_of(edge[2])
@@ -175,7 +176,12 @@ def read_dot(lines: Iterable[str]) -> StateGraph:
     for text in texts:
         if text is None:
             raise TlcCrashed("TLC dumped a step to a state that it didn't dump: try another tla2tools.jar.")
-        states.append(parse_state(_unescaped(text), known))
+        try:
+            states.append(parse_state(_unescaped(text), known))
+        except ValueSyntaxError as error:
+            raise unreadable("a state of the graph", error) from None
+    if line.strip() != "}":
+        raise TlcCrashed("the state graph that TLC dumped is cut off: is the disk full? Run it again.")
     return StateGraph(states, tuple(initial), list(edges))
 
 

@@ -14,12 +14,12 @@ from typing import Literal
 
 from .conclude import Case, conclude, no_initial_state
 from .configuration import Configuration, check_names, prepare
-from .errors import ConfigurationFailed, ParseFailed, TimedOut, TlcCrashed
+from .errors import ConfigurationFailed, ParseFailed, TimedOut, TlcCrashed, ValueSyntaxError, unreadable
 from .graph import StateGraph, read_dot
 from .models import Model
 from .modules import read_modules
 from .output import Output, listen
-from .process import TimeUp, private_folder, started
+from .process import TimeUp, private_folder, started, usable_folder
 from .results import Progress, Result, Simulation, Step, Trace
 from .tools import Tools, check_jar, find_java
 from .values import Value, parse_state
@@ -139,8 +139,11 @@ def state_graph(
     drop = ("invariants", "properties", "symmetry", "view")
     with _executed(unchecked, tools, arguments, timeout, None, max_distinct, progress, drop) as (case, output, folder):
         result = conclude(case, output)
-        with open(folder / "graph.dot", encoding="utf-8", errors="replace") as lines:
-            graph = read_dot(lines)
+        try:
+            with open(folder / "graph.dot", encoding="utf-8", errors="replace") as lines:
+                graph = read_dot(lines)
+        except FileNotFoundError:
+            raise TlcCrashed("TLC dumped no state graph: try another tla2tools.jar.", file=model.module) from None
     if len(graph.states) < result.distinct:
         raise TlcCrashed(
             f"TLC found {result.distinct} states and dumped {len(graph.states)}: try another tla2tools.jar.",
@@ -176,11 +179,12 @@ def _executed(
     run = prepare(model, configuration, max_distinct=max_distinct, drop=drop)
     case = Case(model, configuration, modules, max_distinct)
     with private_folder() as folder:
-        for name, text in run.files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        for path in model.module.parent.glob("*.tla"):
-            if path.name not in run.files:
-                _link(path, folder / path.name)
+        with usable_folder():
+            for name, text in run.files.items():
+                (folder / name).write_text(text, encoding="utf-8")
+            for path in model.module.parent.glob("*.tla"):
+                if path.name not in run.files:
+                    _link(path, folder / path.name)
         options = [] if memory_mb is None else [f"-Xmx{memory_mb}m"]
         full = ["-tool", "-metadir", "states", "-checkpoint", "0", "-config", run.configuration]
         full += [*([] if model.deadlock else ["-deadlock"]), *arguments, f"{run.root}.tla"]
@@ -223,9 +227,14 @@ def _walk_number(path: Path) -> list[int]:
 def _read_walk(path: Path, known: dict[str, tuple[str, Value]]) -> Trace:
     """Read one behaviour as `-simulate file=` writes it."""
     text = path.read_text(encoding="utf-8", errors="replace")
+    if not _CLOSING.search(text):
+        raise TlcCrashed(f"the behaviour that TLC wrote to {path.name} is cut off: is the disk full? Simulate again.")
     # The number, the text up to the next number, and so on.
     parts = _WALK_STATE.split(_CLOSING.sub("", text))[1:]
-    states = [parse_state(_plain(part), known) for part in parts[1::2]]
+    try:
+        states = [parse_state(_plain(part), known) for part in parts[1::2]]
+    except ValueSyntaxError as error:
+        raise unreadable(f"a state of the behaviour {path.name}", error) from None
     return Trace(
         tuple(Step(number, "Initial" if number == 1 else None, state) for number, state in enumerate(states, 1))
     )

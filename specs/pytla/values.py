@@ -18,6 +18,12 @@ from .errors import ValueSyntaxError
 MAX_INTERVAL = 1_000_000
 """The most elements of an interval that are read: TLC's own bound for sets."""
 
+MAX_DEPTH = 100
+"""How deep values may lie in each other."""
+
+MAX_DIGITS = 100
+"""How many digits a number may have, which is far more than TLC's have."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelValue:
@@ -127,7 +133,7 @@ def to_tla(value: Value) -> str:
         case str():
             return _quoted(value)
         case frozenset():
-            return "{" + ", ".join(to_tla(element) for element in sorted(value, key=_sort_key)) + "}"
+            return "{" + ", ".join(text for *_, text in sorted(map(_sortable, value))) + "}"
         case tuple():
             return "<<" + ", ".join(map(to_tla, value)) + ">>"
         case Function():
@@ -179,14 +185,14 @@ def _function_to_tla(function: Function) -> str:
     if all(isinstance(key, str) and _IDENTIFIER.fullmatch(key) for key in function):
         fields = sorted((str(key), to_tla(value)) for key, value in function.items())
         return "[" + ", ".join(f"{name} |-> {value}" for name, value in fields) + "]"
-    pairs = sorted(function.items(), key=lambda pair: _sort_key(pair[0]))
-    return "(" + " @@ ".join(f"{to_tla(argument)} :> {to_tla(value)}" for argument, value in pairs) + ")"
+    pairs = sorted((_sortable(argument), to_tla(value)) for argument, value in function.items())
+    return "(" + " @@ ".join(f"{argument} :> {value}" for (*_, argument), value in pairs) + ")"
 
 
-def _sort_key(value: Value) -> tuple[bool, int, str]:
-    """An order of any values: integers by size, then all others by their text."""
+def _sortable(value: Value) -> tuple[bool, int, str]:
+    """A value's text behind what orders any values: integers by size, then all others by their text."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return (False, value, "")
+        return (False, value, str(value))
     return (True, 0, to_tla(value))
 
 
@@ -210,6 +216,7 @@ class _Parser:
         self._text = text
         self._end = start
         self._start = start
+        self._depth = 0
         self._kind = self._token = ""
 
     def whole(self) -> Value:
@@ -258,16 +265,24 @@ class _Parser:
         if kind == "name":
             self._advance()
             return token == "TRUE" if token in ("TRUE", "FALSE") else ModelValue(token)
-        if kind == "sign":
-            if token == "{":
-                return frozenset(self._list("{", "}"))
-            if token == "<<":
-                return tuple(self._list("<<", ">>"))
-            if token == "[":
-                return self._record()
-            if token == "(":
-                return self._function()
+        if kind == "sign" and token in ("{", "<<", "[", "("):
+            if self._depth == MAX_DEPTH:
+                raise _Unreadable(f"more than {MAX_DEPTH} values lie in each other", self._start)
+            self._depth += 1
+            value = self._compound(token)
+            self._depth -= 1
+            return value
         raise self._unexpected("a value")
+
+    def _compound(self, sign: str) -> Value:
+        match sign:
+            case "{":
+                return frozenset(self._list("{", "}"))
+            case "<<":
+                return tuple(self._list("<<", ">>"))
+            case "[":
+                return self._record()
+        return self._function()
 
     def _string(self, token: str) -> str:
         start = self._start
@@ -283,18 +298,23 @@ class _Parser:
 
     def _number_or_interval(self) -> Value:
         start = self._start
-        first = int(self._token)
-        self._advance()
+        first = self._integer()
         if not self._sees(".."):
             return first
         self._advance()
         if self._kind != "number":
             raise self._unexpected("a number")
-        last = int(self._token)
-        self._advance()
+        last = self._integer()
         if last - first >= MAX_INTERVAL:
             raise _Unreadable(f"the interval {first}..{last} has more than {MAX_INTERVAL} elements", start)
         return frozenset(range(first, last + 1))
+
+    def _integer(self) -> int:
+        if len(self._token) > MAX_DIGITS:
+            raise _Unreadable(f"a number of {len(self._token)} digits is beyond TLC's", self._start)
+        number = int(self._token)
+        self._advance()
+        return number
 
     def _list(self, opening: str, closing: str) -> list[Value]:
         self._take(opening)
