@@ -36,7 +36,7 @@ from .mutants.common import Travelling
 from .outcomes import Difference, Grain, Outcome, differences
 from .spark_session import spark_session, work_folder
 from .spark_witness import entries_of
-from .streams import StreamOutput, told_failures
+from .streams import StreamOutput, once_more_if_busy, told_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,12 +102,14 @@ def play_decoupled(
     groups = [together] * bool(together) + [[place] for place, is_alone in enumerate(alone) if is_alone]
     staged: dict[int, Staged] = {}
     for places in groups:
-        with tempfile.TemporaryDirectory(
-            prefix="streamproof-", dir=work_folder(), ignore_cleanup_errors=True
-        ) as folder:
-            stage = _Stage([histories[place] for place in places], [chosen[place] for place in places], Path(folder))
-            staged |= zip(places, stage.play(strict), strict=True)
+        run = partial(_play_once, [histories[place] for place in places], [chosen[place] for place in places], strict)
+        staged |= zip(places, once_more_if_busy(run), strict=True)
     return [staged[place] for place in range(len(histories))]
+
+
+def _play_once(histories: Sequence[History], logics: Sequence[MakeStages], strict: bool) -> list[Staged]:
+    with tempfile.TemporaryDirectory(prefix="streamproof-", dir=work_folder(), ignore_cleanup_errors=True) as folder:
+        return _Stage(histories, logics, Path(folder)).play(strict)
 
 
 class StagedTopic:

@@ -13,8 +13,9 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 Build: TypeAlias = "Callable[[DataFrame], DataFrame]"
+Result = TypeVar("Result")
+
+_TOO_BUSY = "Python worker failed to connect back"
+
+
+class MachineTooBusy(StreamproofError):
+    """A Python worker didn't start within the 10 s that Spark gives it; Spark has no setting for a longer wait."""
 
 
 class _PlannedCrash(Exception):
@@ -75,7 +83,31 @@ def run_stream(
     Raises:
         BadInput: Spark refuses the query as it stands, for want of a watermark for example.
         StreamproofError: The query failed; the message has its last line and the log's path.
+        MachineTooBusy: A Python worker didn't start in time, and when all was run once more, again not.
     """
+    return once_more_if_busy(
+        partial(_run_once, spark, batches, build, stop_after, crash_in, stepwise=stepwise, state=state)
+    )
+
+
+def once_more_if_busy(run: Callable[[], Result]) -> Result:
+    """Call `run`, and a second time where the machine was too busy for it; it must begin anew each time."""
+    try:
+        return run()
+    except MachineTooBusy:
+        return run()
+
+
+def _run_once(
+    spark: SparkSession,
+    batches: Sequence[pa.Table],
+    build: Build,
+    stop_after: int | None,
+    crash_in: int | None,
+    *,
+    stepwise: bool,
+    state: str | None,
+) -> StreamOutput:
     with tempfile.TemporaryDirectory(prefix="streamproof-", dir=work_folder(), ignore_cleanup_errors=True) as folder:
         run = _Run(spark, Path(folder), batches, build)
         if stepwise:
@@ -220,6 +252,11 @@ def told_failures(planned: bool = False) -> Iterator[None]:
     except StreamingQueryException as error:
         if planned and _PlannedCrash.__name__ in str(error):
             return
+        if _TOO_BUSY in str(error):
+            raise MachineTooBusy(
+                "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
+                f"run again when less runs beside it (the log is {spark_log_path()})"
+            ) from None
         raise StreamproofError(
             f"the Spark query failed: {_cause(str(error))} (the log is {spark_log_path()})"
         ) from None
