@@ -22,7 +22,7 @@ from .cohorts import cohorts_of, one_cohort
 from .draws import Shape, draw_histories
 from .duckdb_witness import tables
 from .examinations import Examination, breaks, examine, examine_restart, shrunk
-from .findings import Finding, account, sentence
+from .findings import Finding, account
 from .laws import (
     LAWS,
     LawResult,
@@ -38,6 +38,7 @@ from .laws import (
 )
 from .outcomes import Difference, Grain, Outcome, differences
 from .partitions import PARTITIONS, examine_partitions, named_count
+from .recheck import REFERENCE, Answer, CannotAsk, answer_again, at_end
 from .shapes import SCHEDULE
 from .shapes import SHAPES as DECLARED
 from .situations import situations_of
@@ -234,11 +235,16 @@ class SessionCheck:
         law = self.laws["keys"]
         law.situations.update(situations_of(history for history, _ in single))
         by_name = {outcome.history: outcome for outcome in examination.outcomes[: len(drawn)]}
-        for (history, key), alone in zip(single, examination.outcomes[len(drawn) :], strict=True):
+        originals = {history.name: history for history in examination.cohort.histories[: len(drawn)]}
+        for place, (history, key) in enumerate(single, len(drawn)):
             law.judged += 1
-            found = same_for_key(history.name, key, by_name[history.name], alone)
+            variant, alone = examination.cohort.histories[place], examination.outcomes[place]
+            original, whole = originals[history.name], by_name[history.name]
+            found = same_for_key(history.name, key, whole, alone)
             if found:
-                self.violated("keys", history, found, play(history), by_name[history.name])
+                told = ("the original", whole)
+                played = examination.played[place]
+                self.violated("keys", variant, found, played, alone, against=told, original=original)
 
     def state(self, examination: Examination) -> None:
         """Judge what is left in the state at the end."""
@@ -329,7 +335,9 @@ class SessionCheck:
             judge = repeated_twice if variant.law == "repeats" else same_table
             found = judge(variant.history.name, outcomes[number], outcomes[place])
             if found:
-                self.violated(variant.law, variant.history, found, examination.played[place], outcomes[place])
+                told, after = ("the original", at_end(outcomes[number])), at_end(outcomes[place])
+                played = examination.played[place]
+                self.violated(variant.law, variant.history, found, played, after, against=told, original=history)
 
     def native(self) -> None:
         """Spark's own operator, one batch at a time, with and without the merge before the shuffle."""
@@ -360,29 +368,45 @@ class SessionCheck:
         outcome: Outcome | None,
         shrink_it: bool = True,
         against: tuple[str, Outcome] | None = None,
+        original: History | None = None,
     ) -> None:
-        """Note a violation; the first of a law becomes a finding, shrunk where its law can be asked again.
+        """Note a violation; the first of a law becomes a finding, asked again alone, and shrunk where that is cheap.
 
-        `against` is what the outcome was held to, named, where that isn't the reference.
+        `against` is what the outcome was held to, named, where that isn't the reference; `original` is the history of
+        which `history` is a variant.
         """
         law = self.laws[name]
         law.violations.append((history, found))
         if len(law.violations) > 1 or (name in self.following and self.laws["changelog"].violations):
             return
         witness = {"duckdb": "DuckDB", "fold is meaning": "the meaning"}.get(name, "Spark") if not against else "Spark"
-        other = outcome or Outcome(history.name, Grain.END, final={})
-        written = self.write(name, witness, history, found, played, other, confirmed=True, against=against)
-        if name not in finding_files.ASKABLE or not shrink_it:
-            return
-        self.progress(f"shrinking the first violation of {name!r}")
-        smallest, confirmed = shrunk(history, name, self.plan, self.asked)
-        if name == "changelog":
-            smaller = self.keep(finding_files.disagreement(witness, smallest, self.plan, confirmed, self.seed))
-        else:
-            smaller = self.write(name, witness, smallest, found, play(smallest), other, confirmed)
+        left = against or (REFERENCE, Outcome.of_play(history.name, played))
+        answer = Answer(left, (witness, outcome or Outcome(history.name, Grain.END, final={})), found)
+        written = self.keep(self.finding(name, history, answer, original, finding_files.UNASKED))
+        again = self.confirmed(name, history, answer, original, shrink_it)
         self.report.found.remove(written)
-        if smaller[1] != written[1]:
+        kept = self.keep(again)
+        if kept[1] != written[1]:
             finding_files.forget(written[1])
+
+    def confirmed(
+        self, name: str, history: History, answer: Answer, original: History | None, shrink_it: bool
+    ) -> Finding:
+        """Ask the law again about a violation, alone, and make the finding of its smallest history."""
+        self.progress(f"asking {name!r} again about its first violation, alone")
+        smallest = history
+        try:
+            if shrink_it and name in finding_files.ASKABLE:
+                smallest, alone = shrunk(history, name, self.plan, self.asked)
+                if not alone:
+                    return self.finding(name, history, answer, original, finding_files.ALONE)
+            self.report.queries += 1
+            again = answer_again(name, smallest, self.plan, original=original)
+        except CannotAsk as reason:
+            return self.finding(name, history, answer, original, str(reason))
+        if again.differences:
+            return self.finding(name, smallest, again, original)
+        return self.finding(name, history, answer, original, finding_files.ALONE)
 
     def asked(self, candidates: Sequence[History], law: str, plan: Plan) -> list[bool]:
         """Ask about the candidates of a round of shrinking."""
@@ -390,30 +414,23 @@ class SessionCheck:
         self.report.histories += len(candidates)
         return breaks(candidates, law, plan)
 
-    def write(
-        self,
-        name: str,
-        witness: str,
-        history: History,
-        found: list[Difference],
-        played: Played,
-        outcome: Outcome,
-        confirmed: bool,
-        against: tuple[str, Outcome] | None = None,
-    ) -> tuple[Finding, Path]:
-        """Make a finding of a violation, and write it."""
-        left = against or ("reference", Outcome.of_play(history.name, played))
-        finding = Finding(
+    def finding(
+        self, name: str, history: History, answer: Answer, original: History | None, unconfirmed: str = ""
+    ) -> Finding:
+        """Make a finding of a violation; `unconfirmed` says why it isn't confirmed, if it isn't."""
+        return Finding(
             name,
-            sentence(self.laws[name].law.sentence, witness, found[0], against[0] if against else "the reference"),
+            answer.sentence(self.laws[name].law.sentence),
             history,
-            left,
-            (witness, outcome),
-            found,
-            confirmed,
+            answer.left,
+            answer.right,
+            answer.differences,
+            not unconfirmed,
             self.seed,
+            mutant=self.plan.mutant,
+            original=original,
+            unconfirmed=unconfirmed,
         )
-        return self.keep(finding)
 
     def keep(self, finding: Finding) -> tuple[Finding, Path]:
         """Write a finding, and note where."""

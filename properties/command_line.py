@@ -224,7 +224,7 @@ def check(
     from .spark_witness import PLAIN, Plan
 
     names = [operator_named(name).name for name in operators or OPERATORS]
-    plan = PLAIN if mutant is None else Plan(logic=chosen(names[0], [mutant])[0].logic)
+    plan = PLAIN if mutant is None else Plan(logic=chosen(names[0], [mutant])[0].logic, mutant=mutant)
     if only is not Part.REFERENCE:
         _start_spark(master, partitions, shared)
 

@@ -86,6 +86,7 @@ class Restarted:
 
     broken: list[Broken]
     situations: Counter[str]
+    outcomes: list[Outcome] = field(default_factory=list)
 
 
 def examine_restart(plain: Examination, plan: Plan, stop_after: int, crash_in: int) -> Restarted:
@@ -108,7 +109,7 @@ def examine_restart(plain: Examination, plan: Plan, stop_after: int, crash_in: i
             ]
         situations["changes after the restart"] += any(entry.batch > stop_after for entry in outcomes[place].entries)
         broken.append(found)
-    return Restarted(broken, situations)
+    return Restarted(broken, situations, outcomes)
 
 
 def _replayed_wrongly(output: StreamOutput) -> dict[int, set[str]]:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path(".streamproof/findings")
 ASKABLE = ("changelog", "table at every cut", "state")
 """The laws that a single history can be asked about again, by `examinations.breaks`."""
+ALONE = "alone, outside its cohort, the history doesn't show it: what travels together isn't independent"
+UNASKED = "the law wasn't asked again before the check ended"
+"""Why a counterexample isn't confirmed."""
 FOLLOWING = ("table at every cut", "order", "cuts", "repeats", "keys")
 """The laws that a wrong changelog breaks too: they make no finding of their own beside it."""
 
@@ -44,11 +47,12 @@ class Finding:
         left: What the reference says, named.
         right: What the other witness says, named.
         differences: Where they part.
-        confirmed: Whether the history alone, outside its cohort, shows it too.
+        confirmed: Whether the history alone, outside its cohort, shows it too, when the law is asked again.
         seed: The seed of the run.
         subject: Which check found it: that of the operator on Spark, or that of the reference.
         mutant: The seeded bug that stood in for the operator's own logic, if any.
         original: The history that `history` is a variant of, where the law relates the two.
+        unconfirmed: Why it isn't confirmed, if it isn't.
     """
 
     law: str
@@ -62,6 +66,7 @@ class Finding:
     subject: Subject = "spark"
     mutant: str | None = None
     original: History | None = None
+    unconfirmed: str = ""
 
     @property
     def name(self) -> str:
@@ -91,9 +96,11 @@ def account(finding: Finding) -> str:
     lines = [finding.sentence, ""]
     if not finding.confirmed:
         lines += [
-            "Alone, outside its cohort, the history doesn't show it: what travels together isn't independent.",
+            f"not confirmed: {finding.unconfirmed or ALONE}. A test of it would prove nothing: none is written.",
             "",
         ]
+    if finding.original is not None:
+        lines += ["Original:", *("    " + line for line in finding.original.to_text().splitlines()), ""]
     lines += ["History:", *("    " + line for line in finding.history.to_text().splitlines()), ""]
     lines += side_by_side(finding.left, finding.right, {difference.key for difference in finding.differences})
     lines += ["", f"Seed {finding.seed}; {versions()}.", ""]
@@ -173,17 +180,26 @@ def _told(outputs: Any) -> str:
     return "nothing" if outputs is None else shown(outputs)
 
 
-def test_to_paste(finding: Finding) -> str:
-    """A pytest test that fails as long as the finding stands."""
-    function = "test_" + finding.name.replace("-", "_")
-    history = "\n".join(line for line in finding.history.to_text().splitlines())
-    law = finding.law if finding.law in ASKABLE else "changelog"
+def test_to_paste(finding: Finding) -> str | None:
+    """A pytest test that fails as long as the counterexample stands; None where it isn't confirmed, and none would."""
+    if not finding.confirmed:
+        return None
+    arguments = [repr(finding.law), "HISTORY"]
+    texts = {"HISTORY": finding.history.to_text()}
+    if finding.original is not None:
+        texts["ORIGINAL"] = finding.original.to_text()
+        arguments.append("original=ORIGINAL")
+    if finding.subject != "spark":
+        arguments.append(f"subject={finding.subject!r}")
+    if finding.mutant is not None:
+        arguments.append(f"mutant={finding.mutant!r}")
+    # A history's text is ASCII, and in JSON three quotes never stand in a row.
+    told = "".join(f'{name} = r"""\n{text}"""\n\n' for name, text in texts.items())
     return (
-        "from streamproof.properties.examinations import breaks\n"
-        "from streamproof.reference.histories import parse_history\n\n"
-        f'HISTORY = r"""\n{history}\n"""\n\n\n'
-        f"def {function}() -> None:\n"
-        f'    assert breaks([parse_history(HISTORY)], "{law}") == [False]\n'
+        "from streamproof.properties.recheck import assert_holds\n\n"
+        f"{told}\n"
+        f"def test_{finding.name.replace('-', '_')}() -> None:\n"
+        f"    assert_holds({', '.join(arguments)})\n"
     )
 
 
@@ -195,10 +211,10 @@ def save(finding: Finding, folder: Path) -> Path:
     Raises:
         BadInput: The folder can't be written; the account is in the message, so that nothing is lost.
     """
-    others = {
-        "finding.txt": account(finding),
-        f"test_{finding.name.replace('-', '_')}.py": test_to_paste(finding),
-    }
+    others = {"finding.txt": account(finding)}
+    test = test_to_paste(finding)
+    if test is not None:
+        others[f"test_{finding.name.replace('-', '_')}.py"] = test
     metadata = Metadata(
         folder,
         finding.law,
@@ -211,7 +227,7 @@ def save(finding: Finding, folder: Path) -> Path:
         finding.original,
     )
     try:
-        path, is_new = save_history(finding.history, metadata, others)
+        path, is_new = save_history(finding.history, metadata, others, refresh=finding.unconfirmed != UNASKED)
     except BadInput as error:
         raise BadInput(f"{error}; the finding was:", account(finding)) from None
     if is_new:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,11 @@ from .check import Progress, Report, hash_of
 from .divergences import explained
 from .draws import Shape, draw_histories, under_stream_time
 from .duckdb_witness import tables
-from .findings import Finding, sentence
+from .findings import ALONE, Finding
 from .laws import Law, LawResult, fold_is_meaning
 from .operator_situations import needed
 from .outcomes import Difference, Grain, Outcome, differences, result_differences
+from .recheck import Answer, answer_again
 from .shapes import SCHEDULE, SHAPES
 from .shrinking import shrink
 from .situations import SESSION_SITUATIONS, situations_of
@@ -128,7 +130,7 @@ class _Check:
         if operator == "foreign_key_join":
             self.judge("protocol", drawn, _by_protocol)
             answered = {name: histories for name, histories in drawn.items() if _answers(histories[0])}
-            self.judge("schedules", answered, _Scheduled(self.seed).judge, shrink_it=False)
+            self.judge("schedules", answered, _by_schedule, shrink_it=False, as_asked=self.scheduled)
         self.kafka(drawn)
 
     def kafka(self, drawn: dict[str, list[History]]) -> None:
@@ -147,18 +149,24 @@ class _Check:
                 self.report.results[-1].skipped = f"skipped: {missing}"
 
     def by_kafka(self, histories: Sequence[History]) -> list[tuple[list[Difference], Outcome]]:
-        from .kafka_witness import answer
+        return _by_kafka(histories, self.report.divergences)
 
-        judged = []
-        for history, outcome in zip(histories, answer(histories), strict=True):
-            found, _ = _against_reference(history, outcome)
-            names = explained(history, outcome) if found else ()
-            self.report.divergences.update(names)
-            judged.append(([] if names else found, outcome))
-        return judged
+    def scheduled(self, history: History) -> History:
+        """The history under a random schedule of delivery, the same for the same seed."""
+        return scheduled_history(history, random.Random(hash_of(self.seed, history.to_text())))
 
-    def judge(self, name: str, drawn: dict[str, list[History]], judge: Judge, shrink_it: bool = True) -> None:
-        """Ask a law about histories by shape; the first violation is shrunk and becomes a finding."""
+    def judge(
+        self,
+        name: str,
+        drawn: dict[str, list[History]],
+        judge: Judge,
+        shrink_it: bool = True,
+        as_asked: Callable[[History], History] = lambda history: history,
+    ) -> None:
+        """Ask a law about histories by shape; the first violation is shrunk and becomes a finding.
+
+        `as_asked` makes of a drawn history the one that the law is asked about, and that is kept.
+        """
         needs = [
             f"{situation} ({shape})"
             for shape, histories in drawn.items()
@@ -169,13 +177,14 @@ class _Check:
         self.report.results.append(result)
         for shape, histories in drawn.items():
             self.progress(f"{name}: {len(histories)} histories, {shape}")
-            judged = judge(histories)
+            asked = [as_asked(history) for history in histories]
+            judged = judge(asked)
             result.judged += len(histories)
             met = situations_of(histories)
             if name == "fold is meaning":
                 self.report.situations.update(met)
             result.situations.update({f"{situation} ({shape})": count for situation, count in met.items()})
-            for history, (found, outcome) in zip(histories, judged, strict=True):
+            for history, (found, outcome) in zip(asked, judged, strict=True):
                 if found:
                     result.violations.append((history, found))
                     if len(result.violations) == 1:
@@ -184,13 +193,28 @@ class _Check:
     def found(
         self, name: str, history: History, found: list[Difference], outcome: Outcome, judge: Judge, shrink_it: bool
     ) -> None:
+        """Shrink a violation, ask the law again about the smallest history alone, and keep it."""
         if shrink_it:
             history = shrink(history, lambda candidates: [bool(parted) for parted, _ in judge(candidates)])
-            ((found, outcome),) = judge([history])
-        witness = WITNESSES[name]
-        said = sentence(SENTENCES[name], witness, found[0])
+        answer = answer_again(name, history, subject="reference")
         reference = ("reference", Outcome.of_play(history.name, play(history)))
-        finding = Finding(name, said, history, reference, (witness, outcome), found, True, self.seed)
+        if not answer.differences:
+            answer = Answer(reference, (WITNESSES[name], outcome), found)
+            unconfirmed = ALONE
+        else:
+            unconfirmed = ""
+        finding = Finding(
+            name,
+            answer.sentence(SENTENCES[name]),
+            history,
+            answer.left,
+            answer.right,
+            answer.differences,
+            not unconfirmed,
+            self.seed,
+            subject="reference",
+            unconfirmed=unconfirmed,
+        )
         self.report.found.append((finding, finding_files.save(finding, self.folder)))
 
 
@@ -239,24 +263,45 @@ def _answers(history: History) -> bool:
     return isinstance(join, ForeignKeyJoin) and join.answers_all
 
 
-class _Scheduled:
-    """Plays histories with manual delivery under a random schedule, all of it delivered at the end."""
+def _by_kafka(
+    histories: Sequence[History], divergences: Counter[str] | None = None
+) -> list[tuple[list[Difference], Outcome]]:
+    """Judge by Kafka Streams, but for divergences with a name, which are counted."""
+    from .kafka_witness import answer
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    judged = []
+    for history, outcome in zip(histories, answer(histories), strict=True):
+        found, _ = _against_reference(history, outcome)
+        names = explained(history, outcome) if found else ()
+        if divergences is not None:
+            divergences.update(names)
+        judged.append(([] if names else found, outcome))
+    return judged
 
-    def judge(self, histories: Sequence[History]) -> list[tuple[list[Difference], Outcome]]:
-        return [self.judge_one(history) for history in histories]
 
-    def judge_one(self, history: History) -> tuple[list[Difference], Outcome]:
-        scheduled = scheduled_history(history, random.Random(hash_of(self.seed, history.to_text())))
-        played = play(scheduled)
-        meant = operator_named(history.operator).meaning(played.definition, played.accepted, played.clock)
-        assert isinstance(meant, dict)
-        assert isinstance(played.result, dict)
-        # A message's timestamp depends on its way, so that values alone are fixed.
-        found = result_differences(history.name, None, _untimed(meant), _untimed(played.result))
-        return found, Outcome(history.name, Grain.END, final=meant)
+def _by_schedule(histories: Sequence[History]) -> list[tuple[list[Difference], Outcome]]:
+    """Judge histories that deliver all their messages, by their meaning."""
+    return [_scheduled_rightly(history) for history in histories]
+
+
+def _scheduled_rightly(history: History) -> tuple[list[Difference], Outcome]:
+    played = play(history)
+    meant = operator_named(history.operator).meaning(played.definition, played.accepted, played.clock)
+    assert isinstance(meant, dict)
+    assert isinstance(played.result, dict)
+    # A message's timestamp depends on its way, so that values alone are fixed.
+    found = result_differences(history.name, None, _untimed(meant), _untimed(played.result))
+    return found, Outcome(history.name, Grain.END, final=meant)
+
+
+JUDGES: Mapping[str, Judge] = {
+    "fold is meaning": _by_meaning,
+    "duckdb": _by_duckdb,
+    "kafka": _by_kafka,
+    "protocol": _by_protocol,
+    "schedules": _by_schedule,
+}
+"""How each law is asked."""
 
 
 def _untimed(table: Table) -> Table:

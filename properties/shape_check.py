@@ -24,7 +24,8 @@ from .examinations import Examination, examine
 from .laws import LAWS, Law, state_left
 from .native_check import native_histories, native_law, native_situations, same_as_reference, taken_by_spark
 from .operator_situations import needed
-from .outcomes import Grain, Outcome, differences
+from .outcomes import differences
+from .recheck import at_end
 from .retention import RETAINED, retention_broken, retention_law, retention_plan, retention_situations, still_kept
 from .schedules_check import OPERATOR as SCHEDULED
 from .schedules_check import SCHEDULES, draw_scheduled, schedule_situations
@@ -178,7 +179,9 @@ class ShapeCheck(SessionCheck):
             if found:
                 variant = companion.variant.history
                 told = ("the original", at_end(original))
-                self.violated(law.law.name, variant, found, examination.played[place], at_end(other), against=told)
+                before = examination.cohort.histories[companion.place]
+                played, after = examination.played[place], at_end(other)
+                self.violated(law.law.name, variant, found, played, after, against=told, original=before)
 
     def by_duckdb(self, examination: Examination, known: Counter[str]) -> None:
         """Judge what Spark's changelogs fold to by DuckDB's own answer."""
@@ -274,11 +277,6 @@ class ShapeCheck(SessionCheck):
                 found = same_as_reference(history, outcome)
                 if found:
                     self.violated("native", history, found, play(taken_by_spark(history)), outcome)
-
-
-def at_end(outcome: Outcome) -> Outcome:
-    """Give what an outcome comes to at the end."""
-    return replace(outcome, grain=Grain.END, entries=[], final=outcome.result)
 
 
 def long_after(history: History, definition: Any) -> History:

@@ -70,6 +70,7 @@ class Plan:
             order bigint) and gives the columns of `session_windows`, of which `change`, `reason`, `cause` and `ordinal`
             may be missing.
         logic: Seeded bugs instead of the operator's own logic, or that of its stages.
+        mutant: The name of the mutant that `logic` is, if it is one; a counterexample of it is asked again by it.
         stop_after: Stop after that batch and restart.
         crash_in: Die between output and commit of that batch, and restart.
         read_state: Read the state at the end.
@@ -81,6 +82,7 @@ class Plan:
     merge_in_partition: bool = False
     job: Job | None = None
     logic: Callable[[Any], Any] | None = None
+    mutant: str | None = None
     stop_after: int | None = None
     crash_in: int | None = None
     read_state: bool = False

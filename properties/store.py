@@ -72,13 +72,16 @@ def folder_name(law: str, digest_of_content: str) -> str:
     return f"{re.sub(r'[^A-Za-z0-9_]+', '-', law).strip('-')}-{digest_of_content}"
 
 
-def save_history(history: History, metadata: Metadata, others: Mapping[str, str] | None = None) -> tuple[Path, bool]:
+def save_history(
+    history: History, metadata: Metadata, others: Mapping[str, str] | None = None, refresh: bool = True
+) -> tuple[Path, bool]:
     """Save a counterexample below `metadata.folder`, in a folder of its own in that of its operator.
 
     Args:
         history: Its history.
         metadata: What is known of it; its `folder` is the store's.
         others: Further files of its folder, by name.
+        refresh: Whether one that is there already gets the metadata and account of today where these say otherwise.
 
     Returns:
         The folder, and whether this call made it.
@@ -98,12 +101,12 @@ def save_history(history: History, metadata: Metadata, others: Mapping[str, str]
     of_content = digest(metadata.law, metadata.subject, metadata.mutant, history, metadata.original)
     parent, name = metadata.folder / history.operator, folder_name(metadata.law, of_content)
     try:
-        return put(parent, name, files)
+        return put(parent, name, files, refresh)
     except OSError as error:
         raise BadInput(f"{parent / name}: can't be written ({error.strerror})") from None
 
 
-def put(parent: Path, name: str, files: Mapping[str, str]) -> tuple[Path, bool]:
+def put(parent: Path, name: str, files: Mapping[str, str], refresh: bool = True) -> tuple[Path, bool]:
     """Write files into the folder `parent/name`, whole or not at all; where it is taken by another content, beside it.
 
     What makes a counterexample that one are its history, its original, and its law, subject and mutant in the
@@ -130,7 +133,8 @@ def put(parent: Path, name: str, files: Mapping[str, str]) -> tuple[Path, bool]:
                 if error.errno not in TAKEN:
                     raise
                 if _is_same(target, files):
-                    _refresh(hidden, target, files)
+                    if refresh:
+                        _refresh(hidden, target, files)
                     return target, False
                 number += os.path.lexists(target)  # else another process has removed it meanwhile
             else:
@@ -257,7 +261,10 @@ def _is_same(folder: Path, files: Mapping[str, str]) -> bool:
 def _refresh(hidden: Path, folder: Path, files: Mapping[str, str]) -> None:
     """Move today's files into the folder, each at once, where it is confirmed today and wasn't, or the reverse."""
     with suppress(BadInput, FileNotFoundError):  # another process has removed it meanwhile
-        if _object(folder / METADATA).get("confirmed") != json.loads(files[METADATA])["confirmed"]:
+        before, now = _object(folder / METADATA).get("confirmed"), json.loads(files[METADATA])["confirmed"]
+        if before != now or not now:  # what isn't confirmed says why today
+            for stale in {path.name for path in folder.glob("test_*.py")} - files.keys():
+                (folder / stale).unlink()
             for name in sorted(files, key=lambda name: name == METADATA):  # it says last that it is done
                 os.replace(hidden / name, folder / name)
             _sync(folder)

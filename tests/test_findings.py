@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties import examinations, store
+from streamproof.properties import store
 from streamproof.properties.findings import (
     Finding,
     account,
@@ -24,7 +24,7 @@ from streamproof.properties.laws import LAWS
 from streamproof.properties.outcomes import Difference, Grain, Outcome, differences
 from streamproof.properties.store import saved
 from streamproof.reference.errors import BadInput
-from streamproof.reference.histories import History, parse_history
+from streamproof.reference.histories import parse_history
 from streamproof.reference.play import Entry, play
 from streamproof.reference.records import Change, Dropped, Output
 
@@ -179,8 +179,20 @@ def test_an_account_tells_verdict_history_outcomes_seed_and_versions() -> None:
 
 
 def test_an_account_says_when_the_history_alone_does_not_show_it() -> None:
-    assert "Alone, outside its cohort, the history doesn't show it" in account(finding(confirmed=False))
-    assert "Alone" not in account(finding())
+    unconfirmed = account(finding(confirmed=False))
+    assert "\nnot confirmed: alone, outside its cohort, the history doesn't show it" in unconfirmed
+    assert unconfirmed.endswith(f"Seed 7; {versions()}.\n")
+    assert "not confirmed" not in account(finding())
+
+
+def test_an_account_says_why_a_law_was_not_asked_again() -> None:
+    assert "\nnot confirmed: no reason. " in account(finding(confirmed=False, unconfirmed="no reason"))
+
+
+def test_an_account_tells_the_original_of_a_variant_before_it() -> None:
+    lines = account(finding(original=parse_history(HISTORY.replace("9", "8")))).splitlines()
+    assert lines[lines.index("Original:") + 5] == "    " + HISTORY.splitlines()[4].replace("9", "8")
+    assert lines.index("Original:") < lines.index("History:")
 
 
 def test_the_versions_are_those_of_all_that_a_finding_depends_on() -> None:
@@ -191,6 +203,12 @@ def test_the_versions_are_those_of_all_that_a_finding_depends_on() -> None:
 # The test to paste.
 
 
+def pasted(found: Finding) -> str:
+    code = to_paste(found)
+    assert code is not None
+    return code
+
+
 def names_of(code: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
     exec(compile(code, "test_pasted.py", "exec"), names)
@@ -199,12 +217,12 @@ def names_of(code: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_test_to_paste_is_python_with_one_test(law: str) -> None:
-    names = names_of(to_paste(finding(law=law)))
+    names = names_of(pasted(finding(law=law)))
     assert [name for name in names if name.startswith("test_")] == ["test_" + finding(law=law).name.replace("-", "_")]
 
 
 def test_the_test_to_paste_has_the_history() -> None:
-    assert parse_history(names_of(to_paste(finding()))["HISTORY"]) == finding().history
+    assert parse_history(names_of(pasted(finding()))["HISTORY"]) == finding().history
 
 
 @pytest.mark.parametrize(
@@ -215,34 +233,27 @@ def test_the_test_to_paste_has_the_history() -> None:
     ],
 )
 def test_the_test_to_paste_keeps_any_text(text: str) -> None:
-    pasted = finding(HISTORY.replace('"value": 0', f'"value": {json.dumps([text, {text: 1}])}'))
-    assert parse_history(names_of(to_paste(pasted))["HISTORY"]) == pasted.history
+    found = finding(HISTORY.replace('"value": 0', f'"value": {json.dumps([text, {text: 1}])}'))
+    assert parse_history(names_of(pasted(found))["HISTORY"]) == found.history
 
 
-@pytest.mark.parametrize(
-    ("law", "asked"),
-    [
-        ("state", "state"),
-        ("table at every cut", "table at every cut"),
-        ("changelog", "changelog"),
-        ("keys", "changelog"),
-    ],
-)
-@pytest.mark.parametrize("broken", [False, True])
-def test_the_pasted_test_fails_as_long_as_the_finding_stands(
-    monkeypatch: pytest.MonkeyPatch, law: str, asked: str, broken: bool
-) -> None:
-    def breaks(histories: list[History], by: str) -> list[bool]:
-        assert (histories, by) == ([finding().history], asked)
-        return [broken]
+def test_the_test_to_paste_asks_the_law_that_found_it_about_all_that_it_needs() -> None:
+    original = parse_history(HISTORY.replace("9", "8"))
+    found = finding(law="keys", subject="reference", mutant="exclusive_gap", original=original)
+    names = names_of(pasted(found))
+    asked: list[Any] = []
+    names["assert_holds"] = lambda *arguments, **named: asked.append((arguments, named))
+    names["test_" + found.name.replace("-", "_")]()
+    (((law, history), named),) = asked
+    assert (law, parse_history(history)) == ("keys", found.history)
+    assert parse_history(named.pop("original")) == original
+    assert named == {"subject": "reference", "mutant": "exclusive_gap"}
 
-    monkeypatch.setattr(examinations, "breaks", breaks)
-    pasted = names_of(to_paste(finding(law=law)))["test_" + finding(law=law).name.replace("-", "_")]
-    if broken:
-        with pytest.raises(AssertionError):
-            pasted()
-    else:
-        pasted()
+
+def test_what_is_not_confirmed_has_no_test_to_paste(tmp_path: Path) -> None:
+    assert to_paste(finding(confirmed=False)) is None
+    path = save(finding(confirmed=False), tmp_path)
+    assert sorted(file.name for file in path.iterdir()) == ["counterexample.json", "finding.txt", "history.jsonl"]
 
 
 # On disk.
