@@ -588,21 +588,31 @@ def regress_record(
     on: Annotated[WitnessName, typer.Option("--on", help="The witness that answers.")] = WitnessName.REFERENCE,
     histories: Annotated[int, typer.Option(min=1, help="How many histories an operator, at the least.")] = 100,
     seed: Seed = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace recordings that say something else.")] = False,
 ) -> None:
-    """Record what a witness says of random histories, so that it can be checked where the witness can't run."""
+    """Record what a witness says of random histories, so that it can be checked where the witness can't run.
+
+    A recording that is there already and says something else is replaced with --force alone.
+    """
     from ..reference.operators import OPERATORS, operator_named
-    from .regress import drawn, record
+    from .regress import drawn, record, recording, refuse_others
 
     clock = "batch" if on in (WitnessName.SPARK, WitnessName.SPARK_NATIVE) else "stream_time"
-    count = 0
+    answered: dict[Path, tuple[list[History], list[Outcome]]] = {}
     for operator in [operator_named(name).name for name in operators or OPERATORS]:
         for shape, of_shape in drawn(operator, histories, seed, clock, _refusal_of(on)).items():
             path = folder / f"{operator}-{shape.replace(', ', '-').replace(' ', '-')}.jsonl"
-            record(path, on.value, of_shape, _answer(of_shape, on))
-            count += len(of_shape)
-            messages.print(f"{path}: {len(of_shape)} histories", markup=False, soft_wrap=True)
-    if not count:
+            answered[path] = of_shape, _answer(of_shape, on)
+    if not answered:
         raise BadInput(f"{on.value} answers none of {', '.join(operators or OPERATORS)}: choose another witness")
+    texts = {path: recording(on.value, *pair, seed) for path, pair in answered.items()}
+    same = [] if force else refuse_others(texts, seed)
+    for path, (of_shape, outcomes) in answered.items():
+        if path not in same:
+            record(path, on.value, of_shape, outcomes, seed)
+        note = ", recorded before" if path in same else ""
+        messages.print(f"{path}: {_counted(of_shape)}{note}", markup=False, soft_wrap=True)
+    count = sum(len(of_shape) for of_shape, _ in answered.values())
     results.print(f"{count:,} histories recorded on {on.value}, seed {seed}.", markup=False)
 
 

@@ -1,21 +1,21 @@
 """Recorded answers: what a witness once said of some histories, kept in files, and held against a witness of today.
 
 So the oracle is checked against the real Kafka Streams where Kafka can't run, and a user's witness against its past.
-A file is JSON Lines, one an operator and definition; each line holds a history file's text, the witness, its grain, and
-its answer as `streamproof run` prints it.
+A file is JSON Lines, one an operator and definition; each line holds a history file's text, the witness, its grain, the
+seed that the history was drawn from, and the answer as `streamproof run` prints it.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..reference.errors import BadInput
-from ..reference.histories import History, parse_history
+from ..reference.histories import Cut, History, parse_history, read_object
 from ..reference.operators import operator_named
 from ..reference.play import Entry
 from ..reference.records import Change, Dropped, Output
@@ -62,12 +62,8 @@ def drawn(operator: str, count: int, seed: int, clock: str, refused: Callable[[H
     return {name: histories[:each] for name, histories in served.items()}
 
 
-def record(path: Path, on: str, histories: Sequence[History], outcomes: Sequence[Outcome]) -> None:
-    """Write answers into a file, whole or not at all.
-
-    Raises:
-        BadInput: The file can't be written.
-    """
+def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome], seed: int | None = None) -> str:
+    """Write answers of the witness `on` as a recording's text; `seed` is what the histories were drawn from, if any."""
     lines = []
     for history, outcome in zip(histories, outcomes, strict=True):
         told = outcome.table_lines() if outcome.grain is Grain.END else outcome.to_lines()
@@ -75,52 +71,193 @@ def record(path: Path, on: str, histories: Sequence[History], outcomes: Sequence
         for line, entry in zip(answer, outcome.entries, strict=False):
             line.setdefault("key", entry.output.key)  # a dropped record's, which `run` doesn't print by arrival
         content = {"name": history.name, "on": on, "grain": outcome.grain.name.lower(), "history": history.to_text()}
-        lines.append(json.dumps({**content, "answer": answer}, ensure_ascii=False) + "\n")
+        of_seed = {} if seed is None else {"seed": seed}
+        lines.append(json.dumps({**content, **of_seed, "answer": answer}, ensure_ascii=False) + "\n")
+    return "".join(lines)
+
+
+def record(
+    path: Path, on: str, histories: Sequence[History], outcomes: Sequence[Outcome], seed: int | None = None
+) -> None:
+    """Write answers into a file, whole or not at all, and whatever stands there.
+
+    Raises:
+        BadInput: The file can't be written.
+    """
     try:
-        write_whole(path, "".join(lines))
+        write_whole(path, recording(on, histories, outcomes, seed))
     except OSError as error:
         raise BadInput(f"{path}: can't be written ({error.strerror}): choose another folder") from None
+
+
+def refuse_others(recordings: Mapping[Path, str], seed: int) -> list[Path]:
+    """Look at what stands where recordings are about to be written, and give the paths where the same stands already.
+
+    Args:
+        recordings: Their texts, by path.
+        seed: What their histories were drawn from.
+
+    Raises:
+        BadInput: Something else stands in the place of one; the message names the file, its seed and the remedy.
+    """
+    same = []
+    for path, text in recordings.items():
+        try:
+            before = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise BadInput(f"{path}: can't be written ({error.strerror}): choose another folder") from None
+        if before in (text.encode(), _without_seed(text).encode()):
+            same.append(path)
+            continue
+        raise BadInput(
+            f"{path}: holds {_named(path)}, which differs from that with seed {seed}: choose another folder, or "
+            "replace it with --force"
+        )
+    return same
+
+
+def _without_seed(text: str) -> str:
+    """The text as an earlier version wrote it."""
+    contents = [json.loads(line) for line in text.split("\n") if line]
+    for content in contents:
+        content.pop("seed", None)
+    return "".join(json.dumps(content, ensure_ascii=False) + "\n" for content in contents)
+
+
+def _named(path: Path) -> str:
+    """Say what stands in a file, for a message."""
+    try:
+        content = next(_lines(path))[1]
+    except (BadInput, StopIteration):
+        return "something that is no recording"
+    seed = content.get("seed")
+    on = content.get("on")
+    return f"a recording on {on} with {'an unknown seed' if seed is None else f'seed {seed}'}"
 
 
 def recorded(path: Path) -> Iterator[tuple[str, History, Outcome]]:
     """Read the answers of a file: the witness, the history, and what the witness said.
 
     Raises:
-        BadInput: The file can't be read, or a line is none of a recording; the message names the file and the line.
+        BadInput: The file can't be read, or a line is none of a recording; the message names the file, the line and
+            the remedy.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: can't be read ({error}): check the path and its permissions") from None
-    for number, line in enumerate(text.splitlines(), 1):
+        for number, content in _lines(path):
+            yield _Recorded(f"{path}: line {number}", content).read()
+    except BadInput as error:
+        raise BadInput(f"{error}; or record it anew with `streamproof regress record`") from None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a recording, with the numbers of their lines."""
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"{path}: can't be read ({getattr(error, 'strerror', None) or error}): check the path and its permissions"
+        ) from None
+    if not content.strip():
+        raise BadInput(f"{path}: line 1: empty: name a recording")
+    for number, line in enumerate(content.split(b"\n"), 1):
         try:
-            content = json.loads(line)
-            history = parse_history(content["history"], content["name"], f"{path}: line {number}")
-            yield content["on"], history, _outcome(history, content)
-        except (ValueError, KeyError, TypeError) as error:
+            text = line.decode()
+        except UnicodeDecodeError as error:
             raise BadInput(
-                f"{path}: line {number}: no recorded answer ({error}): record it anew with `streamproof regress record`"
+                f"{path}: line {number}: not UTF-8 at byte {error.start} of the line: save the file as UTF-8"
             ) from None
+        if text.startswith("\ufeff"):
+            raise BadInput(f"{path}: line {number}: begins with a byte order mark: save the file as UTF-8 without one")
+        if text.strip():
+            yield number, read_object(text, str(path), number)
 
 
-def _outcome(history: History, content: dict[str, Any]) -> Outcome:
-    grain = Grain[content["grain"].upper()]
-    is_stream = operator_named(history.operator).declare(history.options).is_stream
-    outputs = [(line, _output(line)) for line in content["answer"]]
-    knows = any(isinstance(output, Dropped) for _, output in outputs) or content["on"] == "reference"
-    if grain is Grain.END:
-        changes = [output for _, output in outputs if isinstance(output, Change)]
-        table = {(change.key, change.window): (change.value, change.timestamp) for change in changes}
-        return Outcome(history.name, grain, final=changes if is_stream else table, is_stream=is_stream)
-    entries = [Entry(line.get("arrival", -1), line.get("batch", -1), output) for line, output in outputs]
-    return Outcome(history.name, grain, entries, knows_dropped=knows, is_stream=is_stream)
+KNOWN = ("reference", "spark", "spark-native", "duckdb", "kafka", "protocol")
+"""The witnesses that a recording may be of."""
+_KINDS = {str: "a string", int: "a whole number", list: "a list", dict: "an object", type(None): "null"}
 
 
-def _output(line: dict[str, Any]) -> Output:
-    if "dropped" in line:
-        return Dropped(line.get("key"), line["dropped"])
-    window = (line["window"][0], line["window"][1]) if "window" in line else None
-    return Change(line["key"], window, line["value"], line["timestamp"])
+@dataclass
+class _Recorded:
+    """Reads one line of a recording; `source` is what messages call it."""
+
+    source: str
+    content: dict[str, Any]
+
+    def fail(self, problem: str) -> NoReturn:
+        raise BadInput(f"{self.source}: {problem}")
+
+    def read(self) -> tuple[str, History, Outcome]:
+        name, on, grain, text = (self.field(self.content, one, str) for one in ("name", "on", "grain", "history"))
+        if not name:
+            self.fail("the name is empty: give the history's name")
+        for field_name, value, known in (("on", on, KNOWN), ("grain", grain, tuple(one.name.lower() for one in Grain))):
+            if value not in known:
+                self.fail(f"unknown {field_name} {value!r}: use one of {', '.join(known)}")
+        if "seed" in self.content:
+            self.field(self.content, "seed", int)
+        history = parse_history(text, name, f"{self.source}: history")
+        return on, history, self.outcome(history, Grain[grain.upper()], on)
+
+    def outcome(self, history: History, grain: Grain, on: str) -> Outcome:
+        is_stream = operator_named(history.operator).declare(history.options).is_stream
+        lines = self.field(self.content, "answer", list)
+        outputs = [self.output(place, line, grain) for place, line in enumerate(lines)]
+        if grain is Grain.END:
+            changes = [output for output in outputs if isinstance(output, Change)]
+            table = {(change.key, change.window): (change.value, change.timestamp) for change in changes}
+            if not is_stream and len(table) < len(changes):
+                self.fail("the answer has two rows of one key and window: a table has one")
+            return Outcome(history.name, grain, final=changes if is_stream else table, is_stream=is_stream)
+        knows = any(isinstance(output, Dropped) for output in outputs) or on == "reference"
+        when, limit = ("batch", len(history.batches)) if grain is Grain.BATCH else ("arrival", arrivals_of(history))
+        entries = []
+        for place, (line, output) in enumerate(zip(lines, outputs, strict=True)):
+            number = self.field(line, when, int, f"answer {place}: ")
+            if not 0 <= number < max(1, limit):
+                self.fail(f"answer {place}: {when} {number} of a history that has {limit}, counted from 0: count again")
+            entries.append(Entry(number if when == "arrival" else -1, number if when == "batch" else -1, output))
+        return Outcome(history.name, grain, entries, knows_dropped=knows, is_stream=is_stream)
+
+    def output(self, place: int, line: Any, grain: Grain) -> Output:
+        where = f"answer {place}: "
+        if not isinstance(line, dict):
+            self.fail(f"{where}{line!r:.40} instead of an object: write {{…}}")
+        key = self.field(line, "key", (str, type(None)), where)
+        if "dropped" in line:
+            if grain is Grain.END:
+                self.fail(f"{where}a dropped record in a result: leave it out")
+            return Dropped(key, self.field(line, "dropped", str, where))
+        if "value" not in line:
+            self.fail(f"{where}without 'value': add it")
+        window = None
+        if "window" in line:
+            bounds = self.field(line, "window", list, where)
+            if len(bounds) != 2 or not all(_is(bound, int) for bound in bounds) or bounds[0] > bounds[1]:
+                self.fail(f"{where}the window {bounds!r:.60} isn't [start, end] in milliseconds: give both")
+            window = (bounds[0], bounds[1])
+        return Change(key, window, line["value"], self.field(line, "timestamp", int, where))
+
+    def field(self, content: dict[str, Any], name: str, kinds: type | tuple[type, ...], where: str = "") -> Any:
+        """Give a field of one of those types."""
+        if name not in content:
+            self.fail(f"{where}without {name!r}: add it")
+        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        if not any(_is(content[name], kind) for kind in kinds):
+            wanted = " or ".join(_KINDS[kind] for kind in kinds)
+            self.fail(f"{where}the {name} {content[name]!r:.40} is not {wanted}: write it as one")
+        return content[name]
+
+
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def arrivals_of(history: History) -> int:
+    """Count the arrivals of a history: its lines without the cuts."""
+    return sum(not isinstance(line, Cut) for line in history.lines)
 
 
 def compare_recorded(paths: Sequence[Path], witness: Witness) -> Comparison:
@@ -130,8 +267,7 @@ def compare_recorded(paths: Sequence[Path], witness: Witness) -> Comparison:
         BadInput: A file isn't a recording, or the witness refuses a history.
     """
     comparison = Comparison()
-    for path in paths:
-        of_file = list(recorded(path))
+    for of_file in [list(recorded(path)) for path in paths]:  # all are read before a witness is asked
         answers = witness([history for _, history, _ in of_file])
         for (on, history, before), now in zip(of_file, answers, strict=True):
             comparison.histories += 1

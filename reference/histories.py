@@ -153,6 +153,15 @@ def parse_history(text: str, name: str = "history", source: str = "history") -> 
     return History(operator, options, lines, clock, name, tuple(number for number, _ in objects[1:]))
 
 
+def read_object(text: str, source: str, number: int) -> dict[str, Any]:
+    """Read a line of JSON Lines as strictly as a history file's, where it is an object.
+
+    Raises:
+        BadInput: It isn't; the message names the source, the line's number and the remedy.
+    """
+    return _Reader(source).load(number, text)
+
+
 class _Reader:
     """Turns the objects of a file into lines, and names the line of whatever is wrong."""
 

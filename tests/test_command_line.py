@@ -331,6 +331,24 @@ def test_what_is_recorded_is_checked_against_the_reference(command: Command, tmp
     assert checked.out == "conforms: 6 recorded histories, 0 of them answered otherwise by reference.\n"
 
 
+def test_a_recording_with_another_seed_replaces_none_unless_it_is_forced(command: Command, tmp_path: Path) -> None:
+    def record(*more: object) -> tuple[Said, dict[str, str]]:
+        said = command("regress", "record", tmp_path, "table_table_join", "--histories", 3, *more)
+        return said, {path.name: path.read_text() for path in tmp_path.iterdir()}
+
+    _, before = record("--seed", 1)
+    (tmp_path / "table_table_join-inner.jsonl").unlink()
+    del before["table_table_join-inner.jsonl"]
+    other, after = record("--seed", 2)
+    refused(other, f"{tmp_path}/table_table_join-left.jsonl: holds a recording on reference with seed 1", "--force")
+    assert after == before, "not even the one that would have been new is written"
+    again, whole = record("--seed", 1)
+    assert (again.code, again.err.count("recorded before"), len(whole)) == (0, 2, 3)
+    forced, replaced = record("--seed", 2, "--force")
+    assert (forced.code, set(replaced)) == (0, set(whole))
+    assert all(replaced[name] != whole[name] for name in whole)
+
+
 def test_another_answer_than_the_recorded_one_is_a_violation(command: Command, tmp_path: Path) -> None:
     command("regress", "record", tmp_path, "table_table_join", "--histories", 3)
     for path in tmp_path.glob("*.jsonl"):

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from streamproof.properties.outcomes import Outcome
-from streamproof.properties.regress import compare_recorded, drawn, record, recorded
+from streamproof.properties.regress import compare_recorded, drawn, record, recorded, recording, refuse_others
 from streamproof.reference.errors import BadInput
-from streamproof.reference.histories import History
+from streamproof.reference.histories import History, parse_history
 from streamproof.reference.operators import OPERATORS
 from streamproof.reference.play import play
 
@@ -87,6 +88,41 @@ def test_a_line_that_is_no_recording_is_refused_with_its_place(line: str, tmp_pa
     (tmp_path / "r.jsonl").write_text(line + "\n")
     with pytest.raises(BadInput, match=r"r\.jsonl: line 1: "):
         list(recorded(tmp_path / "r.jsonl"))
+
+
+def test_a_recording_says_its_seed(tmp_path: Path) -> None:
+    histories = some()
+    record(tmp_path / "r.jsonl", "reference", histories, reference(histories), seed=5)
+    assert {json.loads(line)["seed"] for line in (tmp_path / "r.jsonl").read_text().splitlines()} == {5}
+
+
+def test_line_separators_of_other_alphabets_end_no_line(tmp_path: Path) -> None:
+    text = '{"operator": "table_table_join", "options": {}}\n' + json.dumps(
+        {"input": "left", "key": "a\u2028\x85b", "value": "\u2028", "timestamp": 0}
+    )
+    histories = [parse_history(text)]
+    record(tmp_path / "r.jsonl", "reference", histories, reference(histories))
+    assert compare_recorded([tmp_path / "r.jsonl"], reference).parted == []
+
+
+def test_a_recording_in_the_place_of_another_is_refused_by_its_seed_and_an_equal_one_is_not(tmp_path: Path) -> None:
+    histories, path = some(), tmp_path / "r.jsonl"
+    text = recording("reference", histories, reference(histories), 5)
+    assert refuse_others({path: text}, 5) == []
+    path.write_text(text)
+    assert refuse_others({path: text}, 5) == [path]
+    with pytest.raises(BadInput, match=r"holds a recording on reference with seed 5, .* seed 6: .* --force"):
+        refuse_others(
+            {tmp_path / "free.jsonl": "", path: recording("reference", histories, reference(histories), 6)}, 6
+        )
+
+
+def test_a_recording_of_an_earlier_version_without_a_seed_is_equal_to_the_same_with_one(tmp_path: Path) -> None:
+    histories, path = some(), tmp_path / "r.jsonl"
+    path.write_text(recording("reference", histories, reference(histories)))
+    assert refuse_others({path: recording("reference", histories, reference(histories), 5)}, 5) == [path]
+    with pytest.raises(BadInput, match="with an unknown seed"):
+        refuse_others({path: recording("reference", histories[1:], reference(histories[1:]), 5)}, 5)
 
 
 def test_a_recording_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
