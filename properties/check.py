@@ -56,6 +56,8 @@ SHAPES: Mapping[str, Shape] = {
 }
 SHARES = {"update": 0.4, "close": 0.2, "own": 0.2, "patient": 0.05, "native": 0.1, "native patient": 0.05}
 ALONE = 2
+FINE = ("update", "close")
+"""The shapes that show a missing timer: by timers the state of the first expires, and sessions of the second close."""
 
 Progress = Callable[[str], None]
 
@@ -194,7 +196,7 @@ class SessionCheck:
             whole = [long_after(history) for history in [*drawn, *(one_key(*pair).history for pair in single)]]
         self.progress(f"{len(whole)} histories in one query: {name}")
         plan = replace(self.plan, read_state=name == "update")
-        examination = examine(one_cohort(whole), plan)
+        examination = examine(one_cohort(whole), plan, fine=name in FINE)
         self.judge(examination, known)
         if name == "update":
             self.keys(examination, drawn, single)
@@ -321,7 +323,7 @@ class SessionCheck:
         ]
         whole = [*drawn, *(variant.history for _, variant in variants)]
         self.progress(f"{len(whole)} histories in one query: reordered, cut elsewhere, repeated")
-        examination = examine(one_cohort(whole), self.plan)
+        examination = examine(one_cohort(whole), self.plan, fine=False)
         self.judge(examination)
         outcomes = examination.outcomes
         for place, (number, variant) in enumerate(variants, len(drawn)):

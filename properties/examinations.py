@@ -58,9 +58,17 @@ class Examination:
         return Examination(cohort, self.played[:count], self.outcomes[:count], self.output)
 
 
-def examine(cohort: Cohort, plan: Plan = PLAIN) -> Examination:
-    """Run a cohort, and judge each history by the changelog, the table at every cut and, where it's read, the state."""
-    if plan.state_groups is None and cohort.operator in TIMED and len(cohort.histories) > MANY_KEYS:
+def examine(cohort: Cohort, plan: Plan = PLAIN, fine: bool = True) -> Examination:
+    """Run a cohort, and judge each history by the changelog, the table at every cut and, where it's read, the state.
+
+    Args:
+        cohort: What is run.
+        plan: How it is run.
+        fine: Whether the keys of an operator with timers are spread over many state groups, so that a timer that is
+            missing shows; it costs half as much again.
+    """
+    spread = fine and plan.state_groups is None and cohort.operator in TIMED
+    if spread and len(cohort.histories) > MANY_KEYS:
         plan = replace(plan, state_groups=FINE_GROUPS)
     outcomes, output = run_cohort(cohort, plan)
     examination = Examination(cohort, [play(history) for history in cohort.histories], outcomes, output)
