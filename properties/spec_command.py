@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from glob import escape as escape_pattern
 from itertools import islice
 from pathlib import Path
 from threading import Thread
@@ -24,6 +25,7 @@ from rich.text import Text
 
 from ..reference.errors import BadInput, StreamproofError
 from .files import whole_file
+from .outputs import BEHAVIOURS, CHART, HISTORY, REPORT, require_replaceable
 from .terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
@@ -49,6 +51,14 @@ Constants = Annotated[
     ),
 ]
 Timeout = Annotated[float | None, typer.Option(min=1, metavar="SECONDS", help="How long TLC may take for a model.")]
+Memory = Annotated[
+    int | None,
+    typer.Option("--memory", min=1, metavar="MIB", help="TLC's heap; a quarter of the machine's memory by default."),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace files that streamproof didn't make, and take names with other endings."),
+]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A model of `spec list`, such as ForeignKeyJoin, or a .tla file.")
 ]
@@ -118,24 +128,30 @@ def check_models(
     config: Configuration = None,
     deadlock: Deadlock = True,
     timeout: Timeout = None,
+    memory: Memory = None,
     trace: Annotated[bool, typer.Option("--trace", help="Tell expected counterexamples step by step, too.")] = False,
     chart: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="Draw the counterexample of the one model that is checked.")
     ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write what was found as JSON, too.")
+        Path | None, typer.Option("--json", metavar="FILE.json", help="Write what was found as JSON, too.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Check models with TLC, and hold each to what is expected: the outcome, the violated property, and the counts.
 
     A model that should fail and passes is a violation. With --constant, or a module of your own, nothing is expected.
+    What isn't found within --timeout is inconclusive: exit 2.
     """
     from ..specs.checking import find_tools
 
     chosen = _chosen(models, size, _constants(constant), config, deadlock)
     if (constant or chart) and len(chosen) != 1:
         raise BadInput(f"{'--constant' if constant else '--chart'} is of one model: name it")
-    tools = find_tools()
+    for path, kind in ((chart, CHART), (json_file, REPORT)):
+        if path is not None:
+            require_replaceable(path, kind, force)
+    tools = _with_heap(find_tools(), memory)
     width = max(len(one.name) for one in chosen)
     # For a third of a short run TLC waits, for files and for threads of its own.
     at_a_time = jobs or max(1, _cores() * 3 // 2 // workers)
@@ -171,14 +187,18 @@ def simulate_model(
     config: Configuration = None,
     deadlock: Deadlock = True,
     timeout: Timeout = None,
+    memory: Memory = None,
 ) -> None:
-    """Walk random behaviours of a model, where it is too large to be searched, and hold them to its properties."""
+    """Walk random behaviours of a model, where it is too large to be searched, and hold them to its properties.
+
+    What isn't walked within --timeout is inconclusive: exit 2.
+    """
     from ..specs import pytla
     from ..specs.checking import as_found, find_tools, tlc_errors
 
     one = _one(model, _constants(constant), config, deadlock)
-    tools = find_tools()
-    with steps() as progress, tlc_errors():
+    tools = _with_heap(find_tools(), memory)
+    with steps() as progress, tlc_errors(), _inconclusive_out_of_time(one):
         try:
             simulation = pytla.simulate(
                 one.model,
@@ -227,11 +247,19 @@ def behaviours_of(
     constant: Constants = None,
     config: Configuration = None,
     timeout: Timeout = None,
+    memory: Memory = None,
+    force: Force = False,
 ) -> None:
-    """Count the behaviours of a small model from start to end, and write them, one a line."""
+    """Count the behaviours of a small model from start to end, and write them, one a line.
+
+    What isn't counted within --timeout is inconclusive: exit 2.
+    """
     one = _one(model, _constants(constant), config)
+    path = None if out is None else out / f"{one.name}-{cover.value}.jsonl"
+    if path is not None:
+        require_replaceable(path, BEHAVIOURS, force)
     with steps() as progress:
-        graph = _graph(one, timeout, progress)
+        graph = _graph(one, timeout, memory, progress)
         told = [
             _count(len(graph.states), "state"),
             _count(len(graph.edges), "edge"),
@@ -242,9 +270,8 @@ def behaviours_of(
             progress(f"{one.name}: covering every edge")
             chosen = _covering(graph)
             told.append(f"{len(chosen):,} of them cover{'s' if len(chosen) == 1 else ''} every edge")
-        if out is not None:
+        if path is not None:
             progress(f"{one.name}: writing behaviours")
-            path = out / f"{one.name}-{cover.value}.jsonl"
             written = _write_lines(path, _behaviour_lines(graph.behaviours() if chosen is None else chosen))
             messages.print(f"{path}: {_count(written, 'behaviour')}", markup=False, soft_wrap=True)
     results.print(f"{one.name}: {', '.join(told)}.", markup=False)
@@ -265,20 +292,25 @@ def replay_model(
         Path, typer.Option("--findings", help="Folder that a disagreement is written to, as a history.")
     ] = Path(".streamproof/findings"),
     timeout: Timeout = None,
+    memory: Memory = None,
+    force: Force = False,
 ) -> None:
     """Replay a model's behaviours on the code, action by action: after each, both must be in the same state.
 
-    Of a model that is expected to fail it is the counterexample that is replayed.
+    Of a model that is expected to fail it is the counterexample that is replayed. What TLC doesn't find within
+    --timeout is inconclusive: exit 2.
     """
     from ..specs.checking import constants_of, tlc_errors
     from ..specs.replay import replay, replay_named
 
     one = _one(model, _constants(constant))
     replay_named(one.model.module.stem)
+    if write is not None:
+        _require_replaceable_histories(one, write, force)
     with tlc_errors():
         constants = constants_of(one.model)
     with steps() as progress:
-        traces, what = _traces(one, cover, timeout, progress)
+        traces, what = _traces(one, cover, timeout, memory, progress)
         if write is not None:
             written = _write_histories(traces(), one, constants, write)
             messages.print(f"{write}: {_count(written, 'history file')}", markup=False, soft_wrap=True)
@@ -470,7 +502,29 @@ def _tools_for(one: _Chosen, tools: Tools) -> Tools:
     """Let Java compile less where a model is small: it would spend more time on that than the model takes."""
     from ..specs.checking import QUICK
 
-    return tools._replace(options=QUICK if one.entry is not None and one.entry.size == "small" else ())
+    others = tuple(option for option in tools.options if option not in QUICK)
+    return tools._replace(options=(*QUICK, *others) if one.entry is not None and one.entry.size == "small" else others)
+
+
+def _with_heap(tools: Tools, memory: int | None) -> Tools:
+    """Let TLC have a heap of so many MiB, if that is said."""
+    return tools if memory is None else tools._replace(options=(*tools.options, f"-Xmx{memory}m"))
+
+
+@contextmanager
+def _inconclusive_out_of_time(one: _Chosen) -> Iterator[None]:
+    """End the command as inconclusive where TLC's time is up."""
+    from ..specs.pytla import TimedOut
+
+    try:
+        yield
+    except TimedOut as unfinished:
+        _print_inconclusive(one.name, str(unfinished))
+        raise typer.Exit(EXITS["inconclusive"]) from None
+
+
+def _print_inconclusive(name: str, why: str) -> None:
+    results.print(f"[{STYLES['inconclusive']}]inconclusive[/] {escape(f'{name}: {why}')}", soft_wrap=True)
 
 
 def _check(
@@ -593,12 +647,12 @@ def _draw(checked: _Checked, path: Path) -> None:
 # -- behaviours --------------------------------------------------------------------------------------------------------
 
 
-def _graph(one: _Chosen, timeout: float | None, progress: Callable[[str], None]) -> StateGraph:
+def _graph(one: _Chosen, timeout: float | None, memory: int | None, progress: Callable[[str], None]) -> StateGraph:
     from ..specs import pytla
     from ..specs.checking import find_tools, tlc_errors
 
-    tools = find_tools()
-    with tlc_errors():
+    tools = _with_heap(find_tools(), memory)
+    with tlc_errors(), _inconclusive_out_of_time(one):
         return pytla.state_graph(one.model, tools, timeout=timeout, progress=_reporter(one.name, progress))
 
 
@@ -644,18 +698,19 @@ def _behaviour_lines(traces: Iterable[Trace]) -> Iterator[str]:
 
 
 def _traces(
-    one: _Chosen, cover: Cover, timeout: float | None, progress: Callable[[str], None]
+    one: _Chosen, cover: Cover, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> tuple[Callable[[], Iterator[Trace]], str]:
     """What is replayed, from its beginning whenever it is called, and what that is."""
     from ..specs.checking import check, find_tools, tlc_errors
 
     if one.entry is not None and one.fails:
-        with tlc_errors():
-            found = check(one.model, find_tools(), timeout=timeout, progress=_reporter(one.name, progress))
+        tools = _with_heap(find_tools(), memory)
+        with tlc_errors(), _inconclusive_out_of_time(one):
+            found = check(one.model, tools, timeout=timeout, progress=_reporter(one.name, progress))
         if found.trace is None:
             raise StreamproofError(f"{one.name}: no property is violated, where {_expected(one.entry)} was expected")
         return lambda: iter([found.trace] if found.trace else []), f"the counterexample: it {found.verdict}"
-    graph = _graph(one, timeout, progress)
+    graph = _graph(one, timeout, memory, progress)
     _counted(graph)  # a graph with a cycle is told before anything is replayed
     if cover is Cover.ALL:
         return graph.behaviours, "all"
@@ -698,6 +753,12 @@ def _contrasted(trace: Trace, constants: Mapping[str, Value], one: _Chosen) -> l
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _require_replaceable_histories(one: _Chosen, folder: Path, force: bool) -> None:
+    for path in [folder / f"{one.name}-1.jsonl", *folder.glob(f"{escape_pattern(one.name)}-*.jsonl")]:
+        if path.stem.removeprefix(f"{one.name}-").isdecimal():
+            require_replaceable(path, HISTORY, force)
 
 
 def _write_histories(traces: Iterable[Trace], one: _Chosen, constants: Mapping[str, Value], folder: Path) -> int:

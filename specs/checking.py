@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,7 +185,7 @@ def own_model(module: Path, configuration: Path | None, constants: Mapping[str, 
     """
     chosen = configuration or module.with_suffix(".cfg")
     for path, remedy in ((module, "name a module of TLA+"), (chosen, "name one with --config")):
-        if not path.is_file():
+        if not os.path.isfile(path):  # and not Path.is_file, which fails for a name that is too long
             raise StreamproofError(f"{path}: no such file: {remedy}")
     return pytla.Model(module, chosen, constants=constants, deadlock=deadlock)
 

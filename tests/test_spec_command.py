@@ -669,3 +669,111 @@ def tlc_of(process: int) -> list[int]:
         return [int(child) for child in children if "tla2tools.jar" in Path(f"/proc/{child}/cmdline").read_text()]
     except OSError:
         return []
+
+
+# Files of the user's.
+
+
+OWN = {
+    "Clock.tla": None,
+    "history.jsonl": '{"operator": "session_windows", "options": {"gap_ms": 1}}\n',
+    "drawing.svg": "<svg xmlns='http://www.w3.org/2000/svg'/>",
+    "figures.json": '[{"model": "T"}]',
+    "binary.json": "\udcff\udc80",
+    "Clock_late-edges.jsonl": '{"some": "lines"}\n',
+    "Clock_late-1.jsonl": '{"some": "lines"}\n',
+}
+"""Files that streamproof didn't make; a text that is None is there already."""
+
+
+@pytest.fixture
+def own(clock: Path) -> dict[str, bytes]:
+    """The user's own files, with what is in them."""
+    for name, text in OWN.items():
+        if text is not None:
+            (clock / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+    return {name: (clock / name).read_bytes() for name in OWN}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "Clock_late", "--chart", "Clock.tla"], "Clock.tla: a chart has a name that ends in .svg"),
+        (["check", "Clock_late", "--chart", "new.png"], "new.png: a chart has a name that ends in .svg"),
+        (["check", "Clock_late", "--chart", "drawing.svg"], "drawing.svg: it is there already, and not a chart of"),
+        (["check", "--json", "history.jsonl"], "history.jsonl: a report has a name that ends in .json"),
+        (["check", "--json", "figures.json"], "figures.json: it is there already, and not a report of"),
+        (["check", "--json", "binary.json"], "binary.json: it is there already, and not a report of"),
+        (["behaviours", "Clock_late", "--out", "."], "Clock_late-edges.jsonl: it is there already, and not a file of"),
+        (["check", "--json", "new/found"], "new/found: a report has a name that ends in .json"),
+        (["check", "--json", f"{'n' * 300}.json"], "can't be written (File name too long)"),
+        (["check", "--json", "Clock.tla/found.json"], "Clock.tla is no folder"),
+        (["check", "--json", "new\n\x1b[2Jfound"], r"new\n\x1b[2Jfound: a report has a name that ends in .json"),
+    ],
+)
+def test_a_file_of_the_user_s_is_not_replaced_and_nothing_is_run(
+    clock: Path, command: Command, tlc: Any, own: dict[str, bytes], arguments: list[str], said: str
+) -> None:
+    asked = tlc()
+    before = sorted(clock.iterdir())
+    ended = command(*arguments)
+    assert (ended.code, ended.out, asked) == (3, "", [])
+    assert said in ended.err
+    if "there already" in said or "name that ends" in said:
+        assert "--force" in ended.err
+    assert {name: (clock / name).read_bytes() for name in own} == own
+    assert sorted(clock.iterdir()) == before
+
+
+def test_histories_of_the_user_s_are_not_replaced(
+    command: Command, clock: Path, own: dict[str, bytes], replaying: Replaying
+) -> None:
+    ended = command("replay", "Clock_late", "--write", ".")
+    assert ended.code == 3
+    assert "Clock_late-1.jsonl: it is there already, and not a history of streamproof's" in ended.err
+    assert (clock / "Clock_late-1.jsonl").read_bytes() == own["Clock_late-1.jsonl"]
+
+
+def test_a_file_of_the_user_s_is_replaced_if_that_is_asked_for(
+    clock: Path, command: Command, tlc: Any, own: dict[str, bytes]
+) -> None:
+    tlc(result("invariant", "BeforeNoon", NOON))
+    files = ["--chart", "history.jsonl", "--json", "figures.json"]
+    assert command("check", "Clock_late", *files, "--force").code == 1
+    assert (clock / "history.jsonl").read_text().startswith("<svg ")
+    assert json.loads((clock / "figures.json").read_text())[0]["model"] == "Clock_late"
+
+
+def test_files_of_streamproof_s_are_replaced(clock: Path, command: Command, tlc: Any) -> None:
+    tlc(*[result("invariant", "BeforeNoon", NOON)] * 2, KeyboardInterrupt(), result())
+    for _ in range(2):
+        assert command("check", "Clock_late", "--chart", "new/noon.svg", "--json", "new/found.json").code == 1
+    for _ in range(2):
+        assert command("check", "Clock", "--json", "new/found.json").code in (0, 3)
+    assert [path.name for path in (clock / "new").iterdir() if path.name not in ("noon.svg", "found.json")] == []
+
+
+@pytest.mark.parametrize("arguments", [["simulate", "Clock"], ["behaviours", "Clock"], ["replay", "SessionWindows"]])
+def test_whatever_runs_out_of_time_is_inconclusive(
+    command: Command, monkeypatch: pytest.MonkeyPatch, arguments: list[str], clock: Path
+) -> None:
+    def time_is_up(*given: object, **options: object) -> None:
+        raise pytla.TimedOut("stopped after 1 seconds", file=Path("some.cfg"))
+
+    monkeypatch.setattr(checking, "find_tools", lambda: Tools(Path("java"), Path("jar")))
+    monkeypatch.setattr(pytla, "simulate", time_is_up)
+    monkeypatch.setattr(pytla, "state_graph", time_is_up)
+    if arguments[0] == "replay":
+        monkeypatch.undo()
+        monkeypatch.setattr(command_line, "_running_session", lambda: None)
+        monkeypatch.setattr(pytla, "state_graph", time_is_up)
+    ended = command(*arguments, "--timeout", "1")
+    assert (ended.code, ended.out) == (2, f"inconclusive {arguments[1]}: some.cfg: stopped after 1 seconds\n")
+
+
+def test_memory_is_the_heap_of_tlc(clock: Path, command: Command, monkeypatch: pytest.MonkeyPatch, tlc: Any) -> None:
+    tlc()
+    given: list[Tools] = []
+    monkeypatch.setattr(pytla, "check", lambda model, tools, **options: given.append(tools) or result())
+    command("check", "Clock", "--memory", "300")
+    assert given[0].options == (*checking.QUICK, "-Xmx300m")

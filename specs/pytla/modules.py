@@ -5,6 +5,7 @@ TLC gives no place with some of its errors, and passes over an assignment to a c
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
 from dataclasses import dataclass, field
@@ -121,7 +122,7 @@ def without_comments(text: str) -> str:
 
 def _text_of(module: str, root: Path, archive: zipfile.ZipFile, found: Modules) -> str | None:
     path = root if module == root.stem else root.parent / f"{module}.tla"
-    if path.is_file():
+    if os.path.isfile(path):  # and not Path.is_file, which fails for a name that is too long
         found.files[module] = path
         return _module_text(path)
     found.files[module] = None
