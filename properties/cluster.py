@@ -13,7 +13,6 @@ import re
 import shutil
 import socket
 import sys
-import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..reference.errors import BadInput, StreamproofError
+from .work import own_folder, temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,8 +43,6 @@ _ANSWER_SECONDS = 5.0
 _WORKER_SECONDS = 90.0
 _SLOW_WORKER_SECONDS = 300.0
 """What yarn and Kubernetes take to start workers that don't run yet."""
-
-_sent: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def checked_master(master: str) -> str:
@@ -130,9 +128,7 @@ def shared_folder(named: Path | None) -> Path | None:
 def send_code(spark: SparkSession) -> None:
     """Send streamproof to the workers: what runs there is this very version, whatever they have installed."""
     # Workers fetch the file when they start, which some do late: it goes with this process.
-    folder = tempfile.TemporaryDirectory(prefix="streamproof-")
-    _sent.append(folder)
-    packed = Path(folder.name) / "streamproof-code.zip"
+    packed = own_folder() / "streamproof-code.zip"
     pack_code(packed)
     before, context = list(sys.path), spark.sparkContext
     context.addPyFile(str(packed))
@@ -163,10 +159,12 @@ def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
             read and write the folder that it is to share with this machine; the message has the remedy.
     """
     context, master = spark.sparkContext, str(spark.sparkContext.master)
-    with tempfile.TemporaryDirectory(prefix="streamproof-", dir=shared, ignore_cleanup_errors=True) as folder:
-        (Path(folder) / "driver").write_text("here")
+    with temporary_folder(shared) as folder:
+        (folder / "driver").write_text("here")
         tasks = max(context.defaultParallelism, 2)
-        looks = context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(_Look(folder))
+        looks = context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(
+            _Look(str(folder), str(shared or folder.parent))
+        )
         answers: list[tuple[str, str]] = []
         failures: list[Exception] = []
 
@@ -199,8 +197,8 @@ def look_at_workers(spark: SparkSession, shared: Path | None) -> None:
 class _Look:
     """What a worker is asked: a class, for Spark sends it by its name and so sees whether streamproof has arrived."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: str, shared: str | None = None) -> None:
+        self.folder, self.shared = folder, shared or str(Path(folder).parent)
 
     def __call__(self, number: int, rows: Any) -> Iterator[tuple[str, str]]:
         yield socket.gethostname(), self.problem(number)
@@ -215,10 +213,10 @@ class _Look:
         remedy = "name one that this machine and all workers see under this path, and may write, with --shared."
         try:
             if (Path(self.folder) / "driver").read_text() != "here":
-                return f"it sees another folder than this machine as {Path(self.folder).parent}: {remedy}"
+                return f"it sees another folder than this machine as {self.shared}: {remedy}"
             (Path(self.folder) / f"worker-{number}").write_text("here")
         except OSError as error:
-            return f"it can't use the folder {Path(self.folder).parent} ({error.strerror}): {remedy}"
+            return f"it can't use the folder {self.shared} ({error.strerror}): {remedy}"
         return ""
 
 

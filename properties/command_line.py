@@ -20,12 +20,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..reference.errors import BadInput
+from . import signals
 from .cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
 from .spec_command import specs
 from .standard_streams import OutputLost, prepare_streams
 from .terminal import COULD_NOT_RUN, EXITS, STYLES, messages, results
 from .terminal import steps as _steps
 from .visible import json_line, visible
+from .work import remove_own, sweep
 
 if TYPE_CHECKING:
     from ..reference.histories import History
@@ -100,17 +102,22 @@ def main() -> NoReturn:
     logging.disable(logging.CRITICAL)
     code: int = COULD_NOT_RUN
     try:
-        prepare_streams()
-        _require_working_directory()
-        code = app(prog_name="streamproof", standalone_mode=False) or 0
+        with signals.interrupting():
+            prepare_streams()
+            _require_working_directory()
+            sweep()
+            code = app(prog_name="streamproof", standalone_mode=False) or 0
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         sys.stdout.flush()
     except typer.Exit as stop:
         code = stop.exit_code
     except (KeyboardInterrupt, typer.Abort):
+        signals.leave()
         code = COULD_NOT_RUN
-        messages.print("interrupted: what was found until then is on disk", style="yellow")
+        by = f" by {signals.received()}" if signals.received() not in ("", "SIGINT") else ""
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            messages.print(f"interrupted{by}: what was found until then is on disk", style="yellow")
     except SystemExit:  # nobody's but a library's, and no verdict
         code = COULD_NOT_RUN
     except Exception as error:
@@ -145,6 +152,9 @@ def _require_working_directory() -> None:
 
 
 def _leave(code: int) -> NoReturn:
+    signals.leave()
+    if signals.received():
+        _leave_at_once(code)
     try:
         sys.stdout.flush()
     except OutputLost as lost:
@@ -158,6 +168,18 @@ def _leave(code: int) -> NoReturn:
                 _tell_who_took_part(session)
             session.stop()
     sys.exit(code)
+
+
+def _leave_at_once(code: int) -> NoReturn:
+    """Leave after a signal: the JVMs are killed already, and nothing is asked of them any more."""
+    jvm = sys.modules.get(f"{__package__}.spark_jvm")
+    if jvm is not None:
+        jvm.end()
+    remove_own()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _start_spark(master: str | None, partitions: int | None, shared: Path | None) -> None:
@@ -240,10 +262,12 @@ def check(
     for name, subject, part in parts:
         report = Report(name, [], seed, subject=subject)
         try:
-            with _steps() as progress:
+            with signals.interrupting(), _steps() as progress:
                 part(name, progress, report)
         except BaseException:
             # Whatever ended it, what was found until then is reported.
+            if signals.received():
+                signals.leave()
             _print_report(report, told(report.found))
             raise
         _print_report(report, told(report.found))

@@ -7,7 +7,6 @@ staged in as many steps as it has lines, however many histories are played.
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +36,7 @@ from .outcomes import Difference, Grain, Outcome, differences
 from .spark_session import spark_session, work_folder
 from .spark_witness import entries_of
 from .streams import StreamOutput, once_more_if_busy, told_failures
+from .work import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,8 +108,8 @@ def play_decoupled(
 
 
 def _play_once(histories: Sequence[History], logics: Sequence[MakeStages], strict: bool) -> list[Staged]:
-    with tempfile.TemporaryDirectory(prefix="streamproof-", dir=work_folder(), ignore_cleanup_errors=True) as folder:
-        return _Stage(histories, logics, Path(folder)).play(strict)
+    with temporary_folder(work_folder()) as folder:
+        return _Stage(histories, logics, folder).play(strict)
 
 
 class StagedTopic:

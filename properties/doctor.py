@@ -22,6 +22,7 @@ from ..specs.catalogue import catalogue
 from ..specs.java import find_java
 from . import kafka_jvm
 from .cluster import MASTER_VARIABLE, address_towards, checked_master, is_cluster
+from .work import LOG_DAYS, kept_logs
 
 Status = Literal["ok", "missing", "wrong", "optional"]
 
@@ -76,6 +77,7 @@ def diagnose() -> list[Finding]:
         _pytla,
         _kafka_streams,
         _disk,
+        _logs,
         _cores_and_memory,
     ]
     return [check() for check in checks]
@@ -241,6 +243,16 @@ def _disk() -> Finding:
     if free < _ENOUGH_DISK_GB:
         return Finding("disk", "optional", found, f"set TMPDIR to a folder with {_ENOUGH_DISK_GB:.0f} GB free")
     return Finding("disk", "ok", found)
+
+
+def _logs() -> Finding:
+    try:
+        folder, count, size = kept_logs()
+    except OSError as error:
+        return Finding(
+            "logs", "wrong", f"{error.filename}: {error.strerror}", "set TMPDIR to a folder that is writable"
+        )
+    return Finding("logs", "ok", f"{count} in {folder}, {size / 1e6:.1f} MB; each is kept for {LOG_DAYS} days")
 
 
 def _cores_and_memory() -> Finding:

@@ -51,7 +51,7 @@ def no_space(text: str) -> str | None:
         return None
     named = {"--shared": spark_session.work_folder(), "TMPDIR": Path(tempfile.gettempdir())}
     scratch = os.environ.get("SPARK_LOCAL_DIRS")
-    named |= {"SPARK_LOCAL_DIRS": Path(scratch.split(",")[0])} if scratch else {"java.io.tmpdir": Path("/tmp")}
+    named |= {"SPARK_LOCAL_DIRS": Path(scratch.split(",")[0])} if scratch else {}
     folders = {folder: name for name, folder in named.items() if folder is not None and folder.is_dir()}
     full = [folder for folder in folders if shutil.disk_usage(folder).free < _ROOM_BYTES]
     told = " and ".join(map(str, full or _distinct(folders)))

@@ -11,9 +11,7 @@ import atexit
 import contextlib
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +19,8 @@ from typing import Any
 
 from ..reference.errors import MissingTool
 from ..specs.java import find_java
+from . import signals
+from .work import log_path, open_log, own_folder, remove_own
 
 GROUP, ARTIFACT, VERSION = "org.apache.kafka", "kafka-streams-test-utils", "4.3.1"
 """The Maven coordinates of the test driver, which brings Kafka Streams with it."""
@@ -74,7 +74,7 @@ def kafka_jars() -> Path:
 def _fetched(folder: Path) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+        work = own_folder(folder.parent)
     except OSError as error:
         raise MissingTool(
             f"Kafka Streams {VERSION} can't be fetched into {error.filename}: {error.strerror}; set XDG_CACHE_HOME to "
@@ -86,7 +86,7 @@ def _fetched(folder: Path) -> Path:
         with contextlib.suppress(OSError):
             (work / "jars").rename(folder)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_own(folder.parent)
     return folder
 
 
@@ -161,6 +161,10 @@ class KafkaJvm:
             self._process.kill()
             self._process.wait()
 
+    def kill(self) -> None:
+        """Kill it, without waiting for its end."""
+        self._process.kill()
+
 
 _jvm: KafkaJvm | None = None
 
@@ -175,6 +179,7 @@ def kafka_jvm() -> KafkaJvm:
     if _jvm is None or not _jvm.is_alive:
         _jvm = _started(kafka_jars())
         atexit.register(_jvm.stop)
+        signals.on_signal(_jvm.kill)
     return _jvm
 
 
@@ -183,16 +188,14 @@ def _started(jars: Path) -> KafkaJvm:
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
     except ImportError:
         raise MissingTool("py4j, which comes with PySpark, is missing: install pyspark anew.") from None
-    from .spark_session import default_log_path
-
     java = find_java()
-    log = default_log_path().with_name(f"kafka-{os.getpid()}.log")
-    with log.open("w") as file:
+    log = log_path("kafka")
+    with open_log(log) as file:
         try:
             port, token, process = launch_gateway(
                 jarpath=str(_pyspark_jar("py4j")),
                 classpath=os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar"))),
-                javaopts=_JAVA_OPTIONS,
+                javaopts=[*_JAVA_OPTIONS, f"-Djava.io.tmpdir={own_folder()}"],
                 java_path=str(java.executable),
                 redirect_stderr=file,
                 die_on_exit=True,

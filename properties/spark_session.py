@@ -10,10 +10,8 @@ import contextlib
 import os
 import re
 import signal
-import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -35,6 +33,8 @@ from .cluster import (
     shared_folder,
     worker_python,
 )
+from .spark_jvm import launch
+from .work import log_path, open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,15 +160,7 @@ def spark_log_path() -> Path | None:
 
 def default_log_path() -> Path:
     """A file of this process in a directory of this user below the temporary directory; the directory is made."""
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"streamproof-{user}"
-    with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    # The temporary directory is everyone's: a link or another user's directory of that name isn't written to.
-    found = folder.lstat() if folder.exists() else None
-    if found is None or not stat.S_ISDIR(found.st_mode) or found.st_uid != user:
-        folder = Path(tempfile.mkdtemp(prefix="streamproof-"))
-    return folder / f"spark-{os.getpid()}.log"
+    return log_path("spark")
 
 
 def why_jvm_died(error: Exception | None = None) -> str | None:
@@ -267,7 +259,6 @@ def _checked(session: SparkSession) -> SparkSession:
 def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     conf = SparkConf().setAll(list(settings.items()))
@@ -275,7 +266,7 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
     if gateway is None:
         try:
             with _opened(log) as file:
-                gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
+                gateway = launch(conf, file)
         except PySparkException as error:
             if error.getCondition() != "JAVA_GATEWAY_EXITED":
                 raise
@@ -323,7 +314,6 @@ def _interrupts_kept() -> Iterator[None]:
 
 def _opened(log: Path) -> BinaryIO:
     try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        return log.open("wb")
+        return open_log(log)
     except OSError as error:
         raise BadInput(f"Spark's log can't be written to {log}: {error.strerror}; name another file.") from error

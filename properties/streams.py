@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from ..reference.errors import BadInput, StreamproofError
 from .spark_session import spark_log_path, why_jvm_died, work_folder
+from .work import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,8 +108,8 @@ def _run_once(
     stepwise: bool,
     state: str | None,
 ) -> StreamOutput:
-    with tempfile.TemporaryDirectory(prefix="streamproof-", dir=work_folder(), ignore_cleanup_errors=True) as folder:
-        run = _Run(spark, Path(folder), batches, build)
+    with temporary_folder(work_folder()) as folder:
+        run = _Run(spark, folder, batches, build)
         if stepwise:
             run.step_through()
         elif stop_after is None:

@@ -98,7 +98,7 @@ def assert_ends_as_it_must(fault: Fault, folder: Path) -> None:
 
 def streamproof(*words: str) -> list[str]:
     """The command line of `streamproof` with this Python."""
-    return [sys.executable, "-m", "streamproof.properties.command_line", *words]
+    return [sys.executable, "-m", "streamproof.properties.entry", *words]
 
 
 def listing(folder: Path) -> list[str]:

@@ -218,6 +218,10 @@ def test_a_full_disk_is_told(monkeypatch):
     assert finding("disk").found.startswith("0.1 GB free")
 
 
+def test_the_logs_are_told_with_how_long_they_are_kept():
+    assert "each is kept for 7 days" in finding("logs").found
+
+
 def test_every_finding_that_is_not_ok_has_a_remedy(installed, unpacked):
     installed()
     assert [found.name for found in diagnose() if found.status != "ok" and not found.remedy] == []

@@ -1,0 +1,222 @@
+"""Where a process keeps its temporary files, and how those of a process that is gone are removed.
+
+Each process works in one folder of its own, which it holds by a lock on a file in it for as long as it lives, however
+it ends. It removes the folder when it ends; where it couldn't, the next process that works there does: what nobody
+holds has no owner any more. Logs outlive their process, for `LOG_DAYS`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import re
+import shutil
+import socket
+import stat
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+# Where there is no such module, nothing is held, and so nothing is swept.
+_fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
+
+LOG_DAYS = 7
+"""How many days the log of a process is kept after it was last written to."""
+
+_OWNER = "owner"
+_OF_PROCESS = re.compile(r"(?P<pid>\d+)-[0-9a-f]{6}")
+_LOG = re.compile(r"(?:spark|kafka)-\d+\.log|error-\d+\.txt")
+
+
+@dataclass
+class _Own:
+    """The folder that this process holds: the process (a fork isn't it), and the lock."""
+
+    process: int
+    path: Path
+    lock: int
+
+
+_own: dict[Path | None, _Own] = {}
+
+
+def user_folder() -> Path:
+    """The folder of this user below the temporary directory, which only this user enters; it is made.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    user = _user()
+    folder = Path(tempfile.gettempdir()) / f"streamproof-{user}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    # The temporary directory is everyone's: a link or another user's directory of that name isn't written to.
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == user:
+        return folder
+    return _folder_instead_of(folder)
+
+
+@lru_cache
+def _folder_instead_of(folder: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix="streamproof-", dir=folder.parent))
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def own_folder(shared: Path | None = None) -> Path:
+    """This process's own folder, made when it is first asked for, and removed when the process ends.
+
+    Args:
+        shared: The folder below which it is made, where other machines see it too; by default that of the user below
+            the temporary directory. What processes that are gone left there is removed first.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    held = _own.get(shared)
+    if held is not None and held.process == os.getpid() and held.path.is_dir():
+        return held.path
+    parent = user_folder() if shared is None else shared
+    sweep(shared)
+    prefix = "" if shared is None else _shared_prefix()
+    while True:
+        path = parent / f"{prefix}{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        path.mkdir(mode=0o700)
+        # Another process may sweep it in the moment before it is held.
+        try:
+            lock = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            continue
+        _hold(lock)
+        if os.fstat(lock).st_nlink:
+            break
+        os.close(lock)
+    if not _own:
+        atexit.register(remove_own)
+    _own[shared] = _Own(os.getpid(), path, lock)
+    return path
+
+
+def _shared_prefix() -> str:
+    """How the folders of this machine's processes begin where those of others lie beside them."""
+    return f"streamproof-{re.sub(r'[^A-Za-z0-9_.]', '_', socket.gethostname())}-"
+
+
+@contextlib.contextmanager
+def temporary_folder(shared: Path | None = None) -> Iterator[Path]:
+    """A folder in this process's own one (see `own_folder`), removed with all that is in it when the block ends.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    with tempfile.TemporaryDirectory(dir=own_folder(shared), prefix="", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def remove_own(*shared: Path | None) -> None:
+    """Remove this process's folder below each of some, or all that it has."""
+    for parent in shared or [*_own]:
+        held = _own.get(parent)
+        if held is not None and held.process == os.getpid():
+            del _own[parent]
+            shutil.rmtree(held.path, ignore_errors=True)
+            os.close(held.lock)
+
+
+def sweep(shared: Path | None = None) -> None:
+    """Remove the folders of processes that are gone, and this user's logs of more than `LOG_DAYS`.
+
+    Touched is only what streamproof made, of this user's: no link, nothing that a living process holds, and in a folder
+    that other machines share nothing that was made on another one. What can't be removed is left.
+    """
+    if _fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        parent = user_folder() if shared is None else shared
+        prefix = "" if shared is None else _shared_prefix()
+        for entry in os.scandir(parent):
+            name = entry.name.removeprefix(prefix)
+            if not entry.name.startswith(prefix) or entry.stat(follow_symlinks=False).st_uid != _user():
+                continue
+            if _OF_PROCESS.fullmatch(name) and entry.is_dir(follow_symlinks=False):
+                _sweep_folder(Path(entry.path))
+            elif shared is None and _LOG.fullmatch(name) and entry.is_file(follow_symlinks=False):
+                _sweep_log(Path(entry.path))
+
+
+def _sweep_folder(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        try:
+            lock = os.open(path / _OWNER, os.O_RDWR | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            path.rmdir()  # ended before it could hold it; a folder with anything else in it isn't removed
+            return
+        try:
+            if _hold(lock, wait=False):
+                shutil.rmtree(path, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _sweep_log(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        if time.time() - path.lstat().st_mtime < LOG_DAYS * 86_400:
+            return
+        with path.open("rb") as file:
+            if _hold(file.fileno(), wait=False):
+                path.unlink()
+
+
+def _hold(descriptor: int, wait: bool = True) -> bool:
+    """Lock an open file, which lasts until the last process that has inherited it has ended; say whether that worked.
+
+    Some file systems know no locks: nothing on them can be held, and so nothing of them is swept.
+    """
+    if _fcntl is None:
+        return False
+    try:
+        _fcntl.flock(descriptor, _fcntl.LOCK_EX if wait else _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def log_path(of: str) -> Path:
+    """Where this process's log of something (`spark`, `kafka`) is written.
+
+    Raises:
+        OSError: The user's folder can't be made.
+    """
+    return user_folder() / f"{of}-{os.getpid()}.log"
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open a log anew, and hold it, so that it isn't swept while it or a process that inherits it is there.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file: Any = path.open("wb")
+    _hold(file.fileno(), wait=False)
+    return file  # type: ignore[no-any-return]
+
+
+def kept_logs() -> tuple[Path, int, int]:
+    """The folder of the logs, how many there are, and their bytes.
+
+    Raises:
+        OSError: The folder can't be made or read.
+    """
+    sizes = [path.lstat().st_size for path in user_folder().iterdir() if _LOG.fullmatch(path.name)]
+    return user_folder(), len(sizes), sum(sizes)

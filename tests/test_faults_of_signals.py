@@ -1,0 +1,241 @@
+"""SIGINT, SIGTERM and SIGKILL at the moments of a check: how it ends, and what is left.
+
+Moments are told by what happens, not by the clock. Those on Spark take half a minute each: a handful runs always, and
+all of them with STREAMPROOF_ALL_MOMENTS=1, which `python -m pytest tests/test_faults_of_signals.py` then takes half an
+hour for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from faults import MARK, end_processes, listing, processes_left, processes_of, streamproof
+from streamproof.properties.work import sweep
+
+ALL = bool(os.environ.get("STREAMPROOF_ALL_MOMENTS"))
+SECONDS = 240
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+OLDER = {
+    "history.jsonl": '{"operator": "range_aggregate", "options": {"preceding_ms": 10, "aggregate": "count"}}\n',
+    "finding.txt": "violated",
+}
+
+
+class Running:
+    """A command that runs: what it has said so far, and where it works."""
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self.work, self.temporary, home = (folder / name for name in ("work", "tmp", "home"))
+        for made in (self.work, self.temporary, home):
+            made.mkdir()
+        self.older = self.work / ".streamproof" / "findings" / "range_aggregate" / "older"
+        self.older.mkdir(parents=True)
+        for name, text in OLDER.items():
+            (self.older / name).write_text(text)
+        self.mark = uuid.uuid4().hex
+        own = {"TMPDIR": str(self.temporary), "HOME": str(home), MARK: self.mark, "PYTHONUNBUFFERED": "1"}
+        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # Kafka's jars
+        self.process = subprocess.Popen(
+            streamproof(*command),
+            cwd=self.work,
+            env={**os.environ, "XDG_CACHE_HOME": cache, **own},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A test run in the background of a shell has Ctrl-C ignored, and its children with it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # type: ignore[arg-type,return-value]
+        )
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self.readers = [
+            threading.Thread(target=into.extend, args=(stream,), daemon=True)
+            for into, stream in ((self.out, self.process.stdout), (self.err, self.process.stderr))
+        ]
+        for reader in self.readers:
+            reader.start()
+
+    def wait_until(self, true: Callable[[Running], object]) -> None:
+        end = time.monotonic() + SECONDS
+        while not true(self):
+            assert self.process.poll() is None, f"it ended before:\n{self.told()}"
+            assert time.monotonic() < end, f"it never came:\n{self.told()}"
+            time.sleep(0.01)
+
+    def ended(self) -> int:
+        self.process.wait(SECONDS)
+        for reader in self.readers:
+            reader.join(SECONDS)
+        return self.process.returncode
+
+    def told(self) -> str:
+        return f"exit {self.process.returncode}\nstdout:\n{''.join(self.out)}\nstderr:\n{''.join(self.err)}"
+
+
+def says(text: str) -> Callable[[Running], object]:
+    """When a line of standard error begins so."""
+    return lambda running: any(line.startswith(text) for line in [*running.err])
+
+
+def reports(text: str) -> Callable[[Running], object]:
+    """When a line of the report has it."""
+    return lambda running: any(text in line for line in [*running.out])
+
+
+def answers_signals(running: Running) -> bool:
+    """When the command answers signals: then it imports."""
+    try:
+        status = Path(f"/proc/{running.process.pid}/status").read_text()
+    except OSError:
+        return False
+    caught = re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def runs(text: str) -> Callable[[Running], object]:
+    """When a process of the command has it in its command line."""
+
+    def is_there(running: Running) -> bool:
+        for process in processes_of(running.mark):
+            try:
+                if text.encode() in Path(f"/proc/{process}/cmdline").read_bytes():
+                    return True
+            except OSError:
+                continue
+        return False
+
+    return is_there
+
+
+def has(pattern: str) -> Callable[[Running], object]:
+    """When there is such a file in the temporary directory."""
+    return lambda running: next(running.temporary.rglob(pattern), None)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of a command, whether it is one on Spark, and the signals that are always sent in it."""
+
+    name: str
+    command: str
+    comes: Callable[[Running], object]
+    on_spark: bool = True
+    always: Sequence[signal.Signals] = ()
+
+
+CHECK = "check table_table_join --histories 60"
+ON_SPARK = "check table_table_join --histories 20 --only spark"
+MUTANT = "check table_table_join --histories 20 --mutant sides_swapped"
+MOMENTS = [
+    Moment("importing", CHECK, answers_signals, False, SIGNALS),
+    Moment("the meaning", "check window_aggregate --histories 20000", says("fold is meaning"), False, SIGNALS),
+    Moment("DuckDB", "check window_aggregate --histories 3000 --only reference", says("duckdb"), False, SIGNALS),
+    Moment("Kafka Streams", CHECK, says("kafka"), False, SIGNALS),
+    Moment("the JVM starts", ON_SPARK, runs("org.apache.spark.deploy.SparkSubmit"), True, SIGNALS),
+    Moment("the session starts", ON_SPARK, has("connection"), True, (signal.SIGINT,)),
+    Moment("a query runs", ON_SPARK, has("offsets/1"), True, (signal.SIGTERM, signal.SIGKILL)),
+    Moment("restart and crash", ON_SPARK, says("4 histories with a restart")),
+    Moment("alone", ON_SPARK, says("history 1 of 2 alone")),
+    Moment("partitions", ON_SPARK, says("4 histories in 1 partition")),
+    Moment("shrinking", MUTANT, says("shrinking"), True, (signal.SIGINT,)),
+    Moment("leaving", MUTANT, reports(", on Spark: violated")),
+]
+CASES = [
+    pytest.param(
+        moment,
+        number,
+        id=f"{number.name} - {moment.name}",
+        marks=[pytest.mark.exhaustive, *[pytest.mark.spark] * moment.on_spark],
+    )
+    for moment in MOMENTS
+    for number in SIGNALS
+    if ALL or number in moment.always
+]
+
+
+@pytest.mark.parametrize(("moment", "number"), CASES)
+def test_a_signal_leaves_the_counterexamples_and_nothing_else(
+    moment: Moment, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = Running(moment.command.split(), tmp_path)
+    try:
+        running.wait_until(moment.comes)
+        running.process.send_signal(number)
+        code = running.ended()
+        told = running.told()
+        killed, leaving = number is signal.SIGKILL, moment.name == "leaving"
+        assert code == (-number if killed else 3) or (leaving and code == 1), told
+        assert "Traceback" not in told
+        if not killed and code == 3:
+            assert running.err[-1].startswith("interrupted"), told
+            assert moment.name == "importing" or any(
+                "on Spark" in line or "the reference" in line for line in running.out
+            )
+        assert not processes_left(running.mark), told
+        assert whole_counterexamples(running) >= written(running), told
+        assert {path.name: path.read_text() for path in running.older.iterdir()} == OLDER
+        monkeypatch.setattr(tempfile, "tempdir", str(running.temporary))
+        if killed:
+            sweep()
+        assert [name for name in listing(running.temporary) if not name.endswith(".log")] in (
+            [],
+            [f"streamproof-{os.getuid()}/"],
+        )
+    finally:
+        end_processes(running.mark)
+
+
+def written(running: Running) -> set[Path]:
+    """The folders that the report names: lines are wrapped nowhere."""
+    return {running.work / line.removeprefix("Written to ").strip() for line in running.out if "Written to " in line}
+
+
+def whole_counterexamples(running: Running) -> set[Path]:
+    """The folders of counterexamples that are there, of which each is whole."""
+    folders = [*(running.work / ".streamproof" / "findings").glob("*/[!.]*")]
+    for folder in folders:
+        if folder != running.older:
+            names: Mapping[str, int] = {path.suffix: path.stat().st_size for path in folder.iterdir()}
+            assert all(names.get(suffix) for suffix in (".jsonl", ".txt", ".py")), f"{folder}: {names}"
+    return {*folders}
+
+
+@pytest.mark.exhaustive
+def test_a_second_ctrl_c_while_leaving_changes_nothing(tmp_path: Path) -> None:
+    running = Running(CHECK.split(), tmp_path)
+    try:
+        running.wait_until(says("kafka"))
+        running.process.send_signal(signal.SIGINT)
+        while running.process.poll() is None:
+            running.process.send_signal(signal.SIGINT)
+            time.sleep(0.005)
+        told = (running.ended(), running.told())[1]
+        assert running.process.returncode == 3, told
+        assert "Traceback" not in told
+        assert not processes_left(running.mark), told
+    finally:
+        end_processes(running.mark)
+
+
+@pytest.mark.exhaustive
+def test_a_terminal_that_is_closed_ends_a_check_as_ctrl_c_does(tmp_path: Path) -> None:
+    running = Running(CHECK.split(), tmp_path)
+    try:
+        running.wait_until(says("kafka"))
+        running.process.send_signal(signal.SIGHUP)
+        assert running.ended() == 3, running.told()
+        assert running.err[-1].startswith("interrupted by SIGHUP"), running.told()
+        assert not processes_left(running.mark), running.told()
+    finally:
+        end_processes(running.mark)
