@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
@@ -23,7 +24,9 @@ from .domains import CHOICES, DOMAINS
 Integer: TypeAlias = Callable[[int, int], int]
 """Draws an integer between two bounds, both included."""
 
-KINDS = 11
+KINDS = 13
+BATCHES = 5
+"""How many batches a drawn schedule has: a batch costs Spark a second, whatever is in it."""
 
 
 class Move(NamedTuple):
@@ -89,7 +92,8 @@ def draw_move(integer: Integer, plain: bool = True) -> Move:
 def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> History:
     """Turn moves into a history under the shape's clock schedule; every list of moves is one."""
     domain, definition = DOMAINS[shape.operator], operator_named(shape.operator).declare(shape.options)
-    distances, patience = domain.distances(definition), domain.patience(definition)
+    distances, edges = domain.distances(definition), domain.edges(definition) or (0,)
+    reach = domain.reach(definition)
     first = Record(definition.inputs[0], shape.keys[0], 0, 0)
     batches: list[list[Record]] = [[] for _ in shape.schedule]
     arrived: list[Record] = []
@@ -102,6 +106,8 @@ def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> Hi
         side = definition.inputs[move.side % len(definition.inputs)]
         keys = domain.keys(side, shape.keys)
         beside, distance = near.timestamp, distances[move.jitter % len(distances)]
+        edge, by = edges[move.jitter // 3 % len(edges)], move.jitter % 3 - 1
+        later = shape.schedule[min(batch + move.back, len(shape.schedule) - 1)]
         timestamp = {
             0: latest * move.jitter // 12,
             1: beside,
@@ -110,12 +116,14 @@ def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> Hi
             4: beside - distance,
             5: beside - distance - 1,
             6: beside + move.jitter % max(distance, 1),
-            7: clock - patience + move.jitter % 3 - 1,
-            8: clock - patience - move.jitter,
+            7: clock - edge + by,
+            8: clock - max(edges) - move.jitter,
             9: latest - move.jitter,
             10: beside,
+            11: later - edge + by,
+            12: min(latest, later) - move.jitter * reach // 12,
         }[move.kind]
-        value = domain.value(definition, side, min(move.value, shape.values), move.choice)
+        value = domain.value(definition, side, min(move.value, shape.values), move.choice, beside)
         record = Record(side, keys[move.key % len(keys)], value, max(0, min(timestamp, latest)))
         if move.kind in (2, 3, 4, 5, 6) and arrived and near.key in keys:
             record = record._replace(key=near.key)
@@ -126,6 +134,47 @@ def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> Hi
         batches[batch].append(record)
         arrived.append(record)
     return History(shape.operator, shape.options, with_heartbeats(batches, shape.schedule), "batch", name)
+
+
+def draw_schedule(operator: str, options: Mapping[str, Any], seed: int, batches: int = BATCHES) -> tuple[int, ...]:
+    """Draw a clock schedule for a definition: the clock (ms) after every batch; the same for the same seed.
+
+    Its values never fall. Where edges of the clock are aligned, as the ends of fixed windows are, some value lies at
+    one of them, one before and one after; elsewhere records are drawn around the edges behind each value. A batch may
+    leave the clock where it is, move it by 1 ms, by less than any distance, or past everything.
+    """
+    definition, domain = operator_named(operator).declare(options), DOMAINS[operator]
+    generator = random.Random(seed)
+    aligned, reach = domain.aligned(definition), domain.reach(definition)
+    distances = (*domain.distances(definition), *domain.edges(definition))
+    steps = ["edge"] * min(batches, max(3, len(aligned) + 1)) if aligned else ["far", "distance"]
+    spare = ["still", "one", "near", "distance", "far", *["edge"] * bool(aligned)]
+    steps += [generator.choice(spare) for _ in range(batches - len(steps))]
+    generator.shuffle(steps)
+    around = cycle(generator.sample((-1, 0, 1), 3))
+    families = cycle(generator.sample(aligned, len(aligned)))
+    clock, schedule = 0, []
+    for number, step in enumerate(steps[:batches]):
+        # Nothing is late before the first batch has moved the clock past what is open longest.
+        least = clock + (reach + generator.randint(1, reach) if number == 0 else 0)
+        match step:
+            case "edge":
+                every, offset = next(families)
+                by = next(around)
+                beyond = least - by + generator.choice((0, 1, generator.randint(0, reach)))
+                clock = offset + max(0, -(-(beyond - offset) // every)) * every + by
+            case "one":
+                clock = least + 1
+            case "near":
+                clock = least + generator.randint(1, max(1, min(distances)))
+            case "distance":
+                clock = max(least, least + generator.choice(distances) + generator.randint(-1, 1))
+            case "far":
+                clock = least + generator.randint(1, 3 * reach)
+            case _:
+                clock = least
+        schedule.append(clock)
+    return tuple(schedule)
 
 
 def draw_histories(shape: Shape, count: int, seed: int) -> Iterator[History]:

@@ -24,17 +24,17 @@ from ..reference.play import play
 from ..reference.records import Record, Table
 from . import findings as finding_files
 from .check import Progress, Report, hash_of
+from .coverage import situations_needed
 from .divergences import explained
 from .draws import Shape, draw_histories, under_stream_time
 from .duckdb_witness import tables
 from .findings import ALONE, Finding
 from .laws import Law, LawResult, fold_is_meaning
-from .operator_situations import needed
 from .outcomes import Difference, Grain, Outcome, differences, result_differences
 from .recheck import Answer, answer_again
 from .shapes import SCHEDULE, SHAPES
 from .shrinking import shrink
-from .situations import SESSION_SITUATIONS, situations_of
+from .situations import situations_of
 
 Judge = Callable[[Sequence[History]], list[tuple[list[Difference], Outcome]]]
 """Says of each history where a witness parts from the reference, and what the witness said."""
@@ -88,20 +88,6 @@ def check_reference(
     finally:
         report.seconds = time.monotonic() - started
     return report
-
-
-def situations_needed(operator: str, options: Any, stream_time: bool = False) -> tuple[str, ...]:
-    """Name the situations that must come up in histories of a definition, or in those under stream time alone."""
-    if operator != "session_windows":
-        return needed(operator, operator_named(operator).declare(options))
-    windows = operator_named(operator).declare(options)
-    impossible = {"empty batch"}
-    if windows.late == "own" or not windows.grace_ms:
-        impossible.add("late rescued")
-    if stream_time and not windows.grace_ms:
-        # Two sessions of a key lie more than a gap apart, and the earlier one is then closed.
-        impossible |= {"merge of three or more", "gap + 1"}
-    return tuple(name for name in SESSION_SITUATIONS if name not in impossible)
 
 
 def drawn_under(operator: str, options: Any, quarter: int, seed: int) -> Iterator[History]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from ..reference import session_windows
 from ..reference.histories import History
-from ..reference.play import play
+from ..reference.play import Played, play
 from ..reference.records import Dropped, Output, Record
 from .operator_situations import met
 
@@ -60,12 +60,14 @@ class _Watched(session_windows.Behaviour):
         return outputs
 
 
-def situations_of(histories: Iterable[History]) -> Counter[str]:
-    """Count in how many histories each situation came up."""
+def situations_of(histories: Iterable[History], played: Iterable[Played] | None = None) -> Counter[str]:
+    """Count in how many histories each situation came up; `played` is the reference's play of each, if at hand."""
     total: Counter[str] = Counter()
+    known = None if played is None else iter(played)
     for history in histories:
+        own = None if known is None else next(known)
         if history.operator != "session_windows":
-            total.update(met(history, play(history)))
+            total.update(met(history, own or play(history)))
             continue
         watched: list[_Watched] = []
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from streamproof.properties import oracle
 from streamproof.properties.check import Report
+from streamproof.properties.coverage import situations_needed
 from streamproof.properties.draws import Shape, draw_histories
 from streamproof.properties.laws import Verdict
 from streamproof.properties.operator_situations import needed
@@ -15,7 +16,6 @@ from streamproof.properties.oracle import (
     check_reference,
     drawn_under,
     scheduled_history,
-    situations_needed,
 )
 from streamproof.properties.shapes import SCHEDULE, SHAPES
 from streamproof.properties.situations import situations_of

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from streamproof.properties import pytest_plugin
+from streamproof.properties import conformance, pytest_plugin
 from streamproof.reference.errors import BadInput
 
 
@@ -30,11 +30,11 @@ def test_the_plugin_is_found_by_pytest() -> None:
 
 
 def test_the_fixture_is_the_function_that_holds_a_job_to_the_reference(conforms: Callable[..., None]) -> None:
-    assert conforms is pytest_plugin.assert_conforms
+    assert conforms is conformance.assert_conforms
 
 
 def test_a_job_and_its_options_are_enough() -> None:
-    parameters = inspect.signature(pytest_plugin.assert_conforms).parameters
+    parameters = inspect.signature(conformance.assert_conforms).parameters
     needed = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
     assert needed == ["job", "options"]
     assert [parameters[name].default for name in ("histories", "seed", "operator")] == [300, 0, "session_windows"]

@@ -1,0 +1,168 @@
+"""Coverage goals: what drawn histories must have met before anything that agrees on them may be said to conform.
+
+Beside the situations of an operator there is a goal for each neighbour of a declaration, which has one of its numbers
+larger or smaller by one: on some history the reference must emit something else under the neighbour than under the
+declaration. So a job that is off by 1 ms disagrees with the reference on that history, whatever else it does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from ..reference.errors import BadInput
+from ..reference.histories import History
+from ..reference.operators import operator_named
+from ..reference.play import Played, play
+from ..reference.records import Change, Key
+from .domains import DOMAINS
+from .draws import BATCHES, Shape, draw_histories, draw_schedule
+from .operator_situations import needed
+from .situations import SESSION_SITUATIONS, situations_of
+
+EMITTED = "something emitted"
+CLOSED = "session closed and emitted"
+ATTEMPTS = 20
+"""So many schedules are tried until all goals are covered; that takes no more than the reference."""
+
+
+class Neighbour(NamedTuple):
+    """A declaration of which one number is larger or smaller by one; the goal is that it emits something else."""
+
+    goal: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Histories of one cohort, and what they cover.
+
+    Attributes:
+        histories: The histories; all have one clock schedule.
+        covered: In how many histories each goal was met; a neighbour's goal counts once.
+        missing: The goals that were not met.
+    """
+
+    histories: list[History]
+    covered: Counter[str]
+    missing: tuple[str, ...]
+
+
+def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
+    """Give the neighbours of a declaration, without those that the operator refuses.
+
+    Raises:
+        BadInput: The declaration itself is refused.
+    """
+    declaring = operator_named(operator)
+    found = []
+    for number in DOMAINS[operator].numbers(declaring.declare(options)):
+        for value in (number.value - number.apart, number.value + number.apart):
+            changed = {**options, **number.changed(value)}
+            try:
+                declaring.declare(changed)
+            except BadInput:
+                continue
+            found.append(Neighbour(f"{number.option} {number.value} and {value} differ", changed))
+    return found
+
+
+def situations_needed(operator: str, options: Any, stream_time: bool = False) -> tuple[str, ...]:
+    """Name the situations that must come up in histories of a definition, or in those under stream time alone."""
+    if operator != "session_windows":
+        return needed(operator, operator_named(operator).declare(options))
+    windows = operator_named(operator).declare(options)
+    impossible = {"empty batch"}
+    if windows.late == "own" or not windows.grace_ms:
+        impossible.add("late rescued")
+    if stream_time and not windows.grace_ms:
+        # Two sessions of a key lie more than a gap apart, and the earlier one is then closed.
+        impossible |= {"merge of three or more", "gap + 1"}
+    return tuple(name for name in SESSION_SITUATIONS if name not in impossible)
+
+
+def goals(operator: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the goals of a cohort under a declaration; histories with null keys travel in no cohort."""
+    closes = operator == "session_windows" and operator_named(operator).declare(options).emit == "close"
+    return (
+        EMITTED,
+        *[CLOSED] * closes,
+        *(name for name in situations_needed(operator, options) if "null key" not in name),
+        *(neighbour.goal for neighbour in neighbours(operator, options)),
+    )
+
+
+def covered_by(histories: Sequence[History]) -> Counter[str]:
+    """Count in how many histories of one declaration each goal was met; a neighbour's goal counts once."""
+    played = [play(history) for history in histories]
+    found = situations_of(histories, played)
+    if histories:
+        found.update(neighbours_shown(histories, played))
+    return found
+
+
+def neighbours_shown(
+    histories: Sequence[History], played: Sequence[Played] | None = None, only: Collection[str] | None = None
+) -> Counter[str]:
+    """Count the goals of neighbours (all, or `only` some) that histories of one declaration meet, and of emitting."""
+    operator, options = histories[0].operator, histories[0].options
+    own = [emitted(play(history)) for history in histories] if played is None else list(map(emitted, played))
+    found: Counter[str] = Counter({EMITTED: sum(map(bool, own))})
+    if operator == "session_windows" and operator_named(operator).declare(options).emit == "close":
+        found[CLOSED] = found[EMITTED]
+    for neighbour in neighbours(operator, options):
+        if only is not None and neighbour.goal not in only:
+            continue
+        shown = (
+            emitted(play(replace(history, options=neighbour.options))) != one
+            for history, one in zip(histories, own, strict=True)
+        )
+        found[neighbour.goal] = int(any(shown))
+    return found
+
+
+def emitted(played: Played) -> dict[tuple[int, Key | None], list[Change]]:
+    """Give what a job is compared by: the changes of each batch and key in order, without dropped records."""
+    changes: dict[tuple[int, Key | None], list[Change]] = defaultdict(list)
+    for entry in played.entries:
+        if isinstance(entry.output, Change):
+            changes[entry.batch, entry.output.key].append(entry.output)
+    return dict(changes)
+
+
+def draw_covering(
+    operator: str, options: Mapping[str, Any], count: int, seed: int, batches: int = BATCHES, attempts: int = ATTEMPTS
+) -> Drawn:
+    """Draw a cohort's schedule and histories, under other schedules until all goals are covered.
+
+    The same for the same arguments. Where no attempt covers all of them, it is the one that misses the fewest.
+    """
+    wanted = goals(operator, options)
+    hardest = [neighbour.goal for neighbour in neighbours(operator, options)]
+    best: Drawn | None = None
+    for schedule in schedules(operator, options, seed, batches, attempts):
+        histories = list(draw_histories(Shape(options, schedule, operator=operator), count, seed))
+        if best is not None and hardest:
+            # What the attempt before missed is asked first, for it is quickly said that it is missed again.
+            shown = neighbours_shown(histories, only=hardest[:1])
+            if not shown[hardest[0]]:
+                continue
+        covered = covered_by(histories)
+        drawn = Drawn(histories, covered, tuple(name for name in wanted if not covered[name]))
+        hardest.sort(key=lambda goal, missing=drawn.missing: goal not in missing)  # type: ignore[misc]
+        if best is None or len(drawn.missing) < len(best.missing):
+            best = drawn
+        if not best.missing:
+            break
+    assert best is not None
+    return best
+
+
+def schedules(
+    operator: str, options: Mapping[str, Any], seed: int, batches: int = BATCHES, attempts: int = ATTEMPTS
+) -> Iterator[tuple[int, ...]]:
+    """Draw the schedules that are tried in turn."""
+    for attempt in range(attempts):
+        yield draw_schedule(operator, options, seed * ATTEMPTS + attempt, batches)

@@ -1,0 +1,239 @@
+"""A job that is wrong by 1 ms, by a unit of time, or by emitting nothing is never passed; the right one always is.
+
+The witness is the reference under another declaration: what `conforms` asks of a job, without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from streamproof.properties.conformance import Inconclusive, Witness, check_witness, differing
+from streamproof.properties.coverage import Drawn, draw_covering, emitted, goals, neighbours
+from streamproof.properties.domains import DOMAINS
+from streamproof.properties.outcomes import Grain, Outcome
+from streamproof.properties.shapes import SHAPES
+from streamproof.reference.errors import BadInput
+from streamproof.reference.histories import History
+from streamproof.reference.operators import OPERATORS, operator_named
+from streamproof.reference.play import Entry, play
+from streamproof.reference.records import Change
+
+Options = Mapping[str, Any]
+MINUTES, DAY = 60_000, 86_400_000
+TIMES = (1, 10, 999, 1000, 30 * MINUTES, DAY, 30 * DAY)
+ISSUE = {"gap_ms": 30 * MINUTES - 1, "grace_ms": 10 * MINUTES, "emit": "close"}
+
+
+def reference_under(options: Options) -> Witness:
+    """The reference under other options, telling what a job tells: changes by batch."""
+
+    def answer(histories: Sequence[History]) -> list[Outcome]:
+        outcomes = []
+        for history in histories:
+            played = play(replace(history, options=options))
+            entries = [Entry(-1, entry.batch, entry.output) for entry in played.entries if is_change(entry)]
+            is_stream = played.definition.is_stream
+            outcomes.append(Outcome(history.name, Grain.BATCH, entries, knows_dropped=False, is_stream=is_stream))
+        return outcomes
+
+    return answer
+
+
+def is_change(entry: Entry) -> bool:
+    return isinstance(entry.output, Change)
+
+
+def silent(histories: Sequence[History]) -> list[Outcome]:
+    return [Outcome(history.name, Grain.BATCH, [], knows_dropped=False) for history in histories]
+
+
+def declarations(time: int) -> Iterator[tuple[str, Options]]:
+    """Declarations of every operator whose durations are of that size, mixed with short and long ones."""
+    for grace in {0, 1, time, 30 * MINUTES}:
+        yield "session_windows", {"gap_ms": time, "grace_ms": grace, "aggregate": "list"}
+        yield "session_windows", {"gap_ms": time, "grace_ms": grace, "emit": "close", "late": "own"}
+    yield "session_windows", {"gap_ms": 1, "grace_ms": time, "emit": "close", "aggregate": "max"}
+    yield "window_aggregate", {"size": time, "aggregate": "sum"}
+    yield "window_aggregate", {"size": time, "step": max(1, time // 3), "late": "update", "retention_ms": 30 * MINUTES}
+    yield "window_aggregate", {"size": 10, "late": "update", "retention_ms": time}
+    yield "window_aggregate", {"size": time, "type": "session", "late": "update", "retention_ms": 1000}
+    yield "window_aggregate", {"size": time, "early": {"every_tuples": 2}}
+    yield "range_aggregate", {"preceding_ms": time, "aggregate": "list"}
+    for join, emit in (("inner", "eager"), ("left", "arrival"), ("left", "close"), ("outer", "close")):
+        for before, after, grace in ((time, time, 0), (1, time, 30 * MINUTES), (time, 0, 1), (1, 1, time)):
+            bounds = {"before_ms": before, "after_ms": after, "grace_ms": grace}
+            yield "stream_stream_join", {**bounds, "join": join, "emit": emit}
+    for emit in ("update", "close"):
+        for grace in (0, 1, time, 30 * MINUTES):
+            yield "windowed_table", {"size_ms": time, "grace_ms": grace, "emit": emit}
+        yield "windowed_table", {"size_ms": 10, "grace_ms": time, "emit": emit, "aggregate": "max"}
+        yield "windowed_table", {"size_ms": time, "step_ms": max(1, time // 4), "grace_ms": 5, "emit": emit}
+        yield "windowed_table", {"size_ms": time, "grace_ms": 5, "with": "windowed_table", "emit": emit}
+    yield "windowed_table", {"size_ms": time, "grace_ms": 1, "with": "table_lookup", "window_start": "start"}
+    yield "windowed_table", {"size_ms": time, "with": "windowed_table", "join": "outer", "shift_ms": -time}
+
+
+DECLARED: Sequence[tuple[str, Options]] = [
+    *(one for time in TIMES for one in declarations(time)),
+    *((operator, options) for operator, shapes in SHAPES.items() for options in shapes.values()),
+]
+UNTIMED = ("stream_table_join", "table_table_join", "table_aggregate", "foreign_key_join", "one_to_many_join")
+FEW: Sequence[tuple[str, Options]] = [
+    ("session_windows", ISSUE),
+    ("session_windows", {"gap_ms": 30 * DAY, "grace_ms": 1}),
+    ("window_aggregate", {"size": 30 * MINUTES, "aggregate": "sum"}),
+    ("range_aggregate", {"preceding_ms": DAY}),
+    ("stream_stream_join", {"before_ms": 1, "after_ms": 30 * DAY, "grace_ms": 999, "join": "outer", "emit": "close"}),
+    ("windowed_table", {"size_ms": 10, "grace_ms": 1, "emit": "close"}),
+    *((operator, next(iter(SHAPES[operator].values()))) for operator in UNTIMED),
+]
+
+
+@cache
+def drawn_for(place: int) -> Drawn:
+    operator, options = DECLARED[place]
+    return draw_covering(operator, options, 300, 0, 6)
+
+
+def wrong_by_a_unit(operator: str, options: Options) -> Iterator[Options]:
+    """Seconds for milliseconds, and milliseconds for seconds, of each number and of all."""
+    numbers = list(DOMAINS[operator].numbers(operator_named(operator).declare(options)))
+    for unit in (1000, 0.001):
+        changed = [number.changed(int(number.value * unit)) for number in numbers]
+        for more in [*changed, {name: value for one in changed for name, value in one.items()}]:
+            try:
+                definition = operator_named(operator).declare({**options, **more})
+            except BadInput:
+                continue
+            sizes = [(definition.size_ms, definition.step_ms)] if operator == "windowed_table" else []
+            sizes += [(definition.size, definition.step)] if operator == "window_aggregate" else []
+            if any(size > 100 * step for size, step in sizes):
+                continue  # a record lies in hundreds of windows, and takes seconds
+            yield {**options, **more}
+
+
+def shown(one: tuple[str, Options]) -> str:
+    return f"{one[0]} {' '.join(f'{name}={value}' for name, value in one[1].items())}"
+
+
+def never_passed(operator: str, options: Options, drawn: Drawn) -> None:
+    assert drawn.missing == ()
+    assert differing(reference_under(options), drawn.histories) == []
+    assert differing(silent, drawn.histories) != []
+    own = operator_named(operator).declare(options)
+    for wrong in [*(one.options for one in neighbours(operator, options)), *wrong_by_a_unit(operator, options)]:
+        if operator_named(operator).declare(wrong) != own:
+            assert differing(reference_under(wrong), drawn.histories) != [], wrong
+
+
+@pytest.mark.parametrize("place", range(len(FEW)), ids=map(shown, FEW))
+def test_what_is_wrong_by_a_ms_or_a_unit_or_silent_is_never_passed(place: int) -> None:
+    operator, options = FEW[place]
+    never_passed(operator, options, draw_covering(operator, options, 60, 0, 6))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("place", range(len(DECLARED)), ids=map(shown, DECLARED))
+def test_under_declarations_from_1_ms_to_30_days_nothing_wrong_is_passed(place: int) -> None:
+    never_passed(*DECLARED[place], drawn_for(place))
+
+
+def test_every_operator_is_declared() -> None:
+    assert {operator for operator, _ in DECLARED} == set(OPERATORS)
+
+
+def test_the_right_witness_passes() -> None:
+    check_witness(reference_under(ISSUE), ISSUE, 100)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"gap_ms": 30_000}, id="30 seconds for 30 minutes"),
+        pytest.param({"gap_ms": 30 * MINUTES}, id="a gap of 1 ms more"),
+        pytest.param({"grace_ms": 10 * MINUTES - 1}, id="a grace of 1 ms less"),
+    ],
+)
+def test_sessions_of_30_minutes_are_told_from_others(wrong: Options) -> None:
+    with pytest.raises(AssertionError, match="of 100 histories differ from the reference") as found:
+        check_witness(reference_under({**ISSUE, **wrong}), ISSUE, 100)
+    assert not isinstance(found.value, Inconclusive)
+
+
+def test_a_witness_that_emits_nothing_is_violated_by_one_record() -> None:
+    with pytest.raises(AssertionError) as found:
+        check_witness(silent, ISSUE, 100)
+    assert str(found.value).count('"input"') == 1
+
+
+def test_a_grace_of_5_is_told_from_one_of_1_where_windows_are_emitted_when_closed() -> None:
+    options = {"size_ms": 10, "grace_ms": 1, "emit": "close"}
+    with pytest.raises(AssertionError, match="differ from the reference"):
+        check_witness(reference_under({**options, "grace_ms": 5}), options, 100, operator="windowed_table")
+
+
+@pytest.mark.parametrize("operator", SHAPES)
+def test_one_history_is_inconclusive_and_the_unmet_goals_are_named(operator: str) -> None:
+    options = next(iter(SHAPES[operator].values()))
+    with pytest.raises(
+        Inconclusive,
+        match=r"they leave unmet: 10 histories at the least.*\. Give more histories, such as histories=300",
+    ):
+        check_witness(reference_under(options), options, 1, operator=operator)
+
+
+def test_what_differs_is_violated_though_the_histories_show_too_little() -> None:
+    with pytest.raises(AssertionError, match="1 of 1 histories differ") as found:
+        check_witness(silent, {"gap_ms": 10}, 1)
+    assert not isinstance(found.value, Inconclusive)
+
+
+@pytest.mark.parametrize("histories", [0, -1, 2.5])
+def test_no_number_of_histories_to_draw_is_refused(histories: Any) -> None:
+    with pytest.raises(BadInput, match=r"histories is .+: give a whole number, 1 or more"):
+        check_witness(silent, ISSUE, histories)
+
+
+def test_a_cohort_is_the_same_for_the_same_seed_and_declaration() -> None:
+    first, again, other = (draw_covering("session_windows", ISSUE, 20, seed, 6) for seed in (1, 1, 2))
+    assert first == again
+    assert first.histories[0].lines != other.histories[0].lines
+
+
+def test_neighbours_that_the_operator_refuses_are_left_out() -> None:
+    found = [neighbour.goal for neighbour in neighbours("session_windows", {"gap_ms": 1})]
+    assert found == ["gap_ms 1 and 2 differ", "grace_ms 0 and 1 differ"]
+
+
+def test_a_retention_that_is_declared_hides_no_neighbour() -> None:
+    found = neighbours("session_windows", {"gap_ms": 10, "grace_ms": 5, "retention_ms": 15})
+    assert [neighbour.goal for neighbour in found] == [
+        *("gap_ms 10 and 9 differ", "gap_ms 10 and 11 differ"),
+        *("grace_ms 5 and 4 differ", "grace_ms 5 and 6 differ"),
+    ]
+
+
+@pytest.mark.parametrize("operator", SHAPES)
+def test_every_number_of_a_declaration_has_neighbours_or_a_reason_to_have_none(operator: str) -> None:
+    domain = DOMAINS[operator]
+    for options in SHAPES[operator].values():
+        definition = operator_named(operator).declare(options)
+        known = {number.option for number in domain.numbers(definition)} | {*domain.silent}
+        numbers = {name for name, value in vars(definition).items() if type(value) is int}
+        joined = getattr(definition, "with_", None) == "windowed_table"
+        assert numbers - known <= ({"step"} if operator == "window_aggregate" else set() if joined else {"shift_ms"})
+
+
+def test_a_silent_number_really_shapes_nothing() -> None:
+    options = {"gap_ms": 10, "grace_ms": 5}
+    for history in draw_covering("session_windows", options, 50, 0).histories:
+        longer = replace(history, options={**options, "retention_ms": 100})
+        assert emitted(play(longer)) == emitted(play(history))
+
+
+def test_sessions_emitted_when_closed_must_have_been_closed() -> None:
+    assert "session closed and emitted" in goals("session_windows", ISSUE)
