@@ -44,6 +44,7 @@ from .shapes import SHAPES as DECLARED
 from .situations import situations_of
 from .spark_witness import PLAIN, Plan, answer, run_cohort
 from .store import saved
+from .visible import visible
 
 FLAT = (90, 90, 90, 90)
 LONG_AFTER = 500
@@ -465,4 +466,4 @@ def retention_of(options: Mapping[str, Any]) -> int:
 
 def told(found: Iterable[tuple[Finding, Path]]) -> list[str]:
     """The accounts of findings, with the folder of each."""
-    return [f"{account(finding)}\nWritten to {path}" for finding, path in found]
+    return [f"{account(finding)}\nWritten to {visible(path)}" for finding, path in found]

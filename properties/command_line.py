@@ -389,7 +389,9 @@ def _answer(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
     otherwise = [history.name for history in histories if history.clock != "batch"]
     if otherwise:
         messages.print(
-            f"note: Spark has the batch clock, not stream time: {', '.join(otherwise)}", markup=False, soft_wrap=True
+            f"note: Spark has the batch clock, not stream time: {', '.join(map(visible, otherwise))}",
+            markup=False,
+            soft_wrap=True,
         )
     with _steps() as progress:
         progress(f"{_counted(histories)} on Spark")
@@ -480,7 +482,7 @@ def _print_comparison(comparison: Comparison, data_set: DataSet) -> None:
         "witness",
         "seconds",
         "dropped",
-        title=f"{escape(data_set.name)}, {comparison.batches} batches",
+        title=f"{escape(visible(data_set.name))}, {comparison.batches} batches",
         title_justify="left",
     )
     for witness in comparison.witnesses:
@@ -496,7 +498,7 @@ def _print_comparison(comparison: Comparison, data_set: DataSet) -> None:
     )
     for left, right, difference in comparison.differences:
         when = "at the end" if difference.when is None else f"batch {difference.when}"
-        results.print(f"key {difference.key}, {when}:", markup=False)
+        results.print(f"key {visible(difference.key)}, {when}:", markup=False)
         for witness, told in ((left, difference.left), (right, difference.right)):
             results.print(f"  {witness}: {_told(told)}", markup=False, soft_wrap=True)
     results.print(f"[{STYLES[comparison.verdict]}]{comparison.verdict}[/]: {escape(comparison.why)}")
@@ -655,7 +657,9 @@ def regress_check(
     for history, found, now, before in comparison.parted[:3]:
         keys = {difference.key for difference in found} | {record.key for record in history.records}
         results.print(
-            "\n".join([history.name, history.to_text(), *side_by_side((on.value, now), ("recorded", before), keys)]),
+            "\n".join(
+                [visible(history.name), history.to_text(), *side_by_side((on.value, now), ("recorded", before), keys)]
+            ),
             markup=False,
             soft_wrap=True,
         )
@@ -698,7 +702,9 @@ def doctor() -> None:
         "optional": "[yellow]optional[/]",
     }
     for finding in found:
-        table.add_row(marks[finding.status], finding.name, escape(finding.found), escape(finding.remedy))
+        table.add_row(
+            marks[finding.status], finding.name, *(escape(visible(told)) for told in (finding.found, finding.remedy))
+        )
     results.print(table)
     raise typer.Exit(COULD_NOT_RUN if any(finding.blocks for finding in found) else 0)
 

@@ -16,6 +16,7 @@ from pyarrow import csv
 
 from ..reference.aggregates import Aggregate
 from ..reference.errors import BadInput, MissingTool
+from ..reference.files import format_of
 from ..reference.histories import LARGEST_TIMESTAMP_MS
 from .doctor import package_folder
 
@@ -212,6 +213,10 @@ def load(path: Path, key: Sequence[str], timestamp: str, order: str | None = Non
         connection.execute("SET TimeZone = 'UTC'")
         try:
             rows = connection.sql(f"SELECT * FROM {reader}", params={"files": files}).to_arrow_table()
+        except (duckdb.OutOfMemoryException, MemoryError, pa.ArrowMemoryError):
+            raise BadInput(
+                f"{path}: too large for the memory that this process may use: split it, or allow more"
+            ) from None
         except duckdb.Error as error:
             raise BadInput(
                 f"{path}: can't be read as {reader.split('(')[0].removeprefix('read_')}: {_first_line(error)}: "
@@ -268,9 +273,24 @@ def _files_of(path: Path) -> tuple[list[str], str]:
     if suffix not in READERS:
         known = ", ".join([*READERS, ".csv.gz"])
         raise BadInput(f"{path}: unknown extension {suffix or 'none'!r}: use one of {known}, or a folder of .parquet")
+    if not path.is_file():
+        raise BadInput(f"{path}: a pipe, a device or a socket, and data is read more than once: write it into a file")
     if not path.stat().st_size:
         raise BadInput(f"{path}: empty: give a file with data")
+    found = None if zipped else _format_of(path)
+    if found is not None and found != suffix.removeprefix("."):
+        ending = f"{suffix}.gz" if found == "gzip" else ".parquet" if found == "parquet" else None
+        remedy = "unpack it first" if ending is None else f"give its name the ending {ending}"
+        raise BadInput(f"{path}: a {found} file, and by its name {suffix}: {remedy}")
     return [str(path)], READERS[suffix]
+
+
+def _format_of(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return format_of(file.read(16))
+    except OSError as error:
+        raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
 
 
 def _hidden(path: Path) -> bool:

@@ -22,6 +22,7 @@ from ..reference.records import Change, Dropped
 from .laws import LAWS
 from .outcomes import Difference, Grain, Outcome, differences, row_place, sorted_rows
 from .store import Metadata, Subject, digest, folder_name, save_history, take_away
+from .visible import visible
 
 if TYPE_CHECKING:
     from .spark_witness import Plan
@@ -147,16 +148,17 @@ def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Co
 
 
 def shown(output: Any) -> str:
-    """An output in the facts' notation: `a@[0,10]=2`, `∅ a@[0,0]`, `dropped a (late)`."""
+    """An output in the facts' notation: `a@[0,10]=2`, `∅ a@[0,0]`, `dropped a (late)`; nothing unseen is in it."""
     match output:
         case Dropped():
-            return f"dropped {output.key} ({output.reason})"
+            return f"dropped {visible(output.key)} ({visible(output.reason)})"
         case Change():
-            where = output.key if output.window is None else f"{output.key}@[{output.window[0]},{output.window[1]}]"
-            told = f"∅ {where}" if output.value is None else f"{where}={output.value}"
+            key = visible(output.key)
+            where = key if output.window is None else f"{key}@[{output.window[0]},{output.window[1]}]"
+            told = f"∅ {where}" if output.value is None else f"{where}={visible(output.value)}"
             due = output.window is None or output.timestamp != output.window[1]
             return f"{told} at {output.timestamp}" if due else told
-    return str(output)
+    return visible(output)
 
 
 def sentence(law_sentence: str, witness: str, difference: Difference, expected: str = "the reference") -> str:
@@ -169,8 +171,8 @@ def sentence(law_sentence: str, witness: str, difference: Difference, expected: 
         left, right = left[same : same + 1], right[same : same + 1]
         after = f", after {same} equal changes," if same else ""
     return (
-        f"violated: {law_sentence}; but for key {difference.key} {where}{after} {expected} tells {_told(left)}, "
-        f"and {witness} {_told(right)}."
+        f"violated: {law_sentence}; but for key {visible(difference.key)} {where}{after} {expected} tells "
+        f"{_told(left)}, and {witness} {_told(right)}."
     )
 
 

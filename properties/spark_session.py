@@ -276,7 +276,9 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
             ) from error
     with _told_refusal(settings["spark.master"], log):
         with _interrupts_kept():
-            SparkContext(conf=conf, gateway=gateway)
+            context = SparkContext(conf=conf, gateway=gateway)
+        # Of a connection that broke its server would print a traceback; whoever called the JVM says that it is gone.
+        context._accumulatorServer.handle_error = lambda request, client: None
         # A context that no master has taken comes back stopped, and this is where it is told.
         return SparkSession.builder.getOrCreate()
 

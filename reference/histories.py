@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 from .clocks import CLOCKS
 from .declarations import Definition
 from .errors import BadInput
+from .files import read_text
 from .joins import ForeignKeyJoin
 from .operators import operator_named
 from .records import Record
@@ -123,17 +124,10 @@ def read_history(path: Path) -> History:
     """Read a history file.
 
     Raises:
-        BadInput: The file can't be read, is empty, or has a bad line; the message names the file and the line.
+        BadInput: The file can't be read, is larger than 64 MB or empty, or has a bad line; the message names the file
+            and the line.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 at byte {error.start}: save the file as UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise BadInput(
-            f"{path}: can't be read ({getattr(error, 'strerror', None) or error}): check the path and its permissions"
-        ) from None
-    return parse_history(text, name=path.stem, source=str(path))
+    return parse_history(read_text(path), name=path.stem, source=str(path))
 
 
 def parse_history(text: str, name: str = "history", source: str = "history") -> History:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,19 @@ from faults import Fault, assert_ends_as_it_must
 
 pytestmark = pytest.mark.exhaustive  # a process each: about a second, on Spark 10 to 20
 
+COMPARE = (
+    "compare",
+    "session_windows",
+    "--key",
+    "k",
+    "--timestamp",
+    "t",
+    "--on",
+    "reference",
+    "--on",
+    "duckdb",
+    "--data",
+)
 HEADER = '{"operator": "session_windows", "options": {"gap_ms": 10}}\n'
 HISTORY = HEADER + '{"input": "events", "key": "a", "value": 1, "timestamp": 100}\n'
 CHECK = ("check", "table_table_join", "--only", "reference", "--histories", "5")
@@ -104,6 +119,77 @@ FAULTS = [
         CHECK,
         "error: the working directory is gone .+: change to one that is there",
         shell='mkdir ../gone && cd ../gone && rmdir ../gone && exec "$@"',
+    ),
+    # Files that are none, or never end, or have another format.
+    Fault(
+        "a history is a device that never ends",
+        ("run", "/dev/zero"),
+        "error: /dev/zero: a device or a socket, which may never end: name a file or a pipe",
+        shell='ulimit -v 1000000; exec "$@"',
+    ),
+    Fault(
+        "a history is a pipe that never ends",
+        ("run", "/dev/stdin"),
+        "error: /dev/stdin: larger than 64 MB, the most that can be read at once: split it",
+        shell='ulimit -v 1000000; yes | "$@"',
+    ),
+    Fault(
+        "a history is one endless line",
+        ("run", "h.jsonl"),
+        "error: h.jsonl: larger than 64 MB, .+",
+        given={"h.jsonl": ""},
+        prepare=lambda folder: os.truncate(folder / "h.jsonl", 10 << 30),
+        shell='ulimit -v 1000000; exec "$@"',
+    ),
+    Fault(
+        "a history is a folder",
+        ("run", "folder"),
+        r"error: folder/h\.jsonl: can't be read \(Is a directory\): .+",
+        prepare=lambda folder: (folder / "folder" / "h.jsonl").mkdir(parents=True),
+    ),
+    Fault(
+        "a history is gzipped",
+        ("run", "h.jsonl.gz"),
+        "error: h.jsonl.gz: a gzip file, and not JSON Lines: unpack it first, with `gunzip`",
+        given={"h.jsonl.gz": gzip.compress(HISTORY.encode())},
+    ),
+    Fault(
+        "a history is a parquet file",
+        ("run", "h.parquet"),
+        "error: h.parquet: a parquet file, and not JSON Lines: write it as text",
+        given={"h.parquet": b"PAR1PAR1"},
+    ),
+    Fault(
+        "data is a device",
+        (*COMPARE, "zero.csv"),
+        "error: zero.csv: a pipe, a device or a socket, .+: write it into a file",
+        prepare=lambda folder: (folder / "zero.csv").symlink_to("/dev/zero"),
+    ),
+    Fault(
+        "data is a pipe",
+        (*COMPARE, "pipe.csv"),
+        "error: pipe.csv: a pipe, a device or a socket, .+",
+        prepare=lambda folder: os.mkfifo(folder / "pipe.csv"),
+    ),
+    Fault(
+        "data is one endless line",
+        (*COMPARE, "data.jsonl"),
+        "error: data.jsonl: can't be read as json: .+",
+        given={"data.jsonl": ""},
+        prepare=lambda folder: os.truncate(folder / "data.jsonl", 10 << 30),
+        shell='ulimit -v 4000000; exec "$@"',
+    ),
+    Fault(
+        "data is gzipped under another name",
+        (*COMPARE, "data.csv"),
+        "error: data.csv: a gzip file, and by its name .csv: give its name the ending .csv.gz",
+        given={"data.csv": gzip.compress(b"k,t\na,1\n")},
+    ),
+    Fault(
+        "gzipped data is cut off",
+        (*COMPARE, "data.csv.gz"),
+        "error: data.csv.gz: can't be read as csv: .+ end of GZIP stream.+",
+        given={"data.csv.gz": gzip.compress(b"k,t\na,1\n")[:20]},
     ),
 ]
 
