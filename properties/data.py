@@ -277,11 +277,11 @@ def _files_of(path: Path) -> tuple[list[str], str]:
         raise BadInput(f"{path}: a pipe, a device or a socket, and data is read more than once: write it into a file")
     if not path.stat().st_size:
         raise BadInput(f"{path}: empty: give a file with data")
-    found = None if zipped else _format_of(path)
-    if found is not None and found != suffix.removeprefix("."):
-        ending = f"{suffix}.gz" if found == "gzip" else ".parquet" if found == "parquet" else None
+    written_as = None if zipped else _format_of(path)
+    if written_as is not None and written_as != suffix.removeprefix("."):
+        ending = f"{suffix}.gz" if written_as == "gzip" else ".parquet" if written_as == "parquet" else None
         remedy = "unpack it first" if ending is None else f"give its name the ending {ending}"
-        raise BadInput(f"{path}: a {found} file, and by its name {suffix}: {remedy}")
+        raise BadInput(f"{path}: a {written_as} file, and by its name {suffix}: {remedy}")
     return [str(path)], READERS[suffix]
 
 

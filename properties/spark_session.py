@@ -278,7 +278,7 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
         with _interrupts_kept():
             context = SparkContext(conf=conf, gateway=gateway)
         # Of a connection that broke its server would print a traceback; whoever called the JVM says that it is gone.
-        context._accumulatorServer.handle_error = lambda request, client: None
+        vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
         # A context that no master has taken comes back stopped, and this is where it is told.
         return SparkSession.builder.getOrCreate()
 
