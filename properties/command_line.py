@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .compare import Comparison
     from .data import DataSet
     from .divergences import Divergence
+    from .hunting import Kill
     from .laws import LawResult
     from .outcomes import Outcome
 
@@ -520,8 +521,24 @@ def mutants(
 
     selected = chosen(operator, names or [])
     _start_spark(master, partitions, shared)
-    with _steps() as progress:
-        kills = hunt(selected, histories, seed, progress, rounds)
+    kills: dict[str, Kill] = {}
+    try:
+        with signals.interrupting(), _steps() as progress:
+            hunt(selected, histories, seed, progress, rounds, kills)
+    except BaseException:
+        # Whatever ended it, what was found until then is reported.
+        if signals.received():
+            signals.leave()
+        _print_kills(operator, [*kills.values()], seed, finished=False)
+        raise
+    survivors = _print_kills(operator, [*kills.values()], seed, finished=True)
+    if survivors:
+        results.print(f"survived: {', '.join(survivors)}", style="bold red", markup=False)
+    raise typer.Exit(1 if survivors else 0)
+
+
+def _print_kills(operator: str, kills: Sequence[Kill], seed: int, finished: bool) -> list[str]:
+    """Print what became of mutants, and return the names of those that survived, or aren't killed yet."""
     table = Table(
         "mutant",
         "killed by",
@@ -534,10 +551,10 @@ def mutants(
     )
     for kill in kills:
         if kill.law is None:
-            held = f"0 of {max(kill.judged.values())}"
+            held = f"0 of {max(kill.judged.values(), default=0)}"
             table.add_row(
                 kill.mutant.name,
-                "[bold red]survived[/]",
+                "[bold red]survived[/]" if finished else "[yellow]not finished[/]",
                 held,
                 "",
                 "",
@@ -551,10 +568,9 @@ def mutants(
         table.add_row(kill.mutant.name, kill.law, count, length, others, kill.mutant.sentence)
     results.print(table)
     survivors = [kill.mutant.name for kill in kills if not kill.killed]
-    results.print(f"{len(kills) - len(survivors)} of {len(kills)} mutants killed, seed {seed}.", markup=False)
-    if survivors:
-        results.print(f"survived: {', '.join(survivors)}", style="bold red", markup=False)
-    raise typer.Exit(1 if survivors else 0)
+    until = "" if finished else " until then"
+    results.print(f"{len(kills) - len(survivors)} of {len(kills)} mutants killed{until}, seed {seed}.", markup=False)
+    return survivors
 
 
 @app.command()

@@ -123,6 +123,7 @@ def hunt(
     seed: int = 0,
     progress: Progress = lambda step: None,
     rounds: int = 4,
+    kills: dict[str, Kill] | None = None,
 ) -> list[Kill]:
     """Hold mutants to the laws on real Spark.
 
@@ -132,8 +133,10 @@ def hunt(
         seed: What they are drawn from.
         progress: Called with the name of each step before it starts.
         rounds: How many rounds of shrinking, one query each; 0 for none.
+        kills: Filled as the hunt goes, by the mutant's name, so that an interrupted one reports what it had.
     """
-    kills = {mutant.name: Kill(mutant) for mutant in mutants}
+    kills = {} if kills is None else kills
+    kills.update({mutant.name: Kill(mutant) for mutant in mutants})
     failing: dict[str, tuple[str, History]] = {}
     staged = [mutant for mutant in mutants if mutant.shape == IN_THREE_QUERIES]
     if staged:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 _received: list[int] = []
 _ends: list[Callable[[], None]] = []
@@ -25,11 +28,20 @@ def install() -> None:
 
 def _answer(number: int, frame: FrameType | None) -> None:
     _received.append(number)
+    _hush_threads()
     for end in [*_ends]:
         with contextlib.suppress(Exception):
             end()
     if not _leaving:
         raise KeyboardInterrupt
+
+
+def _hush_threads() -> None:
+    """Let the threads that speak with a JVM print no traceback when it ends under them: that is no news any more."""
+    threading.excepthook = lambda raised: None
+    servers: Any = sys.modules.get("socketserver")
+    if servers is not None:
+        servers.BaseServer.handle_error = lambda server, request, address: None
 
 
 def on_signal(end: Callable[[], None]) -> None:
