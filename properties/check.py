@@ -18,7 +18,7 @@ from ..reference.histories import CUT, Heartbeat, History
 from ..reference.operators import operator_named
 from ..reference.play import Played, play
 from . import findings as finding_files
-from .cohorts import cohorts_of, one_cohort
+from .cohorts import one_cohort
 from .draws import Shape, draw_histories
 from .duckdb_witness import tables
 from .examinations import Examination, breaks, examine, examine_restart, shrunk
@@ -39,11 +39,11 @@ from .laws import (
 from .outcomes import Difference, Grain, Outcome, differences
 from .partitions import PARTITIONS, examine_partitions, named_count
 from .recheck import REFERENCE, Answer, CannotAsk, answer_again, at_end
+from .replays import of_check, replay
 from .shapes import SCHEDULE
 from .shapes import SHAPES as DECLARED
 from .situations import situations_of
 from .spark_witness import PLAIN, Plan, answer, run_cohort
-from .store import saved
 from .visible import visible
 
 FLAT = (90, 90, 90, 90)
@@ -118,7 +118,7 @@ def check(
         report: Filled as the check goes, so that an interrupted one tells what it had; made when not given.
 
     Raises:
-        BadInput: There is no such operator, or a saved finding can't be read.
+        BadInput: There is no such operator, or a saved counterexample can't be read.
         StreamproofError: Spark couldn't be started, or a query failed.
     """
     operator_named(operator)
@@ -178,12 +178,17 @@ class SessionCheck:
         return list(draw_histories(SHAPES[name], count, hash_of(self.seed, name)))
 
     def replay_saved(self) -> None:
-        """Ask about the saved findings again."""
-        histories = [history for history, _ in saved(self.folder, self.report.operator) if not history.has_schedule]
-        if histories:
-            self.progress(f"replaying {len(histories)} saved findings")
-            for cohort, _ in cohorts_of(histories):
-                self.judge(examine(cohort, self.plan), shrink_them=False)
+        """Ask about this check's saved counterexamples again, each by the law that it broke; no law is covered so."""
+        mine = of_check(self.folder, self.report.operator, "spark", self.plan.mutant)
+        for one in replay(mine, self.laws, self.progress, plan=self.plan):
+            law = self.laws[one.law]
+            law.judged += 1
+            self.report.histories += 1
+            if one.answer.differences:
+                law.violations.append((one.history, one.answer.differences))
+                original = one.metadata.original if one.law == one.metadata.law else None
+                found = self.finding(one.law, one.history, one.answer, original)
+                self.keep(found if one.metadata.seed is None else replace(found, seed=one.metadata.seed))
 
     def cohort(self, name: str) -> None:
         """The random cohort of a shape: changelog, tables, DuckDB; of `update` also keys, state, restart, packing."""
@@ -206,7 +211,7 @@ class SessionCheck:
             self.packing(examination)
             self.partitions(examination)
 
-    def judge(self, examination: Examination, known: Counter[str] | None = None, shrink_them: bool = True) -> None:
+    def judge(self, examination: Examination, known: Counter[str] | None = None) -> None:
         """Judge a run's histories by the laws that need nothing but that run."""
         self.report.queries += 1
         histories, played = examination.cohort.histories, examination.played
@@ -223,7 +228,7 @@ class SessionCheck:
             for place, broken in enumerate(examination.broken):
                 if law in broken:
                     outcome = examination.outcomes[place]
-                    self.violated(law, histories[place], broken[law], played[place], outcome, shrink_them)
+                    self.violated(law, histories[place], broken[law], played[place], outcome)
         self.duckdb(histories, played)
 
     def duckdb(self, histories: Sequence[History], played: Sequence[Played]) -> None:
@@ -369,7 +374,6 @@ class SessionCheck:
         found: list[Difference],
         played: Played,
         outcome: Outcome | None,
-        shrink_it: bool = True,
         against: tuple[str, Outcome] | None = None,
         original: History | None = None,
     ) -> None:
@@ -386,20 +390,18 @@ class SessionCheck:
         left = against or (REFERENCE, Outcome.of_play(history.name, played))
         answer = Answer(left, (witness, outcome or Outcome(history.name, Grain.END, final={})), found)
         written = self.keep(self.finding(name, history, answer, original, finding_files.UNASKED))
-        again = self.confirmed(name, history, answer, original, shrink_it)
+        again = self.confirmed(name, history, answer, original)
         self.report.found.remove(written)
         kept = self.keep(again)
         if kept[1] != written[1]:
             finding_files.forget(written[1])
 
-    def confirmed(
-        self, name: str, history: History, answer: Answer, original: History | None, shrink_it: bool
-    ) -> Finding:
+    def confirmed(self, name: str, history: History, answer: Answer, original: History | None) -> Finding:
         """Ask the law again about a violation, alone, and make the finding of its smallest history."""
         self.progress(f"asking {name!r} again about its first violation, alone")
         smallest = history
         try:
-            if shrink_it and name in finding_files.ASKABLE:
+            if name in finding_files.ASKABLE:
                 smallest, alone = shrunk(history, name, self.plan, self.asked)
                 if not alone:
                     return self.finding(name, history, answer, original, finding_files.ALONE)

@@ -32,6 +32,7 @@ from .findings import ALONE, Finding
 from .laws import Law, LawResult, fold_is_meaning
 from .outcomes import Difference, Grain, Outcome, differences, result_differences
 from .recheck import Answer, answer_again
+from .replays import of_check, replay
 from .shapes import SCHEDULE, SHAPES
 from .shrinking import shrink
 from .situations import situations_of
@@ -69,12 +70,12 @@ def check_reference(
         operator: The operator's name.
         histories: How many histories to draw, over all of its definitions.
         seed: What they are drawn from.
-        folder: Where findings are written.
+        folder: Where findings are written and read.
         progress: Called with the name of each step before it starts.
         report: Filled as the check goes, so that an interrupted one tells what it had; made when not given.
 
     Raises:
-        BadInput: There is no such operator, or a finding can't be written.
+        BadInput: There is no such operator, a saved counterexample can't be read, or one can't be written.
     """
     operator_named(operator)
     report = report or Report(operator, [], seed, subject="the reference")
@@ -105,6 +106,7 @@ class _Check:
         self.folder, self.progress = folder, progress
 
     def run(self) -> None:
+        self.replay_saved()
         operator, shapes = self.report.operator, SHAPES[self.report.operator]
         drawn: dict[str, list[History]] = {}
         quarter = max(1, round(self.histories / len(shapes) / 4))
@@ -119,6 +121,26 @@ class _Check:
             self.judge("schedules", answered, _by_schedule, shrink_it=False, as_asked=self.scheduled)
         self.kafka(drawn)
 
+    def replay_saved(self) -> None:
+        """Ask about this check's saved counterexamples again, each by the law that it broke; no law is covered so."""
+        mine = of_check(self.folder, self.report.operator, "reference")
+        for one in replay(mine, JUDGES, self.progress, "reference"):
+            result = self.result(one.law)
+            result.judged += 1
+            self.report.histories += 1
+            if one.answer.differences:
+                result.violations.append((one.history, one.answer.differences))
+                seed = self.seed if one.metadata.seed is None else one.metadata.seed
+                self.keep(one.law, one.history, one.answer, "", seed)
+
+    def result(self, name: str) -> LawResult:
+        """What a law says so far."""
+        for result in self.report.results:
+            if result.law.name == name:
+                return result
+        self.report.results.append(LawResult(Law(name, SENTENCES[name])))
+        return self.report.results[-1]
+
     def kafka(self, drawn: dict[str, list[History]]) -> None:
         from .kafka_witness import refusal
 
@@ -132,7 +154,7 @@ class _Check:
             try:
                 self.judge("kafka", served, self.by_kafka)
             except MissingTool as missing:
-                self.report.results[-1].skipped = f"skipped: {missing}"
+                self.result("kafka").skipped = f"skipped: {missing}"
 
     def by_kafka(self, histories: Sequence[History]) -> list[tuple[list[Difference], Outcome]]:
         return _by_kafka(histories, self.report.divergences)
@@ -159,8 +181,8 @@ class _Check:
             for situation in situations_needed(self.report.operator, histories[0].options, name == "kafka")
             if name != "kafka" or "null" not in situation  # Kafka tells no dropped record, and refuses some with nulls
         ]
-        result = LawResult(Law(name, SENTENCES[name], tuple(needs)))
-        self.report.results.append(result)
+        result = self.result(name)
+        result.law = replace(result.law, needs=tuple(needs))
         for shape, histories in drawn.items():
             self.progress(f"{name}: {len(histories)} histories, {shape}")
             asked = [as_asked(history) for history in histories]
@@ -189,6 +211,10 @@ class _Check:
             unconfirmed = ALONE
         else:
             unconfirmed = ""
+        self.keep(name, history, answer, unconfirmed, self.seed)
+
+    def keep(self, name: str, history: History, answer: Answer, unconfirmed: str, seed: int) -> None:
+        """Write a counterexample, and note where."""
         finding = Finding(
             name,
             answer.sentence(SENTENCES[name]),
@@ -197,7 +223,7 @@ class _Check:
             answer.right,
             answer.differences,
             not unconfirmed,
-            self.seed,
+            seed,
             subject="reference",
             unconfirmed=unconfirmed,
         )

@@ -32,7 +32,6 @@ from .schedules_check import SCHEDULES, draw_scheduled, schedule_situations
 from .shapes import NATIVE_SHAPES, SCHEDULE, SHAPES
 from .situations import situations_of
 from .spark_witness import Plan, run_cohort
-from .store import saved
 from .variants import (
     PATIENT,
     Companion,
@@ -219,7 +218,7 @@ class ShapeCheck(SessionCheck):
                 if found:
                     self.violated("retention", history, found, play(history), outcome)
 
-    def judge(self, examination: Examination, known: Counter[str] | None = None, shrink_them: bool = True) -> None:
+    def judge(self, examination: Examination, known: Counter[str] | None = None) -> None:
         """Judge a run's histories by the changelog and the table at every cut."""
         self.report.queries += 1
         histories = examination.cohort.histories
@@ -230,7 +229,7 @@ class ShapeCheck(SessionCheck):
             for place, broken in enumerate(examination.broken):
                 if law in broken:
                     played, outcome = examination.played[place], examination.outcomes[place]
-                    self.violated(law, histories[place], broken[law], played, outcome, shrink_them)
+                    self.violated(law, histories[place], broken[law], played, outcome)
 
     def state(self, examination: Examination) -> None:
         """Judge what is left in the state long after every history."""
@@ -243,9 +242,8 @@ class ShapeCheck(SessionCheck):
                 self.violated("state", history, broken["state"], examination.played[place], outcome)
 
     def schedules(self) -> None:
-        """Random schedules of delivery, and the saved ones, in three queries that are fed message by message."""
-        before = [history for history, _ in saved(self.folder, SCHEDULED) if history.has_schedule]
-        histories = [*before, *draw_scheduled(max(len(SHAPES[SCHEDULED]), self.histories // 10), self.seed)]
+        """Random schedules of delivery, in three queries that are fed message by message."""
+        histories = draw_scheduled(max(len(SHAPES[SCHEDULED]), self.histories // 10), self.seed)
         self.progress(f"{len(histories)} histories in three queries, message by message")
         logics = None if self.plan.logic is None else [self.plan.logic] * len(histories)
         staged = play_decoupled(histories, logics, strict=logics is None)

@@ -72,7 +72,7 @@ def test_a_saved_finding_is_replayed_first_and_is_enough_to_violate(seeded: tupl
     interrupted = Report("session_windows", [], 2)
     with pytest.raises(KeyboardInterrupt):
         check(histories=10, seed=2, folder=seeded[1], progress=stop_at_the_second, plan=plan, report=interrupted)
-    assert steps[0] == "replaying 1 saved findings"
+    assert steps[0] == "replaying 1 saved counterexample of 'changelog'"
     assert interrupted.verdict is Verdict.VIOLATED
 
 
