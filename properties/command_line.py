@@ -464,14 +464,9 @@ def compare(
     raise typer.Exit(EXITS[comparison.verdict])
 
 
-def _told(outputs: Any) -> str:
-    from .findings import shown
-
-    listed = outputs if isinstance(outputs, list) else [] if outputs is None else [outputs]
-    return ", ".join(map(shown, listed)) or "nothing"
-
-
 def _print_comparison(comparison: Comparison, data_set: DataSet) -> None:
+    from .findings import both_shown
+
     disorder = data_set.disorder()
     for note, count in data_set.notes.items():
         results.print(f"{note}: {count:,}", markup=False)
@@ -500,8 +495,8 @@ def _print_comparison(comparison: Comparison, data_set: DataSet) -> None:
     for left, right, difference in comparison.differences:
         when = "at the end" if difference.when is None else f"batch {difference.when}"
         results.print(f"key {visible(difference.key)}, {when}:", markup=False)
-        for witness, told in ((left, difference.left), (right, difference.right)):
-            results.print(f"  {witness}: {_told(told)}", markup=False, soft_wrap=True)
+        for witness, told in zip((left, right), both_shown(difference.left, difference.right), strict=True):
+            results.print(f"  {witness}: {told}", markup=False, soft_wrap=True)
     results.print(f"[{STYLES[comparison.verdict]}]{comparison.verdict}[/]: {escape(comparison.why)}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import zip_longest
@@ -20,7 +20,7 @@ from ..reference.histories import History
 from ..reference.play import play
 from ..reference.records import Change, Dropped
 from .laws import LAWS
-from .outcomes import Difference, Grain, Outcome, differences, row_place, sorted_rows
+from .outcomes import Difference, Grain, Outcome, Truth, are_same, differences, row_place, sorted_rows, typed
 from .store import Metadata, Subject, digest, folder_name, save_history, take_away
 from .visible import visible
 
@@ -118,8 +118,9 @@ def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Co
     if Grain.END in (left[1].grain, right[1].grain):
         results = [dict(sorted_rows(outcome.result)) for outcome in outcomes]
         for at in sorted((at for at in results[0].keys() | results[1].keys() if at[0] in keys), key=row_place):
-            one, other = (", ".join(map(shown, result.get(at, []))) for result in results)
-            rows.append(("at the end", one, other, one != other))
+            rows_there = [result.get(at, []) for result in results]
+            parted = not all(are_same(*pair) for pair in zip_longest(*rows_there))
+            rows.append(("at the end", *both_shown(rows_there[0], rows_there[1], nothing=""), parted))
     else:
         by_arrival = Grain.BATCH not in (left[1].grain, right[1].grain)
         sides = [
@@ -132,14 +133,14 @@ def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Co
             for kind, compared in ((Change, True), (Dropped, all(outcome.knows_dropped for outcome in outcomes))):
                 ours, theirs = (
                     [
-                        shown(output)
+                        output
                         for at, output in side
                         if (at, output.key or "") == (number, key) and isinstance(output, kind)
                     ]
                     for side in sides
                 )
-                for one, other in zip_longest(ours, theirs, fillvalue=""):
-                    rows.append((when, one, other, compared and one != other))
+                for pair in zip_longest(ours, theirs):
+                    rows.append((when, *both_shown(*pair, nothing=""), compared and not are_same(*pair)))
                     when = ""
     width = max([len(left[0]), *(len(row[1]) for row in rows)])
     told = [f"    {'':10} {left[0]:{width}}   {right[0]}"]
@@ -149,16 +150,68 @@ def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Co
 
 def shown(output: Any) -> str:
     """An output in the facts' notation: `a@[0,10]=2`, `∅ a@[0,0]`, `dropped a (late)`; nothing unseen is in it."""
+    return _shown(output, str(output.value) if isinstance(output, Change) else "")
+
+
+def _shown(output: Any, value: str) -> str:
     match output:
         case Dropped():
             return f"dropped {visible(output.key)} ({visible(output.reason)})"
         case Change():
             key = visible(output.key)
             where = key if output.window is None else f"{key}@[{output.window[0]},{output.window[1]}]"
-            told = f"∅ {where}" if output.value is None else f"{where}={visible(output.value)}"
+            told = f"∅ {where}" if output.value is None else f"{where}={visible(value)}"
             due = output.window is None or output.timestamp != output.window[1]
             return f"{told} at {output.timestamp}" if due else told
     return visible(output)
+
+
+def both_shown(one: Any, other: Any, nothing: str = "nothing") -> tuple[str, str]:
+    """Two outputs, or lists of them, as `shown`: where they differ and their texts agree, with the types of values.
+
+    `a=1 (str)` against `a=1 (int)`, as deep within lists and objects as is needed to see what differs. None, and an
+    empty list beside None or another list, is shown as `nothing`.
+    """
+    if isinstance(one, list) or isinstance(other, list):
+        ours, theirs = ([] if side is None else side if isinstance(side, list) else [side] for side in (one, other))
+        pairs = [both_shown(*pair) for pair in zip_longest(ours, theirs)]
+        return (
+            ", ".join(pair[0] for pair in pairs[: len(ours)]) or nothing,
+            ", ".join(pair[1] for pair in pairs[: len(theirs)]) or nothing,
+        )
+    texts = (nothing if one is None else shown(one), nothing if other is None else shown(other))
+    if texts[0] != texts[1] or are_same(one, other):
+        return texts
+    if isinstance(one, Change) and isinstance(other, Change):
+        values = _with_types(one.value, other.value, str)
+        return _shown(one, values[0]), _shown(other, values[1])
+    types = _with_types(one, other, str)
+    return visible(types[0]), visible(types[1])
+
+
+def _with_types(one: Any, other: Any, text: Callable[[Any], str] = repr) -> tuple[str, str]:
+    """Two values as texts, with the types of what differs in them."""
+    if typed(one) == typed(other):
+        return text(one), text(other)
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        members = [_with_types(*pair) for pair in zip(one, other, strict=True)]
+        ours, theirs = (", ".join(pair[side] for pair in members) for side in (0, 1))
+        return f"[{ours}]", f"[{theirs}]"
+    if isinstance(one, dict) and isinstance(other, dict) and list(one) == list(other):
+        fields = [(name, _with_types(one[name], other[name])) for name in one]
+        ours, theirs = (", ".join(f"{name!r}: {pair[side]}" for name, pair in fields) for side in (0, 1))
+        return f"{{{ours}}}", f"{{{theirs}}}"
+    if type(one) is type(other):
+        return repr(one), repr(other)
+    names = [_type_name(value) for value in (one, other)]
+    if names[0] == names[1]:
+        names = [f"{type(value).__module__}.{type(value).__qualname__}" for value in (one, other)]
+        text = repr
+    return f"{text(one)} ({names[0]})", f"{text(other)} ({names[1]})"
+
+
+def _type_name(value: Any) -> str:
+    return "bool" if isinstance(value, Truth) else type(value).__name__
 
 
 def sentence(law_sentence: str, witness: str, difference: Difference, expected: str = "the reference") -> str:
@@ -167,19 +220,15 @@ def sentence(law_sentence: str, witness: str, difference: Difference, expected: 
     left, right = difference.left, difference.right
     after = ""
     if isinstance(left, list) and isinstance(right, list):
-        same = next(number for number, pair in enumerate(zip_longest(left, right)) if pair[0] != pair[1])
-        left, right = left[same : same + 1], right[same : same + 1]
+        pairs = list(zip_longest(left, right))
+        same = next((number for number, pair in enumerate(pairs) if not are_same(*pair)), 0)
+        left, right = pairs[same] if pairs else (None, None)
         after = f", after {same} equal changes," if same else ""
+    ours, theirs = both_shown(left, right)
     return (
-        f"violated: {law_sentence}; but for key {visible(difference.key)} {where}{after} {expected} tells "
-        f"{_told(left)}, and {witness} {_told(right)}."
+        f"violated: {law_sentence}; but for key {visible(difference.key)} {where}{after} {expected} tells {ours}, "
+        f"and {witness} {theirs}."
     )
-
-
-def _told(outputs: Any) -> str:
-    if isinstance(outputs, list):
-        return shown(outputs[0]) if outputs else "nothing"
-    return "nothing" if outputs is None else shown(outputs)
 
 
 def test_to_paste(finding: Finding) -> str | None:

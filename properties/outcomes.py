@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import isnan, nan
 from typing import Any, NamedTuple, TypeAlias
 
 from ..reference.play import Entry, Played
@@ -161,7 +162,7 @@ def canonical(result: Result, unordered: bool) -> Result:
     """The result with its list values sorted, where their order isn't fixed, and with typed truth values."""
 
     def value_of(value: Any) -> Any:
-        return _typed(_sorted(value) if unordered else value)
+        return typed(_sorted(value) if unordered else value)
 
     if isinstance(result, dict):
         return {row: (value_of(value), at) for row, (value, at) in result.items()}
@@ -178,7 +179,7 @@ def _steps(
                 continue
             steps[arrival if by_arrival else batch, output.key, "dropped"].append(output)
         else:
-            output = output._replace(value=_typed(_sorted(output.value) if unordered else output.value))
+            output = output._replace(value=typed(_sorted(output.value) if unordered else output.value))
             steps[arrival if by_arrival else batch, output.key, "changes"].append(output)
         if by_arrival:
             # Where both tell it, the order across keys is part of the answer too.
@@ -186,17 +187,55 @@ def _steps(
     return steps
 
 
-def _typed(value: Any) -> Any:
-    """The value, with true and false told apart from 1 and 0, which Python takes for equal."""
+class Truth:
+    """True or false as an outcome's value: other than 1 and 0, which Python takes for equal to them."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Truth) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return hash((Truth, self.value))
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def typed(value: Any) -> Any:
+    """The value as values are compared.
+
+    True and false are no numbers, and what is no number (NaN) is equal to itself. 1 and 1.0 are equal, for JSON has one
+    type of number: a column of type double makes 1.0 of the 1 of a history, and is right.
+    """
     if isinstance(value, bool):
-        return ("truth value", value)
+        return Truth(value)
     if isinstance(value, list):
-        return [_typed(member) for member in value]
-    return {name: _typed(member) for name, member in value.items()} if isinstance(value, dict) else value
+        return [typed(member) for member in value]
+    if isinstance(value, dict):
+        return {name: typed(member) for name, member in value.items()}
+    return nan if isinstance(value, float) and isnan(value) else value
+
+
+def are_same(one: Output | None, other: Output | None) -> bool:
+    """Whether two outputs are equal, as `differences` compares them; None stands for none."""
+    if isinstance(one, Change) and isinstance(other, Change):
+        return one._replace(value=typed(one.value)) == other._replace(value=typed(other.value))
+    return one == other
 
 
 def _sorted(value: Any) -> Any:
-    return sorted(value, key=lambda member: json.dumps(member, sort_keys=True)) if isinstance(value, list) else value
+    return sorted(value, key=_place) if isinstance(value, list) else value
+
+
+def _place(member: Any) -> str:
+    """Where a member of a list stands whose order isn't fixed; equal ones stand together."""
+    if isinstance(member, float) and member.is_integer():
+        member = int(member)
+    return json.dumps(member, sort_keys=True, default=repr)
 
 
 def grouped_by_key(entries: Iterable[Entry]) -> dict[Key | None, list[Entry]]:

@@ -4,6 +4,9 @@ import errno
 import json
 import os
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from streamproof.properties import store
 from streamproof.properties.findings import (
     Finding,
     account,
+    both_shown,
     forget,
     save,
     sentence,
@@ -61,6 +65,17 @@ def told(left: list[Output], right: list[Output], when: int | None = 1, key: str
     return sentence("all is well", "Spark", Difference("h", key, when, left, right))
 
 
+class Alike:
+    """Its text is that of another type."""
+
+    def __repr__(self) -> str:
+        return "same"
+
+
+class AlikeToo(Alike):
+    """Of another type."""
+
+
 # Outputs and the verdict in one sentence.
 
 
@@ -105,6 +120,58 @@ def test_the_equal_changes_at_the_beginning_are_only_counted() -> None:
 )
 def test_a_side_that_ends_first_tells_nothing(left: list[Output], right: list[Output], end: str) -> None:
     assert told(left, right).endswith(end)
+
+
+# Values of other types whose texts agree.
+
+
+def change(value: Any) -> Change:
+    return Change("a", (0, 0), value, 0)
+
+
+ALIKE = [
+    (1, "1", "1 (int)", "1 (str)"),
+    (True, "True", "True (bool)", "True (str)"),
+    (Decimal("0.1"), 0.1, "0.1 (Decimal)", "0.1 (float)"),
+    (date(2020, 1, 2), "2020-01-02", "2020-01-02 (date)", "2020-01-02 (str)"),
+    ([1], "[1]", "[1] (list)", "[1] (str)"),
+    ([0, Alike(), "x"], [0, AlikeToo(), "x"], "[0, same (Alike), 'x']", "[0, same (AlikeToo), 'x']"),
+    ({"x": [Alike()]}, {"x": [AlikeToo()]}, "{'x': [same (Alike)]}", "{'x': [same (AlikeToo)]}"),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "left", "right"), ALIKE)
+def test_where_texts_of_different_values_agree_their_types_are_shown(
+    one: Any, other: Any, left: str, right: str
+) -> None:
+    assert shown(change(one)) == shown(change(other)), "or the case shows nothing"
+    assert both_shown(change(one), change(other)) == (f"a@[0,0]={left}", f"a@[0,0]={right}")
+    assert told([change(one)], [change(other)]).endswith(f"tells a@[0,0]={left}, and Spark a@[0,0]={right}.")
+    by_step = side_by_side(("one", by_batch((0, change(one)))), ("two", by_batch((0, change(other)))), {"a"})
+    ends = [Outcome("h", Grain.END, final={("a", (0, 0)): (value, 0)}) for value in (one, other)]
+    at_end = side_by_side(("one", ends[0]), ("two", ends[1]), {"a"})
+    assert by_step[1:] == [f"  ≠ batch 0    a@[0,0]={left}   a@[0,0]={right}"]
+    assert at_end[1:] == [f"  ≠ at the end a@[0,0]={left}   a@[0,0]={right}"]
+
+
+def test_an_account_of_a_value_of_another_type_shows_the_types_in_sentence_and_table() -> None:
+    history = parse_history(HISTORY.replace('"list"', '"count"'))
+    right = by_batch((0, change("1")), (1, change(None)), (1, TWO._replace(value=2)), (1, OTHER._replace(value=1)))
+    text = account(finding(history.to_text(), right))
+    assert "the reference tells a@[0,0]=1 (int), and Spark a@[0,0]=1 (str)." in text
+    assert "  ≠ batch 0    a@[0,0]=1 (int)   a@[0,0]=1 (str)" in text
+
+
+def test_a_truth_value_is_shown_as_one_in_a_sentence() -> None:
+    (found,) = differences(by_batch((0, change(1))), by_batch((0, change(True))))
+    assert sentence("all is well", "Spark", found).endswith("tells a@[0,0]=1, and Spark a@[0,0]=True.")
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, 1.0), ([1, {"x": 2}], [1.0, {"x": 2.0}]), (nan, -nan)])
+def test_what_is_equal_is_neither_marked_nor_typed(one: Any, other: Any) -> None:
+    left, right = by_batch((0, change(one))), by_batch((0, change(other)))
+    assert differences(left, right) == []
+    assert not any("≠" in line or "(" in line for line in side_by_side(("one", left), ("two", right), {"a"}))
 
 
 def test_at_the_end_the_rows_are_told() -> None:

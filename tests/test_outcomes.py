@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from datetime import date
+from math import nan
 from typing import Any
 
 import pytest
@@ -182,6 +185,28 @@ def test_true_and_false_are_no_numbers(truth: Any, number: Any, grain: Grain) ->
 
     assert differences(saying(truth), saying(number))
     assert not differences(saying(truth), saying(truth))
+
+
+@pytest.mark.parametrize("value", [nan, [nan, 1], {"x": nan}])
+@pytest.mark.parametrize("grain", Grain)
+def test_what_is_no_number_is_equal_to_itself(value: Any, grain: Grain) -> None:
+    def saying() -> Outcome:
+        again = json.loads(json.dumps(value))  # another object
+        return at_the_end({("a", (0, 0)): (again, 0)}) if grain is Grain.END else outcome(ONE._replace(value=again))
+
+    assert differences(saying(), saying()) == []
+
+
+def test_a_number_is_equal_whether_it_is_whole_by_type_or_by_value() -> None:
+    assert differences(outcome(ONE._replace(value=[1, {"x": 2}])), outcome(ONE._replace(value=[1.0, {"x": 2.0}]))) == []
+
+
+def test_lists_without_an_order_of_values_that_json_has_not_are_compared_too() -> None:
+    days = [date(2020, 1, 2), date(2020, 1, 1)]
+    one, other = (at_the_end({("a", (0, 0)): (value, 0)}) for value in (days, days[::-1]))
+    assert differences(one, other, unordered=True) == []
+    whole, doubles = (at_the_end({("a", (0, 0)): (value, 0)}) for value in ([10**16, 2], [2.0, 1e16]))
+    assert differences(whole, doubles, unordered=True) == []
 
 
 def test_true_is_not_the_text_true() -> None:
