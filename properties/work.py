@@ -16,6 +16,7 @@ import shutil
 import socket
 import stat
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ class _Own:
 
 
 _own: dict[Path | None, _Own] = {}
+_making = threading.RLock()
 
 
 def user_folder() -> Path:
@@ -83,9 +85,14 @@ def own_folder(shared: Path | None = None) -> Path:
     Raises:
         OSError: It can't be made.
     """
-    held = _own.get(shared)
-    if held is not None and held.process == os.getpid() and held.path.is_dir():
+    with _making:
+        held = _own.get(shared)
+        if held is None or held.process != os.getpid() or not held.path.is_dir():
+            held = _made(shared)
         return held.path
+
+
+def _made(shared: Path | None) -> _Own:
     parent = user_folder() if shared is None else shared
     sweep(shared)
     prefix = "" if shared is None else _shared_prefix()
@@ -104,7 +111,7 @@ def own_folder(shared: Path | None = None) -> Path:
     if not _own:
         atexit.register(remove_own)
     _own[shared] = _Own(os.getpid(), path, lock)
-    return path
+    return _own[shared]
 
 
 def _shared_prefix() -> str:

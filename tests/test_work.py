@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,11 @@ def test_the_log_of_a_living_process_stays_however_old_it_is(temporary):
         child.communicate()
     sweep()
     assert not path.exists()
+
+
+def test_threads_of_a_process_share_its_folder(temporary):
+    with ThreadPoolExecutor(8) as pool:
+        assert len({*pool.map(lambda number: own_folder(), range(32))}) == 1
 
 
 def test_a_fork_leaves_the_folder_of_its_parent(temporary):
