@@ -39,6 +39,7 @@ BENCHMARKS: Mapping[str, str] = {
     "cluster": "cohorts on a standalone Spark cluster on this machine, of one worker and of two",
     "memory": "peak resident memory of the driver for a large cohort",
     "specs": "what the wrapper adds to TLC, the small models, and behaviours replayed on the reference and on Spark",
+    "queries": "what a small stateful query costs, with the session's settings and without them",
     "check": "the gate's wall time",
 }
 BY_OPERATOR = ("operators", "agreement", "production", "state")

@@ -34,7 +34,8 @@ from .cluster import (
     worker_python,
 )
 from .spark_jvm import launch
-from .work import log_path, open_log
+from .spark_workers import socket_settings, start_quickly
+from .work import log_path, open_log, own_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,8 +53,8 @@ _SETTINGS: dict[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.streaming.metricsEnabled": "false",
-    # Only the quick compiler: it halves the JVM's work until a session is warm, and most sessions end before that.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    # Only the quick compiler, and the collector without threads of its own: most sessions end before they are warm.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     # The default manager runs a chmod process for each file that it makes; without it a short query is a fifth faster.
     "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
 }
@@ -131,13 +132,16 @@ def spark_session(
         "spark.master": chosen_master,
         **_SETTINGS,
         **(_LOCAL if chosen_master.startswith("local") else _driver_at(address)),
+        **({} if cluster else socket_settings(_own_folder())),
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.driver.memory": memory,
         **(settings or {}),
     }
     _log = log or default_log_path()
     session = _started(chosen, java, _log)
-    if cluster:
+    if not cluster:
+        start_quickly(session, _own_folder())
+    else:
         try:
             send_code(session)
             look_at_workers(session, folder)
@@ -218,6 +222,15 @@ def _partitions_of_environment() -> int:
     if not re.fullmatch(r"\d+", told):
         raise BadInput(f"{PARTITIONS_VARIABLE}={told!r} is no number of partitions: write it as 7.")
     return int(told)
+
+
+def _own_folder() -> Path:
+    try:
+        return own_folder()
+    except OSError as error:
+        raise BadInput(
+            f"no folder can be made in {error.filename} ({error.strerror}): make room there, or set TMPDIR to another"
+        ) from None
 
 
 def _driver_at(address: str | None) -> dict[str, str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 NAMES = (
     *("cohort", "reference", "duckdb", "oracle", "operators", "agreement", "production", "state", "real_foreign_keys"),
-    *("flights", "cluster", "memory", "specs", "check"),
+    *("flights", "cluster", "memory", "specs", "queries", "check"),
 )
 
 

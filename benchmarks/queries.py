@@ -1,0 +1,92 @@
+"""Measures what a small stateful query costs, with this project's settings of the session and without them.
+
+CPU seconds are those of the whole process tree: Python, the JVM, its workers, and what they start.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+
+from streamproof.reference.errors import MissingTool, StreamproofError
+
+from .figures import Figure, Setting, figure, ratio
+from .machine import ROOT
+
+WITHOUT = {
+    "spark.python.unix.domain.socket.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+_BECOME_SUBREAPER = 36
+
+
+def run(setting: Setting) -> list[Figure]:
+    """Measure; the two take turns, each in a process of its own."""
+    if not sys.platform.startswith("linux"):
+        raise MissingTool("the processes of a process tree are counted on Linux alone: run this benchmark there")
+    rounds, histories, few, many = setting.times(), setting.size(500, 20), 1, setting.size(9, 2)
+    costs: dict[str, list[float]] = {"with": [], "without": []}
+    for number in range(rounds):
+        for kind, runs in costs.items():
+            setting.progress(f"round {number + 1} of {rounds}: queries {kind} the session's settings")
+            # What the start of a session costs drops out.
+            least, most = (_cpu_seconds(kind, str(histories), str(queries)) for queries in (few, many))
+            runs.append((most - least) / (many - few))
+    sizes = f"{histories:,} histories of table_table_join a query"
+    both = [figure(f"a query {kind} the session's settings", "CPU s", runs, sizes) for kind, runs in costs.items()]
+    return [*both, ratio("a query, with over without", *both)]
+
+
+def _cpu_seconds(*words: str) -> float:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.queries", *words], cwd=ROOT, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise StreamproofError(f"the queries failed: {done.stderr.strip().splitlines()[-1:]}")
+    return float(done.stdout.split()[-1])
+
+
+def _queries(settings: dict[str, str] | None, histories: int, queries: int) -> None:
+    from streamproof.properties.cohorts import one_cohort
+    from streamproof.properties.draws import Shape, draw_histories
+    from streamproof.properties.shapes import SCHEDULE, SHAPES
+    from streamproof.properties.spark_session import spark_session
+    from streamproof.properties.spark_witness import run_cohort
+
+    session = spark_session(cores=2, settings=settings)
+    if settings is not None:
+        session.sparkContext.pythonExec = sys.executable
+    operator = "table_table_join"
+    shape = Shape(SHAPES[operator]["inner"], SCHEDULE, operator=operator)
+    cohort = one_cohort(list(draw_histories(shape, histories, seed=0)))
+    for _ in range(queries):
+        run_cohort(cohort)
+    session.stop()
+
+
+def _of_tree(call: Callable[[], None]) -> float:
+    """Call something in a process of its own, and give the CPU seconds of it and of all that it started."""
+    ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
+    child = os.fork()
+    if not child:
+        call()
+        sys.exit()
+    while True:
+        try:
+            ended, status = os.wait()
+        except ChildProcessError:
+            break
+        if ended == child and status:
+            sys.exit(1)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    kind, histories, queries = sys.argv[1:]
+    settings = None if kind == "with" else WITHOUT
+    print(_of_tree(lambda: _queries(settings, int(histories), int(queries))))
