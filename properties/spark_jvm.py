@@ -71,6 +71,12 @@ def end() -> None:
         process.wait()
 
 
+def ended_by() -> str | None:
+    """Name the signal that ended the JVM that was launched; None where none did."""
+    code = None if _process is None else _process.poll()
+    return signal.Signals(-code).name if code is not None and code < 0 else None
+
+
 def kill() -> None:
     """Kill the JVM that was launched, and what it started, without waiting for their end."""
     process = _process

