@@ -280,7 +280,8 @@ class SessionCheck:
             for place, broken in enumerate(restarted.broken):
                 if name in broken:
                     history = part.cohort.histories[place]
-                    self.violated(name, history, broken[name], part.played[place], part.outcomes[place])
+                    before, after = ("Spark without a restart", part.outcomes[place]), restarted.outcomes[place]
+                    self.violated(name, history, broken[name], part.played[place], after, against=before)
 
     def packing(self, whole: Examination) -> None:
         """Some histories alone, one query and one state a key: the same as in the cohort."""
@@ -295,7 +296,8 @@ class SessionCheck:
             law.situations["run alone"] += bool(alone.entries)
             found = same_entries(whole.outcomes[place], alone)
             if found:
-                self.violated("packing", history, found, whole.played[place], alone)
+                together = ("Spark in the cohort", whole.outcomes[place])
+                self.violated("packing", history, found, whole.played[place], alone, against=together)
 
     def partitions(self, whole: Examination) -> None:
         """A part of the cohort again, with other numbers of shuffle partitions: the same as before."""

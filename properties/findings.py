@@ -244,10 +244,14 @@ def test_to_paste(finding: Finding) -> str | None:
         arguments.append(f"subject={finding.subject!r}")
     if finding.mutant is not None:
         arguments.append(f"mutant={finding.mutant!r}")
+    imported = ""
+    if finding.subject == "job":
+        imported = "from your_module import job  # the job that was given to conforms\n"
+        arguments.append("job=job")
     # A history's text is ASCII, and in JSON three quotes never stand in a row.
     told = "".join(f'{name} = r"""\n{text}"""\n\n' for name, text in texts.items())
     return (
-        "from streamproof.properties.recheck import assert_holds\n\n"
+        f"from streamproof.properties.recheck import assert_holds\n{imported}\n"
         f"{told}\n"
         f"def test_{finding.name.replace('-', '_')}() -> None:\n"
         f"    assert_holds({', '.join(arguments)})\n"

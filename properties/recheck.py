@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..reference.errors import BadInput
 from ..reference.histories import History, parse_history
@@ -36,6 +37,9 @@ from .shapes import SHAPES
 from .spark_witness import MANY_KEYS, PLAIN, Plan, run_cohort
 from .store import Subject
 from .variants import Companion, alone, keys_told, parted
+
+if TYPE_CHECKING:
+    from .spark_witness import Job
 
 STOP_AFTER, CRASH_IN = 1, 2
 """After which batch a restarted query is stopped, and in which one it crashes."""
@@ -86,15 +90,17 @@ def recheck(
     subject: Subject = "spark",
     mutant: str | None = None,
     original: History | None = None,
+    job: Job | None = None,
 ) -> list[Difference]:
     """Ask a law about one history again, alone.
 
     Args:
         law: The law's name, as a check reports it.
         history: The history: a counterexample, as it was saved.
-        subject: Which check the law is of: `spark`, or `reference`.
+        subject: Which check the law is of: `spark`, `reference`, or `job`, that of a user's own job.
         mutant: The mutant that runs instead of the operator's own logic, if any.
         original: The history that `history` is a variant of, for the laws `order`, `cuts`, `repeats` and `keys`.
+        job: The user's job that runs instead of the operator.
 
     Returns:
         Where the law is broken; nothing where it holds.
@@ -105,11 +111,17 @@ def recheck(
         MissingTool: The machine lacks what the law needs, such as Java or Kafka's jars.
         StreamproofError: A query failed.
     """
-    return answer_again(law, history, plan_of(history.operator, mutant), subject, original).differences
+    return answer_again(law, history, plan_of(history.operator, mutant, job), subject, original).differences
 
 
 def assert_holds(
-    law: str, history: str, *, original: str | None = None, subject: Subject = "spark", mutant: str | None = None
+    law: str,
+    history: str,
+    *,
+    original: str | None = None,
+    subject: Subject = "spark",
+    mutant: str | None = None,
+    job: Job | None = None,
 ) -> None:
     """Fail as long as a counterexample stands; what a pasted test calls.
 
@@ -117,8 +129,9 @@ def assert_holds(
         law: The law's name.
         history: The text of a history file.
         original: The text of the history that it is a variant of, where the law relates the two.
-        subject: Which check the law is of: `spark`, or `reference`.
+        subject: Which check the law is of: `spark`, `reference`, or `job`, that of a user's own job.
         mutant: The mutant that runs instead of the operator's own logic, if any.
+        job: The user's job that runs instead of the operator.
 
     Raises:
         AssertionError: The law is broken; the message has both outcomes side by side.
@@ -129,19 +142,19 @@ def assert_holds(
     __tracebackhide__ = True
     parsed = parse_history(history)
     related = None if original is None else parse_history(original, "original", "original")
-    answer = answer_again(law, parsed, plan_of(parsed.operator, mutant), subject, related)
+    answer = answer_again(law, parsed, plan_of(parsed.operator, mutant, job), subject, related)
     if answer.differences:
         raise AssertionError(answer.account(law, parsed, subject))
 
 
-def plan_of(operator: str, mutant: str | None) -> Plan:
-    """Give the plan that runs an operator, or a mutant of it.
+def plan_of(operator: str, mutant: str | None, job: Job | None = None) -> Plan:
+    """Give the plan that runs an operator, a mutant of it, or a user's job instead.
 
     Raises:
         BadInput: There is no such operator or mutant.
     """
     if mutant is None:
-        return PLAIN
+        return PLAIN if job is None else Plan(job=job)
     from .hunting import chosen  # it takes what runs a whole check
 
     return Plan(logic=chosen(operator, [mutant])[0].logic, mutant=mutant)
@@ -151,6 +164,8 @@ def answer_again(
     law: str, history: History, plan: Plan = PLAIN, subject: Subject = "spark", original: History | None = None
 ) -> Answer:
     """Ask a law about one history again, alone, under a plan; as `recheck`, and with both outcomes."""
+    if subject == "job" and plan.job is None:
+        raise CannotAsk("the law was asked of a job of yours, which wasn't given: give it as job")
     if law in RELATED and subject != "reference":
         if original is None:
             raise CannotAsk(f"the law {law!r} relates a variant to its original, which wasn't saved: check once more")
@@ -226,7 +241,7 @@ def _by_meaning(history: History) -> Answer:
 def _examined(law: str, cohort: Cohort, plan: Plan) -> list[Answer]:
     examination = examine(cohort, replace(plan, read_state=law == "state"))
     return [
-        Answer(_reference(history), ("Spark", outcome), broken.get(law, []))
+        Answer(_reference(history), ("Spark" if plan.job is None else "the job", outcome), broken.get(law, []))
         for history, outcome, broken in zip(cohort.histories, examination.outcomes, examination.broken, strict=True)
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -35,7 +36,7 @@ def test_the_verdict_is_that_of_all_laws(report: Report) -> None:
 @pytest.fixture(scope="module")
 def seeded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
     folder = tmp_path_factory.mktemp("findings")
-    plan = Plan(logic=MUTANTS["one_neighbour"].logic)
+    plan = Plan(logic=MUTANTS["one_neighbour"].logic, mutant="one_neighbour")
     return check(histories=100, seed=1, folder=folder, plan=plan), folder
 
 
@@ -58,6 +59,21 @@ def test_the_finding_is_on_disk_with_its_account_and_a_test(seeded: tuple[Report
         "history.jsonl",
         f"test_{finding.name.replace('-', '_')}.py",
     ]
+
+
+def test_the_test_on_disk_fails_with_the_mutant_that_it_names_and_passes_without_it(
+    seeded: tuple[Report, Path],
+) -> None:
+    (path,) = seeded[0].found[0][1].glob("test_*.py")
+    code = path.read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(compile(code, str(path), "exec"), names)
+    (name,) = [name for name in names if name.startswith("test_")]
+    with pytest.raises(AssertionError) as failed:
+        names[name]()
+    assert str(failed.value).startswith(seeded[0].found[0][0].sentence)
+    exec(compile(code.replace(", mutant='one_neighbour'", ""), str(path), "exec"), names)
+    names[name]()
 
 
 def test_a_saved_finding_is_replayed_first_and_is_enough_to_violate(seeded: tuple[Report, Path]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ class StandIn:
     def outcome(self, run: Run, history: History) -> Outcome:
         played = play(taken_by_spark(history) if run.plan.native else history)
         entries = played.entries
-        if run.plan.job is not None:
+        if isinstance(run.plan.job, partial):  # with a retention
             entries = _answered(history, self.retention_ms(history)).entries
         entries = [entry._replace(arrival=-1) for entry in self.bug(run, history, [*entries])]
         knows = not run.plan.native and run.plan.job is None
@@ -438,6 +439,7 @@ def test_a_violation_is_on_disk_as_not_confirmed_before_it_is_asked_again(
         of_first_shape(checking)
     ((finding, folder),) = checking.report.found
     assert (finding.law, finding.confirmed) == ("restart", False)
+    assert "Spark without a restart tells" in finding.sentence
     assert "\nnot confirmed: the law wasn't asked again before the check ended" in account(finding)
     assert (folder / "history.jsonl").exists()
 
@@ -504,6 +506,36 @@ def test_a_mutants_counterexample_is_asked_again_of_the_mutant(
         run_pasted(folder)
     assert recheck.recheck("changelog", finding.history) == []
     assert recheck.recheck("changelog", finding.history, mutant="loses") != []
+
+
+# A user's own job.
+
+
+def test_a_jobs_counterexample_is_asked_again_of_the_job_that_is_given(stand_in: StandIn) -> None:
+    def job(events: Any) -> Any:
+        raise NotImplementedError  # the stand-in answers for it
+
+    stand_in.bug = lambda run, history, entries: without_last(entries) if run.plan.job is job else entries
+    history = parse_history(HISTORY)
+    assert recheck.recheck("changelog", history) == []
+    differences = recheck.recheck("changelog", history, subject="job", job=job)
+    assert differences
+    answer = recheck.answer_again("changelog", history, Plan(job=job), "job")
+    assert (
+        answer.account("changelog", history, "job").split("tells ")[1].startswith("b@[9,9]=[0], and the job nothing.")
+    )
+    with pytest.raises(CannotAsk, match="the law was asked of a job of yours, which wasn't given: give it as job"):
+        recheck.recheck("changelog", history, subject="job")
+
+    finding = Finding("changelog", "no", history, answer.left, answer.right, differences, True, 0, "job")
+    code = to_paste(finding)
+    assert code is not None
+    names: dict[str, Any] = {"job": job}
+    imported = "from your_module import job  # the job that was given to conforms\n"
+    assert imported in code
+    exec(compile(code.replace(imported, ""), "test_pasted.py", "exec"), names)
+    with pytest.raises(AssertionError, match=r"^violated: "):
+        names["test_" + finding.name.replace("-", "_")]()
 
 
 # Any text survives in a pasted test.
