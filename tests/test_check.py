@@ -78,7 +78,7 @@ def test_the_test_on_disk_fails_with_the_mutant_that_it_names_and_passes_without
 
 def test_a_saved_finding_is_replayed_first_and_is_enough_to_violate(seeded: tuple[Report, Path]) -> None:
     steps: list[str] = []
-    plan = Plan(logic=MUTANTS["one_neighbour"].logic)
+    plan = Plan(logic=MUTANTS["one_neighbour"].logic, mutant="one_neighbour")
 
     def stop_at_the_second(step: str) -> None:
         steps.append(step)
