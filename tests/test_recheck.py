@@ -287,7 +287,7 @@ CASES: list[Case] = [
 def test_the_pasted_test_fails_on_its_counterexample_and_passes_once_the_bug_is_gone(
     stand_in: StandIn, tmp_path: Path, law: str, operator: str, part: Callable[[SessionCheck], None], wrong: Any
 ) -> None:
-    checking = checker(operator, tmp_path, 24 if operator == "session_windows" else 60)
+    checking = checker(operator, tmp_path, 24 if part is of_update else 80)
     for name, value in wrong.items():
         setattr(stand_in, name, value)
     part(checking)
