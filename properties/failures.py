@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..reference.errors import BadInput, MissingTool, StreamproofError
 from ..specs.java import low_limits
-from . import spark_session
+from . import kafka_jvm, spark_session
 from .disk import no_space
 from .standard_streams import OutputLost
 
@@ -26,7 +26,7 @@ def explained(error: Exception) -> StreamproofError:
     """
     if isinstance(error, BadInput | MissingTool | OutputLost):
         return error
-    dead = spark_session.why_jvm_died(error)
+    dead = spark_session.why_jvm_died(error) or kafka_jvm.why_kafka_died(error)
     if dead is not None:
         return StreamproofError(dead)
     if isinstance(error, StreamproofError):

@@ -161,12 +161,35 @@ class KafkaJvm:
             self._process.kill()
             self._process.wait()
 
+    def ended(self, seconds: float) -> bool:
+        """Whether it ends within so many seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return not self.is_alive
+
     def kill(self) -> None:
         """Kill it, without waiting for its end."""
         self._process.kill()
 
 
 _jvm: KafkaJvm | None = None
+
+
+def why_kafka_died(error: Exception) -> str | None:
+    """Say that the JVM of Kafka Streams died, and where its log is; None where it runs, or none was started.
+
+    Args:
+        error: What was raised: after a broken connection the JVM's end is waited for, at most 10 s.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    broken = isinstance(error, Py4JError | ConnectionError | EOFError) and not isinstance(error, Py4JJavaError)
+    if _jvm is None or not broken or not _jvm.ended(_STOP_SECONDS):
+        return None
+    return (
+        "the JVM of Kafka Streams died, which the system does to one where memory runs out: give it more, or ask for "
+        f"less at once; the log is {_jvm.log}"
+    )
 
 
 def kafka_jvm() -> KafkaJvm:

@@ -1,7 +1,7 @@
 """Faults and hostile input as a table: what is given, the command, how it must end, what it says first, what is left.
 
 Each command runs as a user runs it, in a process of its own, with a folder, a home and a temporary directory of its
-own. Whatever the fault, there is no traceback, and no process of the command is left.
+own. Whatever the fault, there is no traceback and no control character, and no process of the command is left.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def assert_ends_as_it_must(fault: Fault, folder: Path) -> None:
         told = f"exit {ended.returncode}\nstdout:\n{out}\nstderr:\n{said}"
         assert ended.returncode == fault.exit, told
         assert "Traceback" not in out + said, told
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", out + said), told
         lines = said.splitlines()
         if fault.after_steps:
             lines = [line for line in lines if line.startswith("error: ")]

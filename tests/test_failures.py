@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import subprocess
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties import disk, doctor, spark_session, streams
+from py4j.protocol import Py4JNetworkError
+from streamproof.properties import disk, doctor, kafka_jvm, spark_session, streams
 from streamproof.properties.failures import explained
 from streamproof.reference.errors import BadInput, StreamproofError
 from streamproof.spark_impl import checkpoints
@@ -59,6 +61,17 @@ def test_an_error_of_ours_is_said_where_no_file_can_be_written(monkeypatch: pyte
 def test_a_failure_of_the_machine_names_the_thing_and_the_remedy(error: Exception, parts: tuple[str, ...]) -> None:
     said = explained(error).message
     assert all(part in said for part in parts), said
+
+
+@pytest.mark.parametrize(
+    "broken", [ConnectionRefusedError(111, "Connection refused"), EOFError(), Py4JNetworkError("x")]
+)
+def test_a_dead_jvm_of_kafka_streams_is_named_with_its_log(broken: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["false"]) as process:
+        monkeypatch.setattr(kafka_jvm, "_jvm", kafka_jvm.KafkaJvm(None, Path("/k.log"), process))
+        said = explained(broken).message
+    assert said.startswith("the JVM of Kafka Streams died, ")
+    assert said.endswith("; the log is /k.log")
 
 
 def test_only_the_folder_that_is_full_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,14 @@ COMPARE = (
 )
 HEADER = '{"operator": "session_windows", "options": {"gap_ms": 10}}\n'
 HISTORY = HEADER + '{"input": "events", "key": "a", "value": 1, "timestamp": 100}\n'
+HOSTILE = "a\x1b[31m\u202e"
+RECORDED = {
+    "name": "h\x1b[2J\n",
+    "on": "reference",
+    "grain": "arrival",
+    "history": HEADER + json.dumps({"input": "events", "key": HOSTILE, "value": 1, "timestamp": 100}) + "\n",
+    "answer": [{"arrival": 0, "key": HOSTILE, "window": [100, 100], "value": 2, "timestamp": 100}],
+}
 CHECK = ("check", "table_table_join", "--only", "reference", "--histories", "5")
 
 ON_SPARK = ("run", "h.jsonl", "--on", "spark")
@@ -114,6 +122,30 @@ FAULTS = [
         ("compare", "session_windows", "--data", "d.jsonl", "--key", "\x9b2J", "--timestamp", "t"),
         r"error: d\.jsonl: no column '\\x9b2J' for the key: the columns are \\x1b\[2J, t",
         given={"d.jsonl": json.dumps({"\x1b[2J": "a", "t": 1}) + "\n"},
+    ),
+    Fault(
+        "a recording's name and key steer the terminal",
+        ("regress", "check", "r.jsonl"),
+        "",
+        1,
+        {"r.jsonl": json.dumps(RECORDED) + "\n"},
+        reports=r"h\\x1b\[2J\\n(.|\n)+≠ arrival 0 +a\\x1b\[31m\\u202e@\[100,100\]=1 +a\\x1b\[31m",
+    ),
+    Fault(
+        "the keys of data steer the terminal",
+        (*COMPARE, "d\x1b[31m\u2066.jsonl"),
+        "",
+        0,
+        {"d\x1b[31m\u2066.jsonl": json.dumps({"k": HOSTILE, "t": 1}) + "\n"},
+        reports=r"d\\x1b\[31m\\u2066\.jsonl, 1 batch",
+        after_steps=True,
+    ),
+    Fault(
+        "a variable steers the terminal",
+        ("doctor",),
+        "",
+        environment={"SPARK_HOME": "/\x1b[31m\u202e"},
+        reports=r"/\\x1b\[31m\\u202e, where no Spark is",
     ),
     # Folders.
     Fault(
