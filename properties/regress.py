@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..reference.errors import BadInput
+from ..reference.files import read_content
 from ..reference.histories import Cut, History, parse_history, read_object
 from ..reference.operators import operator_named
 from ..reference.play import Entry
@@ -26,6 +27,8 @@ from .outcomes import Difference, Grain, Outcome, differences
 from .shapes import SCHEDULE, SHAPES
 
 Witness = Callable[[Sequence[History]], list[Outcome]]
+LARGEST_MB = 1024
+"""The most (MB of 2^20 bytes) that a recording may have."""
 ARRIVALS = 12
 """How many records a recorded history has: enough for every situation, and a file that a person can read."""
 
@@ -153,12 +156,7 @@ def recorded(path: Path) -> Iterator[tuple[str, History, Outcome]]:
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a recording, with the numbers of their lines."""
-    try:
-        content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise BadInput(
-            f"{path}: can't be read ({getattr(error, 'strerror', None) or error}): check the path and its permissions"
-        ) from None
+    content = read_content(path, LARGEST_MB)
     if not content.strip():
         raise BadInput(f"{path}: line 1: empty: name a recording")
     for number, line in enumerate(content.split(b"\n"), 1):

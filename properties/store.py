@@ -14,7 +14,7 @@ import json
 import os
 import re
 import shutil
-import tempfile
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from ..reference.errors import BadInput
+from ..reference.files import read_text
 from ..reference.histories import History, read_history
 
 Subject: TypeAlias = Literal["spark", "reference", "job"]
@@ -223,11 +224,7 @@ FIELDS: Mapping[str, tuple[type, ...]] = {
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 at byte {error.start}: save the file as UTF-8") from None
-    except OSError as error:
-        raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
+        content = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not JSON ({error}): write the JSON object that it was") from None
     if not isinstance(content, dict):
@@ -274,7 +271,8 @@ def _refresh(hidden: Path, folder: Path, files: Mapping[str, str]) -> None:
 def _hidden(parent: Path) -> Iterator[Path]:
     """A hidden folder that is locked for as long as it is in use, and gone afterwards."""
     while True:
-        hidden = Path(tempfile.mkdtemp(prefix=HIDDEN, dir=parent))
+        hidden = parent / f"{HIDDEN}{uuid.uuid4().hex}"
+        hidden.mkdir()  # mkdtemp would keep others of the group out
         try:
             held = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:  # swept before it could be locked

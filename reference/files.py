@@ -33,6 +33,22 @@ def read_text(path: Path, largest_mb: int = LARGEST_MB) -> str:
     Raises:
         BadInput: It can't be read, is a device or too large, has another format or isn't UTF-8; the message names it.
     """
+    try:
+        return read_content(path, largest_mb).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: not UTF-8 at byte {error.start}: save the file as UTF-8") from None
+
+
+def read_content(path: Path, largest_mb: int = LARGEST_MB) -> bytes:
+    """Return the bytes of a text file or a pipe.
+
+    Args:
+        path: The file; of a pipe everything is read until its writer closes it.
+        largest_mb: The most that it may have (MB of 2^20 bytes).
+
+    Raises:
+        BadInput: It can't be read, is a device or too large, or has another format; the message names it.
+    """
     largest = largest_mb << 20
     try:
         kind = os.stat(path).st_mode
@@ -49,10 +65,7 @@ def read_text(path: Path, largest_mb: int = LARGEST_MB) -> str:
     if (packed := format_of(content)) is not None:
         remedy = f"unpack it first, with `{_UNPACK[packed]}`" if packed in _UNPACK else "write it as text"
         raise BadInput(f"{path}: a {packed} file, and not JSON Lines: {remedy}")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 at byte {error.start}: save the file as UTF-8") from None
+    return content
 
 
 def format_of(content: bytes) -> str | None:

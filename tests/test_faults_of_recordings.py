@@ -109,6 +109,17 @@ FAULTS = [
         prepare=lambda folder: (folder / "r.jsonl").mkdir(),
     ),
     Fault(
+        "a recording that is packed",
+        ("regress", "check", "r.jsonl"),
+        r"error: r\.jsonl: a gzip file, and not JSON Lines: .*",
+        given={"r.jsonl": b"\x1f\x8b\x08\0"},
+    ),
+    Fault(
+        "a recording that never ends",
+        ("regress", "check", "/dev/zero"),
+        r"error: /dev/zero: a device or a socket, which may never end: .*",
+    ),
+    Fault(
         "a recording in the place of another",
         ("regress", "record", "there", "table_table_join", "--histories", "3", "--seed", "2"),
         r"error: there/table_table_join-left\.jsonl: holds a recording on kafka with seed 1, which differs from that "

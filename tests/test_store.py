@@ -159,6 +159,22 @@ def test_damaged_metadata_are_refused_by_file_with_the_remedy(tmp_path: Path, ca
     assert str(refused.value).endswith(f"; or remove the folder {path}, a damaged counterexample")
 
 
+def test_metadata_that_never_end_are_refused(tmp_path: Path) -> None:
+    file = save(tmp_path) / "counterexample.json"
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    with pytest.raises(BadInput, match="a device or a socket, which may never end"):
+        list(saved(tmp_path, "table_table_join"))
+
+
+def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        assert save(tmp_path).stat().st_mode & 0o777 == 0o755
+    finally:
+        os.umask(before)
+
+
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
