@@ -18,13 +18,15 @@ from ..reference.histories import CUT, Heartbeat, History
 from ..reference.operators import operator_named
 from ..reference.play import Played, play
 from . import findings as finding_files
-from .cohorts import one_cohort
+from .cohorts import clock_schedule, one_cohort
+from .coverage import CLOSED, EMITTED, covered_by, draw_covering, goals
 from .draws import Shape, draw_histories
 from .duckdb_witness import tables
 from .examinations import Examination, breaks, examine, examine_restart, shrunk
 from .findings import Finding, account
 from .laws import (
     LAWS,
+    Law,
     LawResult,
     Verdict,
     fold_is_meaning,
@@ -42,11 +44,12 @@ from .recheck import REFERENCE, Answer, CannotAsk, answer_again, at_end
 from .replays import of_check, replay
 from .shapes import SCHEDULE
 from .shapes import SHAPES as DECLARED
-from .situations import situations_of
+from .situations import SESSION_SITUATIONS, situations_of
 from .spark_witness import PLAIN, Plan, answer, run_cohort
 from .visible import visible
 
 FLAT = (90, 90, 90, 90)
+"""A clock (ms) that stands still, for histories in which nothing may be late."""
 LONG_AFTER = 500
 PATIENT = {"gap_ms": 10, "grace_ms": 1000, "aggregate": "list"}
 SHAPES: Mapping[str, Shape] = {
@@ -55,6 +58,8 @@ SHAPES: Mapping[str, Shape] = {
     "native": Shape({"gap_ms": 10, "grace_ms": 5, "aggregate": "count", "emit": "close", "late": "own"}, SCHEDULE),
     "native patient": Shape({"gap_ms": 10, "grace_ms": 1000, "aggregate": "max", "emit": "close", "late": "own"}, FLAT),
 }
+RANDOM = ("update", "close", "own")
+BY_CHANGELOG = ("changelog", "table at every cut")
 SHARES = {"update": 0.4, "close": 0.2, "own": 0.2, "patient": 0.05, "native": 0.1, "native patient": 0.05}
 ALONE = 2
 FINE = ("update", "close")
@@ -125,7 +130,7 @@ def check(
     from .shape_check import ShapeCheck, laws_of
 
     is_session = operator == "session_windows"
-    laws = {law.name: LawResult(law) for law in (LAWS.values() if is_session else laws_of(operator))}
+    laws = {law.name: LawResult(law) for law in (session_laws() if is_session else laws_of(operator))}
     report = report or Report(operator, [], seed)
     report.results = list(laws.values())
     started = time.monotonic()
@@ -167,15 +172,14 @@ class SessionCheck:
     def run(self) -> None:
         """Ask every law, the saved findings first."""
         self.replay_saved()
-        for name in ("update", "close", "own"):
+        for name in RANDOM:
             self.cohort(name)
         self.patient()
         self.native()
 
     def draw(self, name: str) -> list[History]:
         """Draw the histories of a shape."""
-        count = max(1, round(self.histories * SHARES[name]))
-        return list(draw_histories(SHAPES[name], count, hash_of(self.seed, name)))
+        return drawn_for(name, max(1, round(self.histories * SHARES[name])), self.seed)
 
     def replay_saved(self) -> None:
         """Ask about this check's saved counterexamples again, each by the law that it broke; no law is covered so."""
@@ -193,8 +197,9 @@ class SessionCheck:
     def cohort(self, name: str) -> None:
         """The random cohort of a shape: changelog, tables, DuckDB; of `update` also keys, state, restart, packing."""
         drawn = self.draw(name)
-        known = situations_of(drawn)
-        self.report.situations.update(known)
+        known = covered_by(drawn)
+        self.report.situations.update(situations_alone(known))
+        known.update({f"{goal} ({name})": count for goal, count in known.items()})
         whole = drawn
         single: list[tuple[History, str]] = []
         if name == "update":
@@ -445,6 +450,36 @@ class SessionCheck:
         return self.report.found[-1]
 
 
+def session_laws() -> list[Law]:
+    """Give the laws of session windows; Spark's changelog must show each neighbour of each random definition."""
+    shown = tuple(
+        f"{goal} ({name})"
+        for name in RANDOM
+        for goal in goals("session_windows", SHAPES[name].options)
+        if goal not in SESSION_SITUATIONS
+    )
+    return [replace(law, needs=(*law.needs, *shown)) if law.name in BY_CHANGELOG else law for law in LAWS.values()]
+
+
+def drawn_for(name: str, count: int, seed: int) -> list[History]:
+    """Draw histories of one of the definitions of session windows, on a schedule on which their neighbours show."""
+    shape = SHAPES[name]
+    if shape.schedule == FLAT:
+        return list(draw_histories(shape, count, hash_of(seed, name)))
+    return draw_covering(shape.operator, shape.options, count, hash_of(seed, name)).histories
+
+
+def situations_alone(covered: Mapping[str, int]) -> Counter[str]:
+    """Give what of a count of goals is a situation, rather than a neighbour's goal."""
+    return Counter(
+        {
+            name: count
+            for name, count in covered.items()
+            if not name.endswith(" differ") and name not in (EMITTED, CLOSED)
+        }
+    )
+
+
 def hash_of(seed: int, name: str) -> int:
     """A seed for each shape, the same in every process."""
     return seed * 1_000_003 + crc32(name.encode())
@@ -458,7 +493,7 @@ def keys_of(history: History) -> list[str]:
 def long_after(history: History) -> History:
     """The history with one more batch, in which the clock has passed every retention."""
     return history.with_lines(
-        [*history.lines, CUT, Heartbeat(SCHEDULE[-1] + LONG_AFTER + 2 * retention_of(history.options))]
+        [*history.lines, CUT, Heartbeat(clock_schedule(history)[-1] + LONG_AFTER + 2 * retention_of(history.options))]
     )
 
 

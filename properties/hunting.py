@@ -13,8 +13,9 @@ from typing import Any
 from ..reference.errors import BadInput
 from ..reference.histories import History
 from ..reference.operators import operator_named
-from .check import SHAPES, Progress, hash_of, long_after
+from .check import SHAPES, Progress, drawn_for, hash_of, long_after
 from .cohorts import one_cohort
+from .coverage import draw_covering
 from .decoupled_witness import play_decoupled, staged_differences
 from .draws import Shape, draw_histories
 from .duckdb_witness import tables
@@ -39,7 +40,6 @@ from .outcomes import Difference, Outcome, differences
 from .schedules_check import SCHEDULES, draw_scheduled
 from .shape_check import FLAT, forgets_under
 from .shape_check import long_after as long_after_all
-from .shapes import SCHEDULE
 from .shapes import SHAPES as DECLARED
 from .shrinking import shrink_together, size
 from .spark_witness import Plan
@@ -179,18 +179,21 @@ def _plan(mutants: Sequence[Mutant], counts: Sequence[int], read_state: bool = F
 def _drawn(operator: str, shape: str, count: int, seed: int) -> list[History]:
     """Histories of a shape, with a batch long after them where the operator is to forget them by then."""
     if operator == "session_windows":
-        return [long_after(history) for history in draw_histories(SHAPES[shape], count, hash_of(seed, shape))]
+        return [long_after(history) for history in drawn_for(shape, count, seed)]
     options = DECLARED[operator][shape]
     timeless = is_timeless(operator, operator_named(operator).declare(options))
-    return _drawn_under(operator, options, FLAT if timeless else SCHEDULE, count, hash_of(seed, shape))
+    return _drawn_under(operator, options, FLAT if timeless else None, count, hash_of(seed, shape))
 
 
 def _drawn_under(
-    operator: str, options: Mapping[str, Any], schedule: tuple[int, ...], count: int, seed: int
+    operator: str, options: Mapping[str, Any], schedule: tuple[int, ...] | None, count: int, seed: int
 ) -> list[History]:
     definition = operator_named(operator).declare(options)
     forgets = forgets_under(operator, definition)
-    drawn = draw_histories(Shape(options, schedule, operator=operator), count, seed)
+    if schedule is None:
+        drawn = draw_covering(operator, options, count, seed).histories
+    else:
+        drawn = list(draw_histories(Shape(options, schedule, operator=operator), count, seed))
     return [long_after_all(history, definition) if forgets else history for history in drawn]
 
 

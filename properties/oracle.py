@@ -24,7 +24,8 @@ from ..reference.play import play
 from ..reference.records import Record, Table
 from . import findings as finding_files
 from .check import Progress, Report, hash_of
-from .coverage import situations_needed
+from .cohorts import clock_schedule
+from .coverage import draw_covering, neighbours, neighbours_shown, situations_needed
 from .divergences import explained
 from .draws import Shape, draw_histories, under_stream_time
 from .duckdb_witness import tables
@@ -33,7 +34,7 @@ from .laws import Law, LawResult, fold_is_meaning
 from .outcomes import Difference, Grain, Outcome, differences, result_differences
 from .recheck import Answer, answer_again
 from .replays import of_check, replay
-from .shapes import SCHEDULE, SHAPES
+from .shapes import SHAPES
 from .shrinking import shrink
 from .situations import situations_of
 
@@ -92,9 +93,13 @@ def check_reference(
 
 
 def drawn_under(operator: str, options: Any, quarter: int, seed: int) -> Iterator[History]:
-    """Draw histories of a definition: by quarters under the batch clock or stream time, without and with null keys."""
+    """Draw histories of a definition: by quarters under the batch clock or stream time, without and with null keys.
+
+    Those under the batch clock have one schedule, on which the neighbours of the definition show.
+    """
+    schedule = clock_schedule(draw_covering(operator, options, quarter, seed).histories[0])
     for null_keys in (False, True):
-        shape = Shape(options, SCHEDULE, operator=operator, null_keys=null_keys)
+        shape = Shape(options, schedule, operator=operator, null_keys=null_keys)
         for number, history in enumerate(draw_histories(shape, 2 * quarter, seed + null_keys)):
             named = replace(history, name=f"n{number}" if null_keys else history.name)
             yield named if number < quarter else under_stream_time(named)
@@ -181,6 +186,11 @@ class _Check:
             for situation in situations_needed(self.report.operator, histories[0].options, name == "kafka")
             if name != "kafka" or "null" not in situation  # Kafka tells no dropped record, and refuses some with nulls
         ]
+        needs += [
+            f"{neighbour.goal} ({shape})"
+            for shape, histories in drawn.items()
+            for neighbour in neighbours(self.report.operator, histories[0].options)
+        ]
         result = self.result(name)
         result.law = replace(result.law, needs=tuple(needs))
         for shape, histories in drawn.items():
@@ -191,6 +201,7 @@ class _Check:
             met = situations_of(histories)
             if name == "fold is meaning":
                 self.report.situations.update(met)
+            met.update(neighbours_shown(histories))
             result.situations.update({f"{situation} ({shape})": count for situation, count in met.items()})
             for history, (found, outcome) in zip(asked, judged, strict=True):
                 if found:

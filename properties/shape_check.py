@@ -14,8 +14,9 @@ from typing import Any
 from ..reference.histories import CUT, Heartbeat, History
 from ..reference.operators import operator_named
 from ..reference.play import play
-from .check import LONG_AFTER, SessionCheck, hash_of
-from .cohorts import one_cohort
+from .check import LONG_AFTER, SessionCheck, hash_of, situations_alone
+from .cohorts import clock_schedule, one_cohort
+from .coverage import covered_by, draw_covering, goals
 from .decoupled_witness import play_decoupled, staged_differences
 from .domains import DOMAINS
 from .draws import Shape, draw_histories
@@ -23,14 +24,12 @@ from .duckdb_witness import tables
 from .examinations import Examination, examine
 from .laws import LAWS, Law, state_left
 from .native_check import native_histories, native_law, native_situations, same_as_reference, taken_by_spark
-from .operator_situations import needed
 from .outcomes import differences
 from .recheck import at_end
 from .retention import RETAINED, retention_broken, retention_law, retention_plan, retention_situations, still_kept
 from .schedules_check import OPERATOR as SCHEDULED
 from .schedules_check import SCHEDULES, draw_scheduled, schedule_situations
 from .shapes import NATIVE_SHAPES, SCHEDULE, SHAPES
-from .situations import situations_of
 from .spark_witness import Plan, run_cohort
 from .variants import (
     PATIENT,
@@ -66,12 +65,11 @@ def forgets_under(operator: str, definition: Any) -> bool:
 
 
 def laws_of(operator: str) -> list[Law]:
-    """Give the laws of an operator on Spark, each with the situations that it must meet under every definition."""
+    """Give the laws of an operator on Spark, each with the goals that it must cover under every definition."""
     met = tuple(
         f"{situation} ({shape})"
         for shape, options in SHAPES[operator].items()
-        for situation in needed(operator, operator_named(operator).declare(options))
-        if "null key" not in situation  # a history with null keys travels in no cohort
+        for situation in goals(operator, options)
     )
     laws = [replace(LAWS["changelog"], needs=met), replace(LAWS["table at every cut"], needs=met)]
     laws += [LAWS[name] for name in ("packing", "partitions", "restart", "replay")]
@@ -119,21 +117,24 @@ class ShapeCheck(SessionCheck):
             self.schedules()
 
     def drawn(
-        self, name: str, options: Mapping[str, Any], schedule: Sequence[int], share: float = 1.0
+        self, name: str, options: Mapping[str, Any], schedule: Sequence[int] | None, share: float = 1.0
     ) -> list[History]:
-        """Draw an operator's histories of one definition."""
-        count = max(1, round(share * self.histories / len(SHAPES[self.report.operator])))
-        shape = Shape(options, tuple(schedule), operator=self.report.operator)
-        return list(draw_histories(shape, count, hash_of(self.seed, f"{self.report.operator} {name} on Spark")))
+        """Draw an operator's histories of one definition, on a schedule on which its neighbours show or on this one."""
+        operator = self.report.operator
+        count = max(1, round(share * self.histories / len(SHAPES[operator])))
+        seed = hash_of(self.seed, f"{operator} {name} on Spark")
+        if schedule is None:
+            return draw_covering(operator, options, count, seed).histories
+        return list(draw_histories(Shape(options, tuple(schedule), operator=operator), count, seed))
 
     def shape(self, name: str, options: Mapping[str, Any]) -> None:
         """One definition in one query, with variants; of the first one also what restarts and packing do."""
         operator = self.report.operator
         definition = operator_named(operator).declare(options)
         timeless = is_timeless(operator, definition)
-        drawn = self.drawn(name, options, FLAT if timeless else SCHEDULE)
-        known = situations_of(drawn)
-        self.report.situations.update(known)
+        drawn = self.drawn(name, options, FLAT if timeless else None)
+        known = covered_by(drawn)
+        self.report.situations.update(situations_alone(known))
         forgets = forgets_under(operator, definition)
         whole = [long_after(history, definition) for history in drawn] if forgets else drawn
         generator = random.Random(self.seed)
@@ -284,4 +285,4 @@ class ShapeCheck(SessionCheck):
 def long_after(history: History, definition: Any) -> History:
     """The history with one more batch, in which the clock has passed everything that the state is kept for."""
     patience = DOMAINS[history.operator].patience(definition) + getattr(definition, "retention_ms", 0)
-    return history.with_lines([*history.lines, CUT, Heartbeat(SCHEDULE[-1] + LONG_AFTER + 2 * patience)])
+    return history.with_lines([*history.lines, CUT, Heartbeat(clock_schedule(history)[-1] + LONG_AFTER + 2 * patience)])

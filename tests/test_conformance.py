@@ -103,7 +103,8 @@ def wrong_by_a_unit(operator: str, options: Options) -> Iterator[Options]:
     """Seconds for milliseconds, and milliseconds for seconds, of each number and of all."""
     numbers = list(DOMAINS[operator].numbers(operator_named(operator).declare(options)))
     for unit in (1000, 0.001):
-        changed = [number.changed(int(number.value * unit)) for number in numbers]
+        others = [(number, int(number.value * unit)) for number in numbers]
+        changed = [number.changed(value) for number, value in others if value != number.value]
         for more in [*changed, {name: value for one in changed for name, value in one.items()}]:
             try:
                 definition = operator_named(operator).declare({**options, **more})
