@@ -258,16 +258,17 @@ def test_to_paste(finding: Finding) -> str | None:
     )
 
 
-def save(finding: Finding, folder: Path) -> Path:
+def save(finding: Finding, folder: Path, test: str | None = None) -> Path:
     """Write a finding into `folder/operator/name/`, whole or not at all, and give that folder.
 
-    Nothing is overwritten: what lies there already is the same counterexample, and stays.
+    Nothing is overwritten: what lies there already is the same counterexample, and stays. `test` is the test to paste,
+    where that is none of `test_to_paste`.
 
     Raises:
         BadInput: The folder can't be written; the account is in the message, so that nothing is lost.
     """
     others = {"finding.txt": account(finding)}
-    test = test_to_paste(finding)
+    test = test or test_to_paste(finding)
     if test is not None:
         others[f"test_{finding.name.replace('-', '_')}.py"] = test
     metadata = Metadata(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,13 @@ def conforms(pytestconfig: pytest.Config) -> Callable[..., None]:
         from .spark_session import spark_session
 
         spark_session(master=master, partitions=partitions, shared=shared)
-    from .conformance import assert_conforms
+    from .conformance import assert_conforms, kept_folder, running_test
 
-    return assert_conforms
+    @wraps(assert_conforms)
+    def conforms(*arguments: Any, **named: Any) -> None:
+        __tracebackhide__ = True
+        test = running_test()
+        own = {} if test is None else {"folder": kept_folder(pytestconfig.rootpath, test)}
+        assert_conforms(*arguments, **{**own, **named})
+
+    return conforms

@@ -5,13 +5,25 @@ The witness is the reference under another declaration: what `conforms` asks of 
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties.conformance import Inconclusive, Witness, check_witness, differing
+from streamproof.properties import conformance
+from streamproof.properties.conformance import (
+    Inconclusive,
+    Witness,
+    check_on,
+    check_witness,
+    differing,
+    kept_folder,
+    running_test,
+)
 from streamproof.properties.coverage import Drawn, draw_covering, emitted, goals, neighbours
 from streamproof.properties.domains import DOMAINS
 from streamproof.properties.outcomes import Grain, Outcome
@@ -238,3 +250,109 @@ def test_a_silent_number_really_shapes_nothing() -> None:
 
 def test_sessions_emitted_when_closed_must_have_been_closed() -> None:
     assert "session closed and emitted" in goals("session_windows", ISSUE)
+
+
+def wrong(histories: Sequence[History]) -> list[Outcome]:
+    return reference_under({**ISSUE, "gap_ms": 30_000})(histories)
+
+
+def counted(witness: Witness, asked: list[int]) -> Witness:
+    def answer(histories: Sequence[History]) -> list[Outcome]:
+        asked.append(len(histories))
+        return witness(histories)
+
+    return answer
+
+
+def my_job(events: object) -> object:
+    raise AssertionError("it is only named")
+
+
+def test_a_counterexample_is_kept_with_the_test_to_paste(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError) as found:
+        check_witness(wrong, ISSUE, 60, folder=tmp_path, job=my_job)
+    (kept,) = (tmp_path / "session_windows").iterdir()
+    test = next(kept.glob("test_*.py")).read_text()
+    assert f"Kept in {kept}" in str(found.value)
+    assert test in str(found.value)
+    assert test.startswith(f"from {__name__} import my_job\nfrom streamproof.properties.conformance import assert_")
+    assert json.loads((kept / "counterexample.json").read_text())["subject"] == "job"
+
+
+def test_the_test_to_paste_fails_on_the_kept_history_as_long_as_the_job_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path, job=my_job)
+    space: dict[str, Any] = {}
+    exec(compile(next(tmp_path.rglob("test_*.py")).read_text(), "t", "exec"), space)
+    with pytest.raises(AssertionError, match="violated"):
+        check_on(wrong, space["HISTORY"])
+    check_on(reference_under(ISSUE), space["HISTORY"])
+
+
+def test_the_next_run_asks_the_kept_one_first_and_draws_nothing_while_it_fails(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    asked: list[int] = []
+    with pytest.raises(AssertionError, match="1 of 1 kept counterexamples still differ"):
+        check_witness(counted(wrong, asked), ISSUE, 60, folder=tmp_path)
+    assert asked == [1, 1]
+
+
+def test_the_right_job_passes_with_what_was_kept(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    asked: list[int] = []
+    check_witness(counted(reference_under(ISSUE), asked), ISSUE, 100, folder=tmp_path)
+    assert asked == [1, 100]
+
+
+def test_an_interruption_while_shrinking_keeps_the_history_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object) -> History:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(conformance, "shrink", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    with pytest.raises(AssertionError, match="1 of 1 kept counterexamples still differ"):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+
+
+def test_a_counterexample_of_other_options_is_named_and_not_asked(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    (kept,) = (tmp_path / "session_windows").iterdir()
+    with pytest.warns(UserWarning, match=f"kept under other options, and not asked: {kept.name}"):
+        check_witness(reference_under({"gap_ms": 10}), {"gap_ms": 10}, 100, folder=tmp_path)
+
+
+def test_a_damaged_kept_history_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    (history,) = tmp_path.rglob("history.jsonl")
+    history.write_text("{")
+    with pytest.raises(BadInput, match=re.escape(str(history))):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+
+
+def test_what_a_history_shows_in_its_cohort_alone_is_kept_without_a_test(tmp_path: Path) -> None:
+    def only_together(histories: Sequence[History]) -> list[Outcome]:
+        return (wrong if len(histories) > 1 else reference_under(ISSUE))(histories)
+
+    with pytest.raises(AssertionError, match="in its cohort only") as found:
+        check_witness(only_together, ISSUE, 60, folder=tmp_path, job=my_job)
+    assert "The test to paste" not in str(found.value)
+    assert not list(tmp_path.rglob("test_*.py"))
+
+
+def test_each_test_has_a_folder_of_its_own_below_the_root_of_the_tests(tmp_path: Path) -> None:
+    tests = ["tests/test_a.py::test_b[x/y]", "tests/test_a.py::test_b[x-y]", "tests/../x::y", "t" * 500]
+    folders = {kept_folder(tmp_path, test) for test in tests}
+    assert len(folders) == len(tests)
+    assert {folder.parent for folder in folders} == {tmp_path / ".streamproof" / "jobs"}
+    assert all(len(folder.name) < 100 for folder in folders)
+
+
+def test_the_running_test_is_known_by_its_node_id(request: pytest.FixtureRequest) -> None:
+    assert running_test() == request.node.nodeid

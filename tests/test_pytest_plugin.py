@@ -29,8 +29,15 @@ def test_the_plugin_is_found_by_pytest() -> None:
     assert found.load() is pytest_plugin
 
 
-def test_the_fixture_is_the_function_that_holds_a_job_to_the_reference(conforms: Callable[..., None]) -> None:
-    assert conforms is conformance.assert_conforms
+def test_the_fixture_is_the_function_that_checks_a_job_with_a_folder_for_the_test(
+    conforms: Callable[..., None], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    called: list[dict[str, object]] = []
+    monkeypatch.setattr(conformance, "check_witness", lambda *arguments, **named: called.append(named))
+    conforms(unused, {"gap_ms": 10})
+    assert conforms.__wrapped__ is conformance.assert_conforms  # type: ignore[attr-defined]
+    (named,) = called
+    assert named["folder"] == conformance.kept_folder(request.config.rootpath, request.node.nodeid)
 
 
 def test_a_job_and_its_options_are_enough() -> None:
