@@ -177,8 +177,8 @@ class SessionCheck:
         self.patient()
         self.native()
 
-    def draw(self, name: str) -> list[History]:
-        """Draw the histories of a shape."""
+    def draw(self, name: str) -> tuple[list[History], Counter[str]]:
+        """Draw the histories of a shape; give them with the goals that they cover."""
         return drawn_for(name, max(1, round(self.histories * SHARES[name])), self.seed)
 
     def replay_saved(self) -> None:
@@ -196,8 +196,8 @@ class SessionCheck:
 
     def cohort(self, name: str) -> None:
         """The random cohort of a shape: changelog, tables, DuckDB; of `update` also keys, state, restart, packing."""
-        drawn = self.draw(name)
-        known = covered_by(drawn)
+        drawn, known = self.draw(name)
+        known = Counter(known)
         self.report.situations.update(situations_alone(known))
         known.update({f"{goal} ({name})": count for goal, count in known.items()})
         whole = drawn
@@ -327,7 +327,7 @@ class SessionCheck:
 
     def patient(self) -> None:
         """Histories in which nothing can be late, with their variants, in one query."""
-        drawn = self.draw("patient")
+        drawn, _ = self.draw("patient")
         generator = random.Random(self.seed)
         variants = [
             (number, variant)
@@ -357,7 +357,8 @@ class SessionCheck:
     def native(self) -> None:
         """Spark's own operator, one batch at a time, with and without the merge before the shuffle."""
         for law_name, shape, merge in (("native", "native", False), ("native partial merge", "native patient", True)):
-            drawn = [long_after(history) for history in self.draw(shape)]
+            histories, known = self.draw(shape)
+            drawn = [long_after(history) for history in histories]
             self.progress(
                 f"{len(drawn)} histories on Spark's own session_window{', merged before the shuffle' * merge}"
             )
@@ -367,7 +368,7 @@ class SessionCheck:
             self.report.histories += len(drawn)
             law = self.laws[law_name]
             law.judged += len(drawn)
-            law.situations.update(situations_of(drawn))
+            law.situations.update(known)
             for history, outcome in zip(cohort.histories, outcomes, strict=True):
                 played = play(history)
                 found = differences(Outcome.of_play(history.name, played), outcome)
@@ -461,12 +462,18 @@ def session_laws() -> list[Law]:
     return [replace(law, needs=(*law.needs, *shown)) if law.name in BY_CHANGELOG else law for law in LAWS.values()]
 
 
-def drawn_for(name: str, count: int, seed: int) -> list[History]:
-    """Draw histories of one of the definitions of session windows, on a schedule on which their neighbours show."""
+def drawn_for(name: str, count: int, seed: int) -> tuple[list[History], Counter[str]]:
+    """Draw histories of one of the definitions of session windows, on a schedule on which its neighbours show.
+
+    Returns:
+        The histories, and in how many of them each goal was met.
+    """
     shape = SHAPES[name]
     if shape.schedule == FLAT:
-        return list(draw_histories(shape, count, hash_of(seed, name)))
-    return draw_covering(shape.operator, shape.options, count, hash_of(seed, name)).histories
+        drawn = list(draw_histories(shape, count, hash_of(seed, name)))
+        return drawn, covered_by(drawn)
+    cohort = draw_covering(shape.operator, shape.options, count, hash_of(seed, name))
+    return cohort.histories, cohort.covered
 
 
 def situations_alone(covered: Mapping[str, int]) -> Counter[str]:

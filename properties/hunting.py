@@ -179,7 +179,7 @@ def _plan(mutants: Sequence[Mutant], counts: Sequence[int], read_state: bool = F
 def _drawn(operator: str, shape: str, count: int, seed: int) -> list[History]:
     """Histories of a shape, with a batch long after them where the operator is to forget them by then."""
     if operator == "session_windows":
-        return [long_after(history) for history in drawn_for(shape, count, seed)]
+        return [long_after(history) for history in drawn_for(shape, count, seed)[0]]
     options = DECLARED[operator][shape]
     timeless = is_timeless(operator, operator_named(operator).declare(options))
     return _drawn_under(operator, options, FLAT if timeless else None, count, hash_of(seed, shape))

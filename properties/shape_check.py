@@ -118,22 +118,27 @@ class ShapeCheck(SessionCheck):
 
     def drawn(
         self, name: str, options: Mapping[str, Any], schedule: Sequence[int] | None, share: float = 1.0
-    ) -> list[History]:
-        """Draw an operator's histories of one definition, on a schedule on which its neighbours show or on this one."""
+    ) -> tuple[list[History], Counter[str]]:
+        """Draw an operator's histories of one definition, on a schedule on which its neighbours show or on this one.
+
+        Returns:
+            The histories, and in how many of them each goal was met.
+        """
         operator = self.report.operator
         count = max(1, round(share * self.histories / len(SHAPES[operator])))
         seed = hash_of(self.seed, f"{operator} {name} on Spark")
         if schedule is None:
-            return draw_covering(operator, options, count, seed).histories
-        return list(draw_histories(Shape(options, tuple(schedule), operator=operator), count, seed))
+            cohort = draw_covering(operator, options, count, seed)
+            return cohort.histories, cohort.covered
+        drawn = list(draw_histories(Shape(options, tuple(schedule), operator=operator), count, seed))
+        return drawn, covered_by(drawn)
 
     def shape(self, name: str, options: Mapping[str, Any]) -> None:
         """One definition in one query, with variants; of the first one also what restarts and packing do."""
         operator = self.report.operator
         definition = operator_named(operator).declare(options)
         timeless = is_timeless(operator, definition)
-        drawn = self.drawn(name, options, FLAT if timeless else None)
-        known = covered_by(drawn)
+        drawn, known = self.drawn(name, options, FLAT if timeless else None)
         self.report.situations.update(situations_alone(known))
         forgets = forgets_under(operator, definition)
         whole = [long_after(history, definition) for history in drawn] if forgets else drawn
@@ -162,7 +167,7 @@ class ShapeCheck(SessionCheck):
     def patient_shape(self, name: str, options: Mapping[str, Any]) -> None:
         """Histories in which nothing can be late, with their variants, in one query."""
         definition = operator_named(self.report.operator).declare(options)
-        drawn = self.drawn(f"{name}, patient", options, FLAT, len(SHAPES[self.report.operator]) / 20)
+        drawn, _ = self.drawn(f"{name}, patient", options, FLAT, len(SHAPES[self.report.operator]) / 20)
         whole = [long_after(history, definition) for history in drawn]
         companions = [*changed_without_effect(whole, random.Random(self.seed))]
         self.progress(f"{len(whole) + len(companions)} histories in one query: {name}, and nothing is late")
@@ -204,7 +209,7 @@ class ShapeCheck(SessionCheck):
         operator = self.report.operator
         for name, (changed, retention_ms) in RETAINED.get(operator, {}).items():
             options = {**SHAPES[operator][name], **changed}
-            drawn = self.drawn(f"{name}, with a retention", options, SCHEDULE, len(SHAPES[operator]) / 20)
+            drawn, _ = self.drawn(f"{name}, with a retention", options, SCHEDULE, len(SHAPES[operator]) / 20)
             definition = operator_named(operator).declare(options)
             cohort = one_cohort([long_after(history, definition) for history in drawn])
             self.progress(f"{len(drawn)} histories in one query: {name}, with a retention of {retention_ms} ms")
