@@ -36,7 +36,7 @@ from streamproof.reference.records import Change
 
 Options = Mapping[str, Any]
 MINUTES, DAY = 60_000, 86_400_000
-TIMES = (1, 10, 999, 1000, 30 * MINUTES, DAY, 30 * DAY)
+TIMES = (1, 10, 999, 30 * MINUTES, 30 * DAY)
 ISSUE = {"gap_ms": 30 * MINUTES - 1, "grace_ms": 10 * MINUTES, "emit": "close"}
 
 
@@ -133,14 +133,19 @@ def shown(one: tuple[str, Options]) -> str:
     return f"{one[0]} {' '.join(f'{name}={value}' for name, value in one[1].items())}"
 
 
+def differs(witness: Witness, histories: Sequence[History]) -> bool:
+    """Whether a witness is violated by some of the histories; a few are asked at a time."""
+    return any(differing(witness, histories[first : first + 20]) for first in range(0, len(histories), 20))
+
+
 def never_passed(operator: str, options: Options, drawn: Drawn) -> None:
     assert drawn.missing == ()
     assert differing(reference_under(options), drawn.histories) == []
-    assert differing(silent, drawn.histories) != []
+    assert differs(silent, drawn.histories)
     own = operator_named(operator).declare(options)
     for wrong in [*(one.options for one in neighbours(operator, options)), *wrong_by_a_unit(operator, options)]:
         if operator_named(operator).declare(wrong) != own:
-            assert differing(reference_under(wrong), drawn.histories) != [], wrong
+            assert differs(reference_under(wrong), drawn.histories), wrong
 
 
 @pytest.mark.parametrize("place", range(len(FEW)), ids=map(shown, FEW))
