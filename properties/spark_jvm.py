@@ -145,4 +145,4 @@ def _ending_with_parent() -> Callable[[], None] | None:
 def _quoted(option: str) -> str:
     """An option as Spark reads it from a list of them."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"' if " " in option else option
+    return f'"{escaped}"'
