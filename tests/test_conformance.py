@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties import conformance
+from streamproof.properties.check import session_laws
 from streamproof.properties.conformance import (
     Inconclusive,
     Witness,
@@ -27,6 +28,7 @@ from streamproof.properties.conformance import (
 from streamproof.properties.coverage import Drawn, draw_covering, emitted, goals, neighbours
 from streamproof.properties.domains import DOMAINS
 from streamproof.properties.outcomes import Grain, Outcome
+from streamproof.properties.shape_check import laws_of
 from streamproof.properties.shapes import SHAPES
 from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import History
@@ -361,3 +363,17 @@ def test_each_test_has_a_folder_of_its_own_below_the_root_of_the_tests(tmp_path:
 
 def test_the_running_test_is_known_by_its_node_id(request: pytest.FixtureRequest) -> None:
     assert running_test() == request.node.nodeid
+
+
+def test_the_gate_asks_that_the_neighbours_of_each_definition_show() -> None:
+    changelog = next(law for law in laws_of("windowed_table") if law.name == "changelog")
+    assert {"grace_ms 5 and 4 differ (close)", "grace_ms 5 and 6 differ (close)"} <= {*changelog.needs}
+    sessions = next(law for law in session_laws() if law.name == "changelog")
+    assert {"gap_ms 10 and 11 differ (close)", "session closed and emitted (close)"} <= {*sessions.needs}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("operator", SHAPES)
+def test_the_cohorts_of_a_gate_of_its_default_size_cover_all_goals(operator: str) -> None:
+    for options in SHAPES[operator].values():
+        assert draw_covering(operator, options, 2000 // len(SHAPES[operator]), 3).missing == ()

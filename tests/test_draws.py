@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from streamproof.properties.cohorts import clock_schedule
+from streamproof.properties.domains import DOMAINS
 from streamproof.properties.draws import (
     KINDS,
     Move,
@@ -13,6 +15,7 @@ from streamproof.properties.draws import (
     declarations,
     draw_histories,
     draw_move,
+    draw_schedule,
     histories,
     history_of,
 )
@@ -233,3 +236,64 @@ def test_hypothesis_shrinks_a_planted_failure_to_small_timestamps() -> None:
     shape = Shape(SHAPE.options, SCHEDULE[:1], arrivals=2)
     found = find(histories(shape), lambda history: len(history.records) >= 1, settings=SEARCH)
     assert [record.timestamp for record in found.records] == [0]
+
+
+TIMED: list[tuple[str, dict[str, Any]]] = [
+    ("session_windows", {"gap_ms": 1_799_999, "grace_ms": 600_000}),
+    ("stream_stream_join", {"before_ms": 1, "after_ms": 2_592_000_000, "grace_ms": 5}),
+    ("window_aggregate", {"size": 10, "step": 4, "late": "update", "retention_ms": 15}),
+    ("windowed_table", {"size_ms": 10, "grace_ms": 1, "emit": "close"}),
+    ("range_aggregate", {"preceding_ms": 86_400_000}),
+    ("table_table_join", {}),
+]
+
+
+@pytest.mark.parametrize(("operator", "options"), TIMED)
+def test_a_drawn_schedule_never_falls_and_spans_the_declaration(operator: str, options: dict[str, Any]) -> None:
+    reach = DOMAINS[operator].reach(operator_named(operator).declare(options))
+    for seed in range(50):
+        schedule = draw_schedule(operator, options, seed, 6)
+        assert list(schedule) == sorted(schedule)
+        assert len(schedule) == 6
+        assert reach < schedule[0] <= schedule[-1] < 40 * reach
+    assert len({draw_schedule(operator, options, seed) for seed in range(50)}) > 40
+
+
+def test_a_schedule_is_the_same_for_the_same_seed_and_declaration() -> None:
+    assert draw_schedule(*TIMED[0], 7) == draw_schedule(*TIMED[0], 7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_schedule_hits_an_edge_of_fixed_windows_and_a_ms_to_both_sides_of_one(seed: int) -> None:
+    schedule = draw_schedule("windowed_table", {"size_ms": 100, "grace_ms": 7, "emit": "close"}, seed)
+    assert {0, 1, 99} <= {(clock - 107) % 100 for clock in schedule}
+
+
+def test_some_schedule_stands_still_and_some_moves_by_a_ms() -> None:
+    steps = {
+        later - earlier
+        for seed in range(50)
+        for earlier, later in pairwise(draw_schedule("session_windows", {"gap_ms": 1000}, seed))
+    }
+    assert {0, 1} <= steps
+
+
+@pytest.mark.parametrize("by", [-1, 0, 1])
+def test_records_are_drawn_at_the_late_edge_and_a_ms_to_both_sides(by: int) -> None:
+    shape = Shape({"gap_ms": 1000, "grace_ms": 500}, (5000, 9000))
+    assert placed(move(9), move(7, jitter=by + 1, cuts=1), shape=shape)[1] == ("a", 5000 - 1500 + by)
+
+
+@pytest.mark.parametrize("by", [-1, 0, 1])
+@pytest.mark.parametrize(("back", "clock"), [(0, 5000), (1, 9000), (4, 9000)])
+def test_records_are_drawn_at_the_close_edge_of_each_later_clock(by: int, back: int, clock: int) -> None:
+    shape = Shape({"gap_ms": 1000, "grace_ms": 4500}, (5000, 9000))
+    wanted = max(0, min(5000, clock - 5500 + by))
+    assert placed(move(11, jitter=by + 1, back=back), shape=shape) == [("a", wanted)]
+
+
+def test_both_edges_of_a_stream_join_are_drawn() -> None:
+    shape = Shape({"before_ms": 100, "after_ms": 300}, (1000, 2000), operator="stream_stream_join")
+    moves = [Move(7, 0, jitter, 0, 0, 1) for jitter in range(12)]
+    drawn = {history_of(shape, [one]).records[0].timestamp for one in moves}
+    assert {*range(699, 702), *range(899, 902)} <= drawn
