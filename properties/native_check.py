@@ -16,6 +16,7 @@ from ..reference.operators import operator_named
 from ..reference.play import play
 from ..reference.records import Change
 from .cohorts import clock_schedule, with_heartbeats
+from .coverage import draw_covering
 from .draws import Shape, draw_histories
 from .laws import LAWS, Law, record_batches
 from .operator_situations import needed
@@ -45,11 +46,11 @@ def native_law(operator: str) -> Law:
 
 
 def native_histories(operator: str, options: Mapping[str, Any], count: int, seed: int) -> list[History]:
-    """Draw histories that Spark's own operator can serve."""
-    still = operator == "stream_table_join"
-    schedule = (SCHEDULE[-1],) * len(SCHEDULE) if still else SCHEDULE
-    drawn = draw_histories(Shape(options, schedule, operator=operator), count, seed)
-    return [_table_first(history) if still else history for history in drawn]
+    """Draw histories that Spark's own operator can serve; the table of a stream-table join stands still."""
+    if operator == "stream_table_join":
+        shape = Shape(options, (SCHEDULE[-1],) * len(SCHEDULE), operator=operator)
+        return [_table_first(history) for history in draw_histories(shape, count, seed)]
+    return draw_covering(operator, options, count, seed).histories
 
 
 def _table_first(history: History) -> History:
