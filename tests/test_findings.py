@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from streamproof.properties import store
 from streamproof.properties.findings import (
+    UNASKED,
     Finding,
     account,
     both_shown,
@@ -315,6 +316,21 @@ def test_the_test_to_paste_asks_the_law_that_found_it_about_all_that_it_needs() 
     assert (law, parse_history(history)) == ("keys", found.history)
     assert parse_history(named.pop("original")) == original
     assert named == {"subject": "reference", "mutant": "exclusive_gap"}
+
+
+def test_what_is_no_longer_confirmed_loses_its_test_and_says_why(tmp_path: Path) -> None:
+    path = save(finding(), tmp_path)
+    for reason in ("of no effect", "of another effect"):
+        assert save(finding(confirmed=False, unconfirmed=reason), tmp_path) == path
+        assert not [*path.glob("test_*.py")]
+        assert f"not confirmed: {reason}." in (path / "finding.txt").read_text(encoding="utf-8")
+
+
+def test_a_confirmed_one_stays_confirmed_until_its_law_has_been_asked_again(tmp_path: Path) -> None:
+    path = save(finding(), tmp_path)
+    before = {file: file.read_text(encoding="utf-8") for file in path.iterdir()}
+    save(finding(confirmed=False, unconfirmed=UNASKED), tmp_path)
+    assert {file: file.read_text(encoding="utf-8") for file in path.iterdir()} == before
 
 
 def test_what_is_not_confirmed_has_no_test_to_paste(tmp_path: Path) -> None:
