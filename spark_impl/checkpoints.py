@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from ..reference.errors import BadInput
+from .failures import file_system_reason
+
+RESTORE = "restore that file from a copy, or give the query a new checkpointLocation and its target an empty place"
 
 
 def query_of(spark: SparkSession, checkpoint: str) -> str | None:
@@ -17,21 +21,30 @@ def query_of(spark: SparkSession, checkpoint: str) -> str | None:
         BadInput: The checkpoint's file `metadata` is damaged.
     """
     described = text_of(spark, f"{checkpoint}/metadata")
+    if described is None:
+        return None
     try:
-        return None if described is None else str(json.loads(described)["id"])
+        query = json.loads(described)["id"]
     except (ValueError, KeyError, TypeError):
-        raise BadInput(
-            f"checkpoint: {checkpoint} is damaged: its file metadata doesn't hold the query's id: restore that file "
-            "from a copy, or give the query a new checkpointLocation and its target an empty place"
-        ) from None
+        query = None
+    if not isinstance(query, str):
+        raise BadInput(f"checkpoint: {checkpoint} is damaged: its file metadata doesn't hold the query's id: {RESTORE}")
+    return query
 
 
 def text_of(spark: SparkSession, path: str) -> str | None:
-    """Read a small file; None where there is none."""
+    """Read a small file of a checkpoint; None where there is none.
+
+    Raises:
+        BadInput: The file is there, and can't be read.
+    """
     try:
         row = spark.read.text(path, wholetext=True).first()
-    except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":
+    except (PySparkException, Py4JJavaError) as error:
+        if isinstance(error, AnalysisException) and error.getCondition() == "PATH_NOT_FOUND":
             return None
-        raise
-    return None if row is None else str(row[0])
+        reason = file_system_reason(error)
+        if reason is None:
+            raise
+        raise BadInput(f"checkpoint: {path} is damaged ({reason}): {RESTORE}") from None
+    return "" if row is None else str(row[0])

@@ -51,7 +51,11 @@ class TopicQuery(NamedTuple):
         Args:
             checkpoint: The folder of its checkpoint, which no other query has.
             trigger: As for Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default without.
+
+        Raises:
+            BadInput: The checkpoint is damaged.
         """
+        query_of(self.messages.sparkSession, checkpoint)
         # By its identity a query that is begun anew isn't taken for one that repeats its batches.
         identity = cache(lambda: query_of(self.messages.sparkSession, checkpoint))
 

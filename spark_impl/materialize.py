@@ -13,13 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StreamingQuery
 
 from ..reference.errors import BadInput, StreamproofError
-from .checkpoints import query_of, text_of
+from .checkpoints import RESTORE, query_of, text_of
+from .failures import file_system_reason
 from .keyed import DROPPED, TOMBSTONE, UPDATE, any_null
 
 Result = Literal["table", "stream"]
@@ -55,14 +58,30 @@ class Content(NamedTuple):
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Content:
-        """Undo `to_json`."""
-        schema = T.StructType.fromJson(fields["schema"])
+        """Undo `to_json`.
+
+        Raises:
+            ValueError: The fields are others; the message says which is wrong.
+        """
+        kinds = {"query": str, "batch": int, "offsets": str, "result": str, "keys": list, "schema": dict}
+        if not isinstance(fields, dict) or fields.keys() != kinds.keys():
+            raise ValueError(f"it hasn't the fields {', '.join(kinds)}")
+        for name, kind in kinds.items():
+            if not isinstance(fields[name], kind):
+                raise ValueError(f"{name} is {fields[name]!r}")
+        try:
+            schema = T.StructType.fromJson(fields["schema"])
+        except Exception as error:  # Spark has one for each way in which a schema can be wrong
+            raise ValueError(f"schema is none of Spark's: {error}") from None
         return cls(**{**fields, "keys": tuple(fields["keys"]), "schema": schema})
 
 
 @runtime_checkable
 class Target(Protocol):
-    """What a target does. Any class with these two methods is one, and is held to exactly once by `materialize`."""
+    """What a target does. Any class with these two methods is one, and is held to exactly once by `materialize`.
+
+    One with a method `require_writable()` is asked before the query starts: it raises `BadInput` where that can't be.
+    """
 
     def content(self) -> Content | None:
         """Give what it holds, or None where nothing was written yet.
@@ -139,10 +158,11 @@ def materialize(
 
     Raises:
         BadInput: The frame is no streaming changelog, the target isn't one, or it holds something else: another
-            query's rows, other columns, or a stream where a table is wanted. The running query fails in the same way
-            where the target lacks batches that the checkpoint has behind it, or is ahead of it; and with Spark's error
-            where a change of a table has a null key, two changes of a key and window have one ordinal, or a change is
-            none of `update`, `tombstone` and `dropped`.
+            query's rows, other columns, or a stream where a table is wanted; the target or the checkpoint is damaged,
+            or can't be written. The running query fails in the same way where the target lacks batches that the
+            checkpoint has behind it, or is ahead of it; and with Spark's error where a change of a table has a null
+            key, two changes of a key and window have one ordinal, or a change is none of `update`, `tombstone` and
+            `dropped`.
     """
     keys = changelog_keys(changelog)
     if not changelog.isStreaming:
@@ -153,8 +173,20 @@ def materialize(
         raise BadInput(f"to is {to!r}: give a ParquetTable, a DuckDBTable, or a function of a DataFrame and a number")
     sink = Materializer(to, str(checkpoint), result, keys)
     sink.require_own_target(changelog)
+    require_writable = getattr(to, "require_writable", None)
+    if require_writable is not None:
+        require_writable()
     writer = changelog.writeStream.foreachBatch(sink.write).option("checkpointLocation", sink.checkpoint)
-    return (writer.trigger(**trigger) if trigger else writer).start()
+    try:
+        return (writer.trigger(**trigger) if trigger else writer).start()
+    except (Py4JJavaError, PySparkException) as error:
+        reason = file_system_reason(error)
+        if reason is None:
+            raise
+        raise BadInput(
+            f"checkpoint: {sink.checkpoint} can't be written ({reason}): name a folder that can be written, with room "
+            "in it"
+        ) from None
 
 
 def folded(changelog: DataFrame) -> DataFrame:
@@ -287,6 +319,8 @@ class Materializer:
         query, offsets = self.query(spark), text_of(spark, f"{self.checkpoint}/offsets/{batch}")
         if query is None or offsets is None:
             raise StreamproofError(f"checkpoint: {self.checkpoint} can't be read: does its path hold a pattern?")
+        if not offsets:
+            raise BadInput(f"checkpoint: {self.checkpoint} is damaged: its file offsets/{batch} is empty: {RESTORE}")
         digest = hashlib.sha256(offsets.encode()).hexdigest()
         return Content(query, batch, digest, self.result, self.keys, self.schema(rows))
 
@@ -301,16 +335,16 @@ class Materializer:
         return self.known_query
 
     def require_own_target(self, changelog: DataFrame) -> None:
-        """Refuse a target that another query or changelog was written to, before anything runs.
+        """Refuse a target of another query or changelog, and a damaged checkpoint, before anything runs.
 
         Raises:
             BadInput: The message says what differs, and the remedy.
         """
+        query = self.query(changelog.sparkSession) or "a new one"
         if not isinstance(self.to, Target):
             return
         held = self.to.content()
         if held is not None:
-            query = self.query(changelog.sparkSession) or "a new one"
             schema = self.schema(self.rows(changelog, 0))
             _require_same(held, Content(query, 0, "", self.result, self.keys, schema))
 

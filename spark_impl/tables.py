@@ -7,9 +7,11 @@ bear the end of any process at any moment; that of a machine only as far as its 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -18,13 +20,16 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..reference.errors import BadInput, StreamproofError
 from .durations import Duration, milliseconds
+from .failures import file_system_reason
 from .keyed import UPDATE
-from .materialize import Content, column
+from .materialize import ANEW, Content, column
 
 # Spark passes over names that begin so, and other readers of parquet do too.
 MANIFEST, DATA = "_manifest.json", "_data"
@@ -73,7 +78,7 @@ class ParquetTable:
             never wrong, and is to be run again.
 
     Raises:
-        BadInput: The path has a scheme or a character of a pattern, or a number is too small.
+        BadInput: The path has a scheme or a character of a pattern, or is that of a file; or a number is too small.
     """
 
     path: str | Path
@@ -81,7 +86,8 @@ class ParquetTable:
     versions: int = 2
 
     def __post_init__(self) -> None:
-        _local("ParquetTable", self.path)
+        if os.path.isfile(_local("ParquetTable", self.path)):
+            raise BadInput(f"ParquetTable: {self._folder} is a file: name a folder, which is made where it is missing")
         for name, number in (("buckets", self.buckets), ("versions", self.versions)):
             if number < 1:
                 raise BadInput(f"{name} is {number}: give a positive number")
@@ -108,7 +114,7 @@ class ParquetTable:
         """Give what the table holds, or None where there is none.
 
         Raises:
-            BadInput: The folder has other files in it, or another number of buckets.
+            BadInput: The folder has other files in it, or another number of buckets; or a part is damaged or gone.
         """
         manifest = self._manifest()
         if manifest is None:
@@ -118,7 +124,21 @@ class ParquetTable:
             return None
         if manifest.buckets != self.buckets:
             raise BadInput(f"buckets is {self.buckets}, but the table at {self._folder} has {manifest.buckets}: say so")
+        gone = [folder for folder in sorted(manifest.folders.values()) if not (self._data / folder).is_dir()]
+        if gone:
+            raise BadInput(
+                f"ParquetTable: {self._data / gone[0]} is gone, which {self._folder / MANIFEST} names: restore the "
+                f"table and its checkpoint as they were together, or {ANEW}"
+            )
         return manifest.content
+
+    def require_writable(self) -> None:
+        """Refuse a folder in which nothing can be written.
+
+        Raises:
+            BadInput: The message says why.
+        """
+        _require_room("ParquetTable", self._folder)
 
     def commit(self, rows: DataFrame, content: Content) -> None:
         """Write a batch's files, make them part of the table, and remove those that no version needs."""
@@ -172,12 +192,13 @@ class ParquetTable:
 
     def _publish(self, manifest: Manifest) -> None:
         """Replace the manifest, which readers see whole, the old one or the new."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         hidden = self._folder / f"{MANIFEST}.writing"
         fields = {**manifest._asdict(), "content": manifest.content.to_json()}
         try:
-            hidden.write_text(json.dumps(fields, indent=1), encoding="utf-8")
-            hidden.replace(self._folder / MANIFEST)
+            with _writing("ParquetTable", self._folder):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                hidden.write_text(json.dumps(fields, indent=1), encoding="utf-8")
+                hidden.replace(self._folder / MANIFEST)
         except BaseException:
             hidden.unlink(missing_ok=True)  # a full disk leaves a part of it
             raise
@@ -197,10 +218,14 @@ class ParquetTable:
 
     def _manifest(self) -> Manifest | None:
         try:
-            fields = json.loads((self._folder / MANIFEST).read_text(encoding="utf-8"))
+            return _manifest_of(json.loads((self._folder / MANIFEST).read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return Manifest(**{**fields, "content": Content.from_json(fields["content"])})
+        except (OSError, ValueError) as error:
+            raise BadInput(
+                f"ParquetTable: {self._folder / MANIFEST} is damaged ({file_system_reason(error) or error}): restore "
+                f"the table and its checkpoint as they were together, or {ANEW}"
+            ) from None
 
     @property
     def _folder(self) -> Path:
@@ -228,8 +253,8 @@ class DuckDBTable:
         patience: How long a batch waits for another process to close the database before the query fails.
 
     Raises:
-        BadInput: The path has a scheme or a character of a pattern, there is no such folder, the name is empty, or
-            patience isn't a duration.
+        BadInput: The path has a scheme or a character of a pattern, there is no such folder, there is a file that is no
+            database of DuckDB's, the name is empty, or patience isn't a duration.
     """
 
     database: str | Path
@@ -240,6 +265,7 @@ class DuckDBTable:
         database = _local("DuckDBTable", self.database)
         if not database.parent.is_dir():
             raise BadInput(f"DuckDBTable: the folder {database.parent} is missing: make it, or name another")
+        _require_database(database)
         if not self.name or self.name.lower() == PROGRESS:
             raise BadInput(f"DuckDBTable: {self.name!r} can't be a table's name: give another")
         milliseconds("patience", self.patience)
@@ -265,7 +291,24 @@ class DuckDBTable:
                     f"DuckDBTable: {self.database} has a table {self.name} that materialize didn't make: "
                     "choose another name, or drop it"
                 )
-            return Content.from_json(json.loads(found[0]))
+            try:
+                return Content.from_json(json.loads(found[0]))
+            except ValueError as error:
+                raise BadInput(
+                    f"DuckDBTable: in {self.database} the row of {self.name} in {PROGRESS} is damaged ({error}): "
+                    f"restore the database and the checkpoint as they were together, or {ANEW}"
+                ) from None
+
+    def require_writable(self) -> None:
+        """Refuse a database that can't be written, or beside which nothing can.
+
+        Raises:
+            BadInput: The message says why.
+        """
+        database = Path(self.database).absolute()
+        if database.exists() and not os.access(database, os.W_OK):
+            raise BadInput(f"DuckDBTable: {database} can't be written (it is read-only): make it writable, or {ANEW}")
+        _require_room("DuckDBTable", database.parent)
 
     def commit(self, rows: DataFrame, content: Content) -> None:
         """Take a batch's rows and its number in one transaction."""
@@ -273,7 +316,7 @@ class DuckDBTable:
         staging = database.parent / f"_{database.name}.{content.query}"
         try:
             _write(rows, staging, rows.count())
-            with self._connected() as connection:
+            with self._connected() as connection, _writing("DuckDBTable", database):
                 connection.begin()
                 self._take(connection, staging, content)
                 connection.commit()
@@ -307,15 +350,103 @@ class DuckDBTable:
             try:
                 opened = duckdb.connect(str(self.database))
                 break
-            except duckdb.IOException as error:
-                if time.monotonic() >= end:
+            except duckdb.Error as error:
+                _require_database(Path(self.database).absolute())
+                held = _HELD.search(str(error))
+                if held is None:  # waiting won't help
                     raise StreamproofError(
-                        f"DuckDBTable: {self.database} can't be opened: {error}; where another process is connected "
-                        "to it, disconnect that one, or raise patience"
+                        f"DuckDBTable: {self.database} can't be opened ({' '.join(str(error).split())}): restore it "
+                        f"and its checkpoint as they were together, or {ANEW}"
+                    ) from None
+                if time.monotonic() >= end:
+                    holder = f", {held[1]}" if held[1] else ""
+                    raise StreamproofError(
+                        f"DuckDBTable: {self.database} can't be opened: another process is connected to it{holder}: "
+                        f"disconnect that one, or raise patience, which is {self.patience}"
                     ) from None
                 time.sleep(0.05)
         with closing(opened) as connection:
             yield connection
+
+
+_HELD = re.compile(r"Could not set lock on file(?:.*Conflicting lock is held in (.*?\(PID \d+\)))?", re.DOTALL)
+
+
+def _require_database(database: Path) -> None:
+    """Refuse a file that is no database; DuckDB would say so when the first batch is written.
+
+    Raises:
+        BadInput: It isn't, or can't be read.
+    """
+    try:
+        with database.open("rb") as file:
+            header = file.read(12)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        what = "is a folder" if database.is_dir() else f"can't be read ({error.strerror})"
+        raise BadInput(f"DuckDBTable: {database} {what}: name a database's file, made where it is missing") from None
+    if header[8:12] != b"DUCK":
+        raise BadInput(
+            f"DuckDBTable: {database} is no database of DuckDB's: name another file, which is made where it is missing"
+        )
+
+
+def _manifest_of(fields: Any) -> Manifest:
+    """Undo what `_publish` writes.
+
+    Raises:
+        ValueError: The fields are others.
+    """
+    if not isinstance(fields, dict) or fields.keys() != set(Manifest._fields):
+        raise ValueError(f"it hasn't the fields {', '.join(Manifest._fields)}")
+    for name, kind in (("buckets", int), ("folders", dict), ("replaced", list)):
+        if not isinstance(fields[name], kind):
+            raise ValueError(f"{name} is {fields[name]!r}")
+    folders = [*fields["folders"].values(), *(folder for one in fields["replaced"] for folder in one)]
+    # By a name that led elsewhere a folder of somebody's would be removed some day.
+    strange = [one for one in folders if not isinstance(one, str) or ".." in one or one.startswith("/")]
+    if strange:
+        raise ValueError(f"{strange[0]!r} is no folder of a table")
+    return Manifest(**{**fields, "content": Content.from_json(fields["content"])})
+
+
+def _require_room(what: str, folder: Path) -> None:
+    """Refuse a folder in which not even a small file can be written.
+
+    Raises:
+        BadInput: The message says why.
+    """
+    probe = folder / f"_streamproof-{uuid.uuid4().hex}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            probe.write_bytes(bytes(1 << 14))
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"{what}: {folder} can't be written ({error.strerror}): name a folder that can be, with room in it"
+        ) from None
+
+
+@contextmanager
+def _writing(what: str, place: Path) -> Iterator[None]:
+    """Tell in one line what the file system refused.
+
+    Raises:
+        StreamproofError: It did.
+    """
+    try:
+        yield
+    except (OSError, Py4JJavaError, PySparkException, duckdb.Error) as error:
+        reason = file_system_reason(error)
+        if reason is None:
+            raise
+        raise StreamproofError(
+            f"{what}: {place} can't be written ({reason}): make room, or make it writable, and start the query again; "
+            "the table is as it was before this batch"
+        ) from None
 
 
 def _without(table: DataFrame, changes: DataFrame, by: list[str]) -> DataFrame:
@@ -333,7 +464,8 @@ def _write(rows: DataFrame, folder: Path, count: int, *partitions: str) -> None:
     before = conf.get(setting) or "INT96"
     conf.set(setting, "TIMESTAMP_MICROS")
     try:
-        rows.write.mode("overwrite").partitionBy(*partitions).parquet(_uri(folder))
+        with _writing("materialize", folder):
+            rows.write.mode("overwrite").partitionBy(*partitions).parquet(_uri(folder))
     finally:
         conf.set(setting, before)
     seen = sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))

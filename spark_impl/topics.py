@@ -49,8 +49,17 @@ class FileTopic:
     folder: Path
 
     def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
-        """Give the messages as a stream; a batch takes all files that are there."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Give the messages as a stream; a batch takes all files that are there.
+
+        Raises:
+            BadInput: The folder is missing, and can't be made.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(
+                f"topics: {self.folder} can't be made ({error.strerror}): name a folder that can be written"
+            ) from None
         # Spark forgets files that are a week older than the newest one: a query that was held back would lose them.
         options = {"recursiveFileLookup": "true", "maxFileAge": FOR_EVER}
         return spark.readStream.schema(schema).options(**options).parquet(str(self.folder))

@@ -204,7 +204,8 @@ def test_a_command_that_is_stopped_at_any_moment_leaves_neither_process_nor_fold
             except subprocess.TimeoutExpired:
                 running.send_signal(by)
             _, said = running.communicate(timeout=60)
-            assert b"Traceback" not in said or (by == signal.SIGINT and moment < 5), said.decode()
+            if moment >= 5:  # before, Python itself may be interrupted while it imports
+                assert b"Traceback" not in said, said.decode()
         assert processes_left(mark) == []
     finally:
         end_processes(mark)

@@ -28,6 +28,7 @@ from streamproof.reference.operators import operator_named
 from streamproof.reference.play import play
 from streamproof.reference.records import Change, fold
 from streamproof.spark_impl import materialize as materialize_module
+from streamproof.spark_impl.checkpoints import query_of
 from streamproof.spark_impl.materialize import Content, Materializer, Target, folded, materialize
 from streamproof.spark_impl.session_windows import session_windows
 from streamproof.spark_impl.tables import DuckDBTable, Manifest, ParquetTable
@@ -266,8 +267,9 @@ def test_a_database_that_another_process_keeps_fails_the_batch(spark: SparkSessi
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline().strip() == b"open"
-        with pytest.raises(StreamproofError, match=r"can't be opened: .*another process is connected"):
+        with pytest.raises(StreamproofError, match=r"can't be opened: .*another process is connected") as failure:
             table.content()
+        assert f"(PID {other.pid}): disconnect that one, or raise patience, which is 0 ms" in str(failure.value)
         other.communicate(b"\n")
     assert table.content() is None
 
@@ -419,6 +421,147 @@ def test_a_query_on_another_s_table_is_refused_before_anything_runs(
 def test_a_wrong_target_is_refused_where_it_is_declared(declare: Callable[[], Target], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         declare()
+
+
+# What is damaged, or can't be written.
+
+
+NO_DATABASES: dict[str, tuple[bytes | None, str]] = {
+    "a text": (b"hello\n" * 1000, "is no database of DuckDB's: name another file"),
+    "a short one": (b"x", "is no database of DuckDB's"),
+    "an empty one": (b"", "is no database of DuckDB's"),
+    "a folder": (None, "is a folder: name a database's file"),
+}
+
+
+@pytest.mark.parametrize("name", NO_DATABASES)
+def test_a_file_that_is_no_database_is_refused_where_it_is_declared(tmp_path: Path, name: str) -> None:
+    content, message = NO_DATABASES[name]
+    if content is None:
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadInput, match=message):
+        DuckDBTable(tmp_path / name, "totals")
+
+
+@pytest.mark.parametrize(("start", "end"), [(300, 400), (100, None), (12_288, 20_000)])
+def test_a_damaged_database_is_told_at_once(tmp_path: Path, start: int, end: int | None) -> None:
+    with duckdb.connect(str(tmp_path / "database")) as connection:
+        connection.execute("CREATE TABLE totals AS SELECT range n FROM range(100000)")
+    content = (tmp_path / "database").read_bytes()
+    damage = b"" if end is None else b"x" * (end - start) + content[end:]
+    (tmp_path / "database").write_bytes(content[:start] + damage)
+    table = DuckDBTable(tmp_path / "database", "totals", patience="1 hour")
+    with pytest.raises(StreamproofError, match=r"database can't be opened \(.*\): restore it and its checkpoint"):
+        table.content()
+
+
+SCHEMA: dict[str, Any] = {"type": "struct", "fields": []}
+HELD: dict[str, Any] = {"query": "q", "batch": 3, "offsets": "o", "result": "table", "keys": ["k"], "schema": SCHEMA}
+MANIFEST: dict[str, Any] = {"content": HELD, "buckets": 16, "folders": {}, "replaced": []}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ("", "Expecting value"),
+        ('{"content": ', "Expecting value"),
+        ("[]", "it hasn't the fields content, buckets, folders, replaced"),
+        ({**MANIFEST, "buckets": "16"}, "buckets is '16'"),
+        ({**MANIFEST, "folders": {"0": "../../home"}}, r"'../../home' is no folder of a table"),
+        ({**MANIFEST, "content": {}}, "it hasn't the fields query, batch"),
+        ({**MANIFEST, "content": {**HELD, "batch": None}}, "batch is None"),
+        ({**MANIFEST, "content": {**HELD, "schema": {"type": "odd"}}}, "schema is none of Spark's"),
+    ],
+)
+def test_a_damaged_manifest_is_told_by_its_file(tmp_path: Path, manifest: Any, message: str) -> None:
+    text = manifest if isinstance(manifest, str) else json.dumps(manifest)
+    (tmp_path / "_manifest.json").write_text(text)
+    with pytest.raises(BadInput, match=rf"_manifest\.json is damaged \(.*{message}.*restore the table and its"):
+        ParquetTable(tmp_path).content()
+
+
+def test_a_table_without_its_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "_manifest.json").write_text(json.dumps({**MANIFEST, "folders": {"0": "000000000/_bucket=0"}}))
+    with pytest.raises(BadInput, match=r"_data/000000000/_bucket=0 is gone, which .*_manifest\.json names"):
+        ParquetTable(tmp_path).content()
+
+
+def test_a_damaged_row_of_a_database_is_told(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "database")) as connection:
+        connection.execute("CREATE TABLE totals (n INTEGER)")
+        connection.execute("CREATE TABLE streamproof_progress (table_name VARCHAR, batch BIGINT, content VARCHAR)")
+        connection.execute("INSERT INTO streamproof_progress VALUES ('totals', 1, '{')")
+    with pytest.raises(BadInput, match="the row of totals in streamproof_progress is damaged"):
+        DuckDBTable(tmp_path / "database", "totals").content()
+
+
+def full(*given: Any, **options: Any) -> None:
+    raise OSError(28, os.strerror(28))
+
+
+def test_a_target_that_can_not_be_written_is_told_in_one_line_before_anything_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    for table in (ParquetTable(tmp_path / "table"), DuckDBTable(tmp_path / "database", "totals")):
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "write_bytes", full)
+            with pytest.raises(
+                BadInput, match=r"can't be written \(No space left on device\): name a folder"
+            ) as failure:
+                materialize(stream_of(spark, *CHANGELOG), to=table, checkpoint=tmp_path / "checkpoint")
+        assert len(str(failure.value).splitlines()) == 1
+        assert not (tmp_path / "checkpoint").exists()
+    with pytest.raises(BadInput, match="is a file: name a folder"):
+        ParquetTable(tmp_path / "file")
+    below = ParquetTable(tmp_path / "file" / "table")
+    with pytest.raises(BadInput, match=r"can't be written \((Not a directory|File exists)\)"):
+        materialize(stream_of(spark, *CHANGELOG), to=below, checkpoint=tmp_path / "checkpoint")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "table"]
+
+
+def test_a_checkpoint_that_can_not_be_written_is_told_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match=r"checkpoint: .*file/below can't be written \(.*\): name a folder") as failure:
+        materialize(stream_of(spark, *CHANGELOG), to=print, checkpoint=tmp_path / "file" / "below")
+    assert len(str(failure.value).splitlines()) == 1
+
+
+def test_a_target_that_fills_up_is_told_in_one_line_and_goes_on_later(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = ParquetTable(tmp_path / "table")
+    hand = ByHand(spark, tmp_path / "checkpoint", table)
+    hand.write(0, change("ann", 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", full)
+        (hand.checkpoint / "offsets" / "1").write_bytes(b"v1\n1 ")
+        with pytest.raises(StreamproofError, match=r"table can't be written \(No space left on device\): make room"):
+            hand.sink.write(spark.createDataFrame([change("ann", 2)], NUMBERS), 1)
+    assert values_of(spark, table) == {"ann": 1}
+    hand.write(1, change("ann", 2))
+    assert values_of(spark, table) == {"ann": 2}
+
+
+@pytest.mark.parametrize("metadata", ["", "hello", '{"id":"12', "[]", "{}", '{"id": 1}'])
+def test_a_checkpoint_with_damaged_metadata_is_told_before_anything_runs(
+    spark: SparkSession, tmp_path: Path, metadata: str
+) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    (checkpoint / "metadata").write_text(metadata)
+    with pytest.raises(BadInput, match="checkpoint is damaged: its file metadata doesn't hold the query's id: restore"):
+        materialize(stream_of(spark, *CHANGELOG), to=print, checkpoint=checkpoint)
+    assert [path.name for path in checkpoint.iterdir()] == ["metadata"]
+
+
+def test_a_checkpoint_whose_checksum_is_wrong_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "metadata").write_text('{"id": "a"}')
+    (tmp_path / ".metadata.crc").write_bytes(b"crc\0\0\0\x02\0\x01\x02\x03\x04")
+    with pytest.raises(BadInput, match=r"/metadata is damaged \(Checksum error\)"):
+        query_of(spark, str(tmp_path))
 
 
 # A user's function.
