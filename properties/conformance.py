@@ -104,7 +104,8 @@ def check_on(witness: Witness, text: str, name: str = "the job") -> None:
         BadInput: The text is no history.
     """
     __tracebackhide__ = True
-    finding = _finding(witness, parse_history(text), 0, name)
+    history = parse_history(text)
+    finding = _finding(history, witness([history])[0], 0, name)
     if finding.differences:
         raise AssertionError(account(finding))
 
@@ -202,10 +203,12 @@ def _ask_kept(
             "remove what is of no more use",
             stacklevel=4,
         )
-    failing = differing(witness, histories) if histories else []
+    outcomes = witness(histories) if histories else []
+    asked = [_finding(history, outcome, 0, name) for history, outcome in zip(histories, outcomes, strict=True)]
+    failing = [finding for finding in asked if finding.differences]
     if failing:
-        smallest = min(failing, key=size)
-        told = _told(_finding(witness, smallest, 0, name), folder / operator / smallest.name, job)
+        smallest = min(failing, key=lambda finding: size(finding.history))
+        told = _told(smallest, folder / operator / smallest.history.name, job)
         count = f"{len(failing)} of {len(histories)} kept counterexamples"
         raise AssertionError(f"{count} still differ from the reference; no other history was drawn.\n{told}")
 
@@ -225,7 +228,7 @@ def _smallest(
             else save(finding, folder, test_to_paste(finding, job) if finding.confirmed else None)
         )
 
-    first = _finding(witness, history, seed, name)
+    first = _finding(history, witness([history])[0], seed, name)
     before = keep(first)
     if not first.confirmed:
         return first, before
@@ -234,16 +237,16 @@ def _smallest(
         if plainer.lines != smallest.lines and fails([plainer])[0]:
             smallest = plainer
             break
-    finding = _finding(witness, smallest, seed, name)
+    finding = _finding(smallest, witness([smallest])[0], seed, name)
     after = keep(finding)
     if before is not None and before != after:
         forget(before)
     return finding, after
 
 
-def _finding(witness: Witness, history: History, seed: int, name: str) -> Finding:
-    """Ask a witness about a history alone, and tell where it differs from the reference."""
-    reference, (outcome,) = Outcome.of_play(history.name, play(history)), witness([history])
+def _finding(history: History, outcome: Outcome, seed: int, name: str) -> Finding:
+    """Make a finding of what a witness gave for a history alone, and where that differs from the reference."""
+    reference = Outcome.of_play(history.name, play(history))
     found = differences(reference, outcome)
     law = LAWS["changelog"]
     said = sentence(law.sentence, name, found[0]) if found else f"violated: {law.sentence}; but in its cohort only."

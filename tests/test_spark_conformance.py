@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streamproof.properties import conformance
-from streamproof.properties.conformance import Inconclusive
+from streamproof.properties.conformance import Inconclusive, assert_conforms_on
 from streamproof.spark_impl.session_windows import session_windows
 from streamproof.spark_impl.windowed_table import windowed_table
 
@@ -32,20 +33,27 @@ def test_sessions_of_half_an_hour_conform(spark: SparkSession, conforms: Callabl
     conforms(sessions("1799999 ms"), HALF_AN_HOUR)
 
 
-def test_sessions_of_half_a_minute_do_not(spark: SparkSession, conforms: Callable[..., None]) -> None:
+def test_sessions_of_half_a_minute_do_not(spark: SparkSession, conforms: Callable[..., None], tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="of 300 histories differ from the reference") as found:
-        conforms(sessions("30 s"), HALF_AN_HOUR)
+        conforms(sessions("30 s"), HALF_AN_HOUR, folder=tmp_path)
     assert not isinstance(found.value, Inconclusive)
+    (kept,) = tmp_path.rglob("history.jsonl")
+    with pytest.raises(AssertionError, match="1 of 1 kept counterexamples still differ"):
+        conforms(sessions("30 s"), HALF_AN_HOUR, folder=tmp_path)
+    with pytest.raises(AssertionError, match="violated"):
+        assert_conforms_on(sessions("30 s"), kept.read_text())
 
 
-def test_a_job_that_emits_nothing_does_not(spark: SparkSession, conforms: Callable[..., None]) -> None:
+def test_a_job_that_emits_nothing_does_not(spark: SparkSession, conforms: Callable[..., None], tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="of 100 histories differ from the reference"):
-        conforms(lambda events: sessions("1799999 ms")(events).filter("1 = 0"), HALF_AN_HOUR, histories=100)
+        conforms(
+            lambda events: sessions("1799999 ms")(events).filter("1 = 0"), HALF_AN_HOUR, histories=100, folder=tmp_path
+        )
 
 
 @pytest.mark.parametrize("grace", [1, 5])
 def test_windows_with_a_grace_of_1_ms_are_told_from_those_with_5(
-    spark: SparkSession, conforms: Callable[..., None], grace: int
+    spark: SparkSession, conforms: Callable[..., None], tmp_path: Path, grace: int
 ) -> None:
     def job(events: DataFrame) -> DataFrame:
         return windowed_table(
@@ -54,7 +62,7 @@ def test_windows_with_a_grace_of_1_ms_are_told_from_those_with_5(
 
     options = {"size_ms": 10, "grace_ms": 1, "emit": "close"}
     if grace == 1:
-        conforms(job, options, operator="windowed_table", histories=100)
+        conforms(job, options, operator="windowed_table", histories=100, folder=tmp_path)
         return
     with pytest.raises(AssertionError, match="of 100 histories differ from the reference"):
-        conforms(job, options, operator="windowed_table", histories=100)
+        conforms(job, options, operator="windowed_table", histories=100, folder=tmp_path)

@@ -246,12 +246,14 @@ def session_window_job(events: DataFrame) -> DataFrame:
 
 
 def test_a_user_s_job_that_parts_from_the_reference_is_told_with_its_smallest_history(
-    spark: SparkSession, conforms: Callable[..., None]
+    spark: SparkSession, conforms: Callable[..., None], tmp_path: Path
 ) -> None:
+    options = {"gap_ms": 10, "grace_ms": 5, "emit": "close", "late": "own"}
     with pytest.raises(AssertionError) as finding:
-        conforms(session_window_job, {"gap_ms": 10, "grace_ms": 5, "emit": "close", "late": "own"}, histories=50)
-    assert "violated: the changelog is the reference's" in str(finding.value)
-    assert str(finding.value).count('"input"') <= 2
+        conforms(session_window_job, options, histories=50, folder=tmp_path)
+    told, _, pasted = str(finding.value).partition("The test to paste:")
+    assert "violated: the changelog is the reference's" in told
+    assert told.count('"input"') == pasted.count('"input"') <= 2
 
 
 def test_a_user_s_job_that_conforms_passes(spark: SparkSession, conforms: Callable[..., None]) -> None:
