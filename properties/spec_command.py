@@ -27,6 +27,7 @@ from ..reference.errors import BadInput, StreamproofError
 from .files import whole_file
 from .outputs import BEHAVIOURS, CHART, HISTORY, REPORT, require_replaceable
 from .terminal import EXITS, STYLES, messages, results, steps
+from .visible import visible
 
 if TYPE_CHECKING:
     from ..specs.catalogue import CatalogueModel
@@ -607,11 +608,11 @@ def print_steps(trace: Trace, module: Path) -> None:
     text = read_module(module)
     _print_indented(2, Text.assemble((f"{1:2}", "dim"), "  initial state"))
     for name, value in text.ordered(trace.steps[0].state).items():
-        _print_indented(8, Text.assemble((name, "cyan"), f" = {written(value)}"))
+        _print_indented(8, Text.assemble((name, "cyan"), f" = {visible(written(value))}"))
     for step in told_steps(trace, text):
-        _print_indented(2, Text.assemble((f"{step.number:2}", "dim"), "  ", (step.action, "bold")))
+        _print_indented(2, Text.assemble((f"{step.number:2}", "dim"), "  ", (visible(step.action), "bold")))
         for change in step.changes:
-            _print_indented(8, Text.assemble((change.path, "cyan"), f": {change.difference}"))
+            _print_indented(8, Text.assemble((visible(change.path), "cyan"), f": {visible(change.difference)}"))
         if not step.changes:
             _print_indented(8, Text("nothing changes", "dim"))
     if ending(trace):

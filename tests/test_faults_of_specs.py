@@ -113,6 +113,11 @@ FAULTS = [
         java=prints(VIOLATED + STATE.format("<lazy>"), 12),
     ),
     fault(
+        "a value that steers",
+        r"error: state 1 of the behaviour .+ can't be read \(line 2, column 5: the control character '\\x1b' in a .+",
+        java=prints(VIOLATED + STATE.format('"\x1b[2J"'), 12),
+    ),
+    fault(
         "half a graph",
         "error: the state graph that TLC dumped is cut off: .+",
         command=("spec", "behaviours", "M.tla"),

@@ -209,6 +209,7 @@ def test_values_that_lie_deep_in_each_other_are_written_back_at_once():
         ("{" * 3000, "more than 100 values lie in each other"),
         ("<<1, " + "9" * 5000 + ">>", "line 1, column 6: a number of 5000 digits is beyond TLC's"),
         ("1.." + "9" * 5000, "a number of 5000 digits"),
+        ('<<"a", "\x1b[2J">>', r"line 1, column 8: the control character '\\x1b' in a string"),
     ],
 )
 def test_what_no_tlc_writes_is_refused_by_its_place(text, said):

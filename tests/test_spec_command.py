@@ -777,3 +777,10 @@ def test_memory_is_the_heap_of_tlc(clock: Path, command: Command, monkeypatch: p
     monkeypatch.setattr(pytla, "check", lambda model, tools, **options: given.append(tools) or result())
     command("check", "Clock", "--memory", "300")
     assert given[0].options == (*checking.QUICK, "-Xmx300m")
+
+
+def test_a_value_that_steers_a_terminal_is_shown_escaped(clock: Path, command: Command, tlc: Any) -> None:
+    steps = (Step(1, "Initial", {"hour": "a"}, None), Step(2, "Tick", {"hour": "\u202e\u2028b"}, None))
+    tlc(result("invariant", "BeforeNoon", Trace(steps)))
+    said = command("check", "Clock_late", "--trace")
+    assert 'hour: "a" → "\\u202e\\u2028b"' in said.out

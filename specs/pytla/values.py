@@ -157,6 +157,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.ASCII,
 )
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _CONJUNCT = re.compile(r"\s*(?:/\\)?\s*([0-9]*[A-Za-z_][A-Za-z0-9_]*)\s*=", re.ASCII)
 
 
@@ -286,6 +287,9 @@ class _Parser:
 
     def _string(self, token: str) -> str:
         start = self._start
+        unseen = _CONTROL.search(token)
+        if unseen is not None:
+            raise _Unreadable(f"the control character {unseen[0]!r} in a string", start)
         if "\\" not in token:
             return token[1:-1]
 
