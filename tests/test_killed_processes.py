@@ -90,7 +90,7 @@ def test_a_killed_jvm_is_no_verdict_and_what_was_done_is_reported(tmp_path: Path
 
 def test_what_was_found_before_the_jvm_was_killed_is_reported(tmp_path: Path) -> None:
     mutant = ("--mutant", "deletion_silent")
-    with killed(tmp_path, "shrinking the first violation", jvm, *mutant) as (code, out, said):
+    with killed(tmp_path, "about its first violation", jvm, *mutant) as (code, out, said):
         assert code == 3, said
         assert "Traceback" not in said
         assert re.fullmatch(DIED, error_of(said)), said
