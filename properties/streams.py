@@ -272,7 +272,9 @@ def told_failures(planned: bool = False) -> Iterator[None]:
 def _cause(text: str) -> str:
     """The line of a query's failure that says what went wrong: a worker's exception, if there is one."""
     raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception|BadInput)): (.+)$", text, re.MULTILINE)
-    told = [(kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException")]
+    told = [(kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException", "Py4JJavaError")]
+    if not told:  # then it is one of the JVM's own, and the innermost says what went wrong
+        told = re.findall(r"^Caused by: (?:[\w$]+\.)*(\w+): (.+)$", text, re.MULTILINE)
     if told:
         kind, said = told[-1]
         return said if kind == "BadInput" else f"{kind}: {said}"

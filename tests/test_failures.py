@@ -119,3 +119,17 @@ def test_a_spark_home_of_this_version_is_taken(tmp_path: Path, monkeypatch: pyte
         path.touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     assert doctor.spark_home().status == "ok"
+
+
+def test_of_a_failure_in_the_jvm_the_innermost_cause_is_said() -> None:
+    text = """\
+[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred
+py4j.protocol.Py4JJavaError: An error occurred while calling o607.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.ThreadUtils$.awaitResult(ThreadUtils.scala:44)
+Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)
+\t... 1 more
+Caused by: java.io.EOFException: the stream of the worker ended
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:398)
+"""
+    assert streams._cause(text) == "EOFException: the stream of the worker ended"
