@@ -102,6 +102,7 @@ def spark_session(
             that doesn't work; or the JVM didn't start.
         BadInput: An argument is out of range, or the running session has another state store provider than RocksDB, or
             another master than the one that is asked for.
+        OSError: The temporary directory can't be written.
         StreamproofError: The cluster can't be reached or has no worker that can do the work. It is told after 5 s
             where no master listens, after 90 s where none of its workers is free.
     """
@@ -132,7 +133,7 @@ def spark_session(
         "spark.master": chosen_master,
         **_SETTINGS,
         **(_LOCAL if chosen_master.startswith("local") else _driver_at(address)),
-        **({} if cluster else socket_settings(_own_folder())),
+        **({} if cluster else socket_settings(own_folder())),
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.driver.memory": memory,
         **(settings or {}),
@@ -140,7 +141,7 @@ def spark_session(
     _log = log or default_log_path()
     session = _started(chosen, java, _log)
     if not cluster:
-        start_quickly(session, _own_folder())
+        start_quickly(session, own_folder())
     else:
         try:
             send_code(session)
@@ -225,15 +226,6 @@ def _partitions_of_environment() -> int:
     if not re.fullmatch(r"\d+", told):
         raise BadInput(f"{PARTITIONS_VARIABLE}={told!r} is no number of partitions: write it as 7.")
     return int(told)
-
-
-def _own_folder() -> Path:
-    try:
-        return own_folder()
-    except OSError as error:
-        raise BadInput(
-            f"no folder can be made in {error.filename} ({error.strerror}): make room there, or set TMPDIR to another"
-        ) from None
 
 
 def _driver_at(address: str | None) -> dict[str, str]:

@@ -102,6 +102,12 @@ def streamproof(*words: str) -> list[str]:
     return [sys.executable, "-m", "streamproof.properties.entry", *words]
 
 
+def heed_signals() -> None:
+    """Let a process that is being started heed signals: what runs the tests in the background may have ignored them."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def listing(folder: Path) -> list[str]:
     """Everything below a folder, sorted; folders end in `/`."""
     return sorted(f"{path.relative_to(folder)}{'/' * path.is_dir()}" for path in folder.rglob("*"))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from faults import MARK, end_processes, listing, processes_left, processes_of, streamproof
+from faults import MARK, end_processes, heed_signals, listing, processes_left, processes_of, streamproof
 from streamproof.properties.work import sweep
 
 ALL = bool(os.environ.get("STREAMPROOF_ALL_MOMENTS"))
@@ -60,7 +60,7 @@ class Running:
             stderr=subprocess.PIPE,
             text=True,
             # A test run in the background of a shell has Ctrl-C ignored, and its children with it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # type: ignore[arg-type,return-value]
+            preexec_fn=heed_signals,
         )
         self.out: list[str] = []
         self.err: list[str] = []

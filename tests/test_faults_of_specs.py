@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from faults import MARK, Fault, assert_ends_as_it_must, end_processes, processes_left, streamproof
+from faults import MARK, Fault, assert_ends_as_it_must, end_processes, heed_signals, processes_left, streamproof
 
 pytestmark = pytest.mark.exhaustive  # a process each: about a second
 
@@ -201,6 +201,7 @@ def test_a_command_that_is_stopped_at_any_moment_leaves_neither_process_nor_fold
     mark = uuid.uuid4().hex
     own = {"TMPDIR": str(tmp_path / "tmp"), "HOME": str(tmp_path), "JAVA_HOME": "jdk", MARK: mark}
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    quiet |= {"preexec_fn": heed_signals}
     try:
         for moment in range(10):
             running = subprocess.Popen(streamproof(*CHECK), cwd=tmp_path, env={**os.environ, **own}, **quiet)  # type: ignore[call-overload]
