@@ -2,19 +2,22 @@
 
 Beside the situations of an operator there is a goal for each neighbour of a declaration, which has one of its numbers
 larger or smaller by one: on some history the reference must emit something else under the neighbour than under the
-declaration. So a job that is off by 1 ms disagrees with the reference on that history, whatever else it does.
+declaration. So a job that is off by 1 ms disagrees with the reference on that history, whatever else it does. The same
+is asked of a neighbour that has the right numbers, and closes or drops 1 ms late or early by the clock.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, cast
 
+from ..reference.clocks import Clock
 from ..reference.errors import BadInput
 from ..reference.histories import History
-from ..reference.operators import operator_named
+from ..reference.operators import Behaviour, operator_named
 from ..reference.play import Played, play
 from ..reference.records import Change, Key
 from .domains import DOMAINS
@@ -29,10 +32,32 @@ ATTEMPTS = 20
 
 
 class Neighbour(NamedTuple):
-    """A declaration of which one number is larger or smaller by one; the goal is that it emits something else."""
+    """What is off by one: a declaration of which one number is, or a behaviour whose edges of the clock are.
+
+    The goal is that it emits something else than the declaration and behaviour that it is the neighbour of.
+    """
 
     goal: str
     options: Mapping[str, Any]
+    behaviour: Callable[[Any, Clock], Behaviour] | None = None
+
+
+class _OffClock:
+    """Another clock, but off by some ms where it shows certain times: so an operator sees it whose edges are off."""
+
+    def __init__(self, clock: Clock, by: int, at: Callable[[int], bool]) -> None:
+        self.clock, self.by, self.at = clock, by, at
+
+    @property
+    def now(self) -> int:
+        now = self.clock.now
+        return now + self.by if self.at(now) else now
+
+    def observe(self, timestamp: int) -> None:
+        self.clock.observe(timestamp)
+
+    def cut(self) -> None:
+        self.clock.cut()
 
 
 @dataclass(frozen=True)
@@ -66,7 +91,30 @@ def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
             except BadInput:
                 continue
             found.append(Neighbour(f"{number.option} {number.value} and {value} differ", changed))
-    return found
+    return [*found, *_off_by_clock(operator, options)]
+
+
+def _off_by_clock(operator: str, options: Mapping[str, Any]) -> Iterator[Neighbour]:
+    """Give the neighbours that close something, or drop it as late, 1 ms after the edge, and 1 ms before it."""
+    declaring, domain = operator_named(operator), DOMAINS[operator]
+    definition = declaring.declare(options)
+
+    def neighbour(goal: str, by: int, at: Callable[[int], bool]) -> Neighbour:
+        return Neighbour(
+            goal, options, lambda same, clock: declaring.behaviour(same, cast(Clock, _OffClock(clock, by, at)))
+        )
+
+    for step, offset in domain.aligned(definition):
+        edges = f"the clock's edges every {step} ms from {offset}"
+        yield neighbour(f"{edges} and 1 ms later differ", -1, partial(_lies_at, step, offset))
+        yield neighbour(f"{edges} and 1 ms earlier differ", 1, partial(_lies_at, step, offset - 1))
+    if domain.by_clock(definition) and not domain.aligned(definition):
+        yield neighbour("a clock 1 ms behind differs", -1, bool)
+        yield neighbour("a clock 1 ms ahead differs", 1, bool)
+
+
+def _lies_at(step: int, offset: int, now: int) -> bool:
+    return now >= offset and (now - offset) % step == 0
 
 
 def situations_needed(operator: str, options: Any, stream_time: bool = False) -> tuple[str, ...]:
@@ -116,7 +164,7 @@ def neighbours_shown(
         if only is not None and neighbour.goal not in only:
             continue
         shown = (
-            emitted(play(replace(history, options=neighbour.options))) != one
+            emitted(play(replace(history, options=neighbour.options), neighbour.behaviour)) != one
             for history, one in zip(histories, own, strict=True)
         )
         found[neighbour.goal] = int(any(shown))

@@ -63,6 +63,7 @@ class Domain:
         aligned: Of a definition: the edges of the clock that no record moves.
         numbers: Of a definition: the numbers of it that shape what comes out.
         silent: The numbers that an operator takes and that shape nothing, each with the reason.
+        by_clock: Of a definition: whether the clock decides what comes out.
     """
 
     distances: Callable[[Any], tuple[int, ...]]
@@ -72,6 +73,7 @@ class Domain:
     aligned: Callable[[Any], tuple[Aligned, ...]] = lambda definition: ()
     numbers: Callable[[Any], Iterator[Number]] = lambda definition: iter(())
     silent: Mapping[str, str] = field(default_factory=dict)
+    by_clock: Callable[[Any], bool] = lambda definition: False
 
     def patience(self, definition: Any) -> int:
         """How far (ms) behind the clock nothing is open any more."""
@@ -204,6 +206,7 @@ DOMAINS: Mapping[str, Domain] = {
         lambda windows: (windows.gap_ms,),
         lambda windows: (windows.gap_ms + windows.grace_ms,),
         numbers=_session_numbers,
+        by_clock=lambda windows: True,
         silent={"retention_ms": "a session is closed for good before it is forgotten"},
     ),
     "window_aggregate": Domain(
@@ -211,6 +214,7 @@ DOMAINS: Mapping[str, Domain] = {
         _window_edges,
         aligned=_window_ends,
         numbers=_window_numbers,
+        by_clock=lambda windows: windows.unit == "ms",
         silent={"retention_ms": "with late drop, and with tuples, a complete window takes nothing, however long kept"},
     ),
     "range_aggregate": Domain(
@@ -223,6 +227,7 @@ DOMAINS: Mapping[str, Domain] = {
         lambda join: (join.after_ms + join.grace_ms, join.before_ms + join.grace_ms),
         _stream_value,
         numbers=_join_numbers,
+        by_clock=lambda join: True,
     ),
     "stream_table_join": Domain(_some, _nothing, _looked_up),
     "table_table_join": _TABLES,

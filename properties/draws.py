@@ -139,28 +139,32 @@ def history_of(shape: Shape, moves: Sequence[Move], name: str = "history") -> Hi
 def draw_schedule(operator: str, options: Mapping[str, Any], seed: int, batches: int = BATCHES) -> tuple[int, ...]:
     """Draw a clock schedule for a definition: the clock (ms) after every batch; the same for the same seed.
 
-    Its values never fall. Where edges of the clock are aligned, as the ends of fixed windows are, some value lies at
-    one of them, one before and one after; elsewhere records are drawn around the edges behind each value. A batch may
-    leave the clock where it is, move it by 1 ms, by less than any distance, or past everything.
+    Its values never fall. Where edges of the clock are aligned, as the ends of fixed windows are, values lie at, before
+    and after such edges, for each kind of them (three kinds take more batches); elsewhere records are drawn around the
+    edges behind each value. A batch may leave the clock where it is, move it by 1 ms, by less than any distance, or
+    past everything.
     """
     definition, domain = operator_named(operator).declare(options), DOMAINS[operator]
     generator = random.Random(seed)
     aligned, reach = domain.aligned(definition), domain.reach(definition)
     distances = (*domain.distances(definition), *domain.edges(definition))
-    steps = ["edge"] * min(batches, max(3, len(aligned) + 1)) if aligned else ["far", "distance"]
+    # To be 1 ms late shows where the clock is at an edge, and to be 1 ms early where it is just before one.
+    around = [(one, by) for one in aligned for by in (0, -1)] + [(one, 1) for one in aligned[:1]]
+    batches = max(batches, 2 * len(aligned))
+    around = around[:batches]
+    steps = ["edge"] * len(around) if aligned else ["far", "distance"]
     spare = ["still", "one", "near", "distance", "far", *["edge"] * bool(aligned)]
     steps += [generator.choice(spare) for _ in range(batches - len(steps))]
     generator.shuffle(steps)
-    around = cycle(generator.sample((-1, 0, 1), 3))
-    families = cycle(generator.sample(aligned, len(aligned)))
+    generator.shuffle(around)
+    edges = cycle(around)
     clock, schedule = 0, []
     for number, step in enumerate(steps[:batches]):
         # Nothing is late before the first batch has moved the clock past what is open longest.
         least = clock + (reach + generator.randint(1, reach) if number == 0 else 0)
         match step:
             case "edge":
-                every, offset = next(families)
-                by = next(around)
+                (every, offset), by = next(edges)
                 beyond = least - by + generator.choice((0, 1, generator.randint(0, reach)))
                 clock = offset + max(0, -(-(beyond - offset) // every)) * every + by
             case "one":

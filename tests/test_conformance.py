@@ -39,16 +39,17 @@ from streamproof.reference.records import Change
 Options = Mapping[str, Any]
 MINUTES, DAY = 60_000, 86_400_000
 TIMES = (1, 10, 999, 30 * MINUTES, 30 * DAY)
+BY_CLOCK = ("a clock 1 ms behind differs", "a clock 1 ms ahead differs")
 ISSUE = {"gap_ms": 30 * MINUTES - 1, "grace_ms": 10 * MINUTES, "emit": "close"}
 
 
-def reference_under(options: Options) -> Witness:
-    """The reference under other options, telling what a job tells: changes by batch."""
+def reference_under(options: Options, behaviour: Any = None) -> Witness:
+    """The reference under other options, or with another behaviour, emitting what a job emits: changes by batch."""
 
     def answer(histories: Sequence[History]) -> list[Outcome]:
         outcomes = []
         for history in histories:
-            played = play(replace(history, options=options))
+            played = play(replace(history, options=options), behaviour)
             entries = [Entry(-1, entry.batch, entry.output) for entry in played.entries if is_change(entry)]
             is_stream = played.definition.is_stream
             outcomes.append(Outcome(history.name, Grain.BATCH, entries, knows_dropped=False, is_stream=is_stream))
@@ -145,9 +146,12 @@ def never_passed(operator: str, options: Options, drawn: Drawn) -> None:
     assert differing(reference_under(options), drawn.histories) == []
     assert differs(silent, drawn.histories)
     own = operator_named(operator).declare(options)
-    for wrong in [*(one.options for one in neighbours(operator, options)), *wrong_by_a_unit(operator, options)]:
-        if operator_named(operator).declare(wrong) != own:
-            assert differs(reference_under(wrong), drawn.histories), wrong
+    for neighbour in neighbours(operator, options):
+        wrong = reference_under(neighbour.options, neighbour.behaviour)
+        assert differs(wrong, drawn.histories), neighbour.goal
+    for changed in wrong_by_a_unit(operator, options):
+        if operator_named(operator).declare(changed) != own:
+            assert differs(reference_under(changed), drawn.histories), changed
 
 
 @pytest.mark.parametrize("place", range(len(FEW)), ids=map(shown, FEW))
@@ -226,7 +230,7 @@ def test_a_cohort_is_the_same_for_the_same_seed_and_declaration() -> None:
 
 def test_neighbours_that_the_operator_refuses_are_left_out() -> None:
     found = [neighbour.goal for neighbour in neighbours("session_windows", {"gap_ms": 1})]
-    assert found == ["gap_ms 1 and 2 differ", "grace_ms 0 and 1 differ"]
+    assert found == ["gap_ms 1 and 2 differ", "grace_ms 0 and 1 differ", *BY_CLOCK]
 
 
 def test_a_retention_that_is_declared_hides_no_neighbour() -> None:
@@ -234,7 +238,22 @@ def test_a_retention_that_is_declared_hides_no_neighbour() -> None:
     assert [neighbour.goal for neighbour in found] == [
         *("gap_ms 10 and 9 differ", "gap_ms 10 and 11 differ"),
         *("grace_ms 5 and 4 differ", "grace_ms 5 and 6 differ"),
+        *BY_CLOCK,
     ]
+
+
+def test_windows_that_close_a_ms_late_or_early_are_neighbours_for_each_kind_of_edges() -> None:
+    found = neighbours("window_aggregate", {"size": 10, "step": 4, "late": "update", "retention_ms": 15})
+    edges = [f"the clock's edges every 4 ms from {offset}" for offset in (10, 25)]
+    assert [neighbour.goal for neighbour in found if neighbour.behaviour is not None] == [
+        f"{of_kind} and 1 ms {by} differ" for of_kind in edges for by in ("later", "earlier")
+    ]
+
+
+def test_what_the_clock_does_not_decide_has_no_neighbour_by_the_clock() -> None:
+    for operator in ("range_aggregate", *UNTIMED):
+        options = next(iter(SHAPES[operator].values()))
+        assert [one.goal for one in neighbours(operator, options) if one.behaviour is not None] == []
 
 
 @pytest.mark.parametrize("operator", SHAPES)
