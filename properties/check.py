@@ -19,7 +19,7 @@ from ..reference.operators import operator_named
 from ..reference.play import Played, play
 from . import findings as finding_files
 from .cohorts import clock_schedule, one_cohort
-from .coverage import CLOSED, EMITTED, covered_by, draw_covering, goals
+from .coverage import CLOSED, EMITTED, Finish, covered_by, draw_covering, goals
 from .draws import Shape, draw_histories
 from .duckdb_witness import tables
 from .examinations import Examination, breaks, examine, examine_restart, shrunk
@@ -61,6 +61,8 @@ SHAPES: Mapping[str, Shape] = {
 RANDOM = ("update", "close", "own")
 BY_CHANGELOG = ("changelog", "table at every cut")
 SHARES = {"update": 0.4, "close": 0.2, "own": 0.2, "patient": 0.05, "native": 0.1, "native patient": 0.05}
+AND_LONG_AFTER = ("update", "native", "native patient")
+"""The shapes whose histories are run with one more batch, long after them."""
 ALONE = 2
 FINE = ("update", "close")
 """The shapes that show a missing timer: by timers the state of the first expires, and sessions of the second close."""
@@ -179,7 +181,8 @@ class SessionCheck:
 
     def draw(self, name: str) -> tuple[list[History], Counter[str]]:
         """Draw the histories of a shape; give them with the goals that they cover."""
-        return drawn_for(name, max(1, round(self.histories * SHARES[name])), self.seed)
+        finished = long_after if name in AND_LONG_AFTER else None
+        return drawn_for(name, max(1, round(self.histories * SHARES[name])), self.seed, finished)
 
     def replay_saved(self) -> None:
         """Ask about this check's saved counterexamples again, each by the law that it broke; no law is covered so."""
@@ -462,8 +465,10 @@ def session_laws() -> list[Law]:
     return [replace(law, needs=(*law.needs, *shown)) if law.name in BY_CHANGELOG else law for law in LAWS.values()]
 
 
-def drawn_for(name: str, count: int, seed: int) -> tuple[list[History], Counter[str]]:
+def drawn_for(name: str, count: int, seed: int, finished: Finish | None = None) -> tuple[list[History], Counter[str]]:
     """Draw histories of one of the definitions of session windows, on a schedule on which its neighbours show.
+
+    `finished` makes of each history the one that is run, where that is another.
 
     Returns:
         The histories, and in how many of them each goal was met.
@@ -471,8 +476,8 @@ def drawn_for(name: str, count: int, seed: int) -> tuple[list[History], Counter[
     shape = SHAPES[name]
     if shape.schedule == FLAT:
         drawn = list(draw_histories(shape, count, hash_of(seed, name)))
-        return drawn, covered_by(drawn)
-    cohort = draw_covering(shape.operator, shape.options, count, hash_of(seed, name))
+        return drawn, covered_by(drawn, finished)
+    cohort = draw_covering(shape.operator, shape.options, count, hash_of(seed, name), finished=finished)
     return cohort.histories, cohort.covered
 
 

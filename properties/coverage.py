@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..reference.clocks import Clock
 from ..reference.errors import BadInput
@@ -29,6 +29,9 @@ EMITTED = "something emitted"
 CLOSED = "session closed and emitted"
 ATTEMPTS = 20
 """So many schedules are tried until all goals are covered; that takes no more than the reference."""
+
+
+Finish: TypeAlias = Callable[[History], History]
 
 
 class Neighbour(NamedTuple):
@@ -142,12 +145,18 @@ def goals(operator: str, options: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def covered_by(histories: Sequence[History]) -> Counter[str]:
-    """Count in how many histories of one declaration each goal was met; a neighbour's goal counts once."""
+def covered_by(histories: Sequence[History], finished: Finish | None = None) -> Counter[str]:
+    """Count in how many histories of one declaration each goal was met; a neighbour's goal counts once.
+
+    `finished` makes of each history the one that is run, where that is another: the last clock of a history and the
+    first of a batch behind it take effect in one batch, so that less shows.
+    """
     played = [play(history) for history in histories]
     found = situations_of(histories, played)
-    if histories:
+    if histories and finished is None:
         found.update(neighbours_shown(histories, played))
+    elif histories and finished is not None:
+        found.update(neighbours_shown([finished(history) for history in histories]))
     return found
 
 
@@ -181,10 +190,17 @@ def emitted(played: Played) -> dict[tuple[int, Key | None], list[Change]]:
 
 
 def draw_covering(
-    operator: str, options: Mapping[str, Any], count: int, seed: int, batches: int = BATCHES, attempts: int = ATTEMPTS
+    operator: str,
+    options: Mapping[str, Any],
+    count: int,
+    seed: int,
+    batches: int = BATCHES,
+    attempts: int = ATTEMPTS,
+    finished: Finish | None = None,
 ) -> Drawn:
     """Draw a cohort's schedule and histories, under other schedules until all goals are covered.
 
+    `finished` makes of each history the one that is run, where that is another; the histories come without it.
     The same for the same arguments. Where no attempt covers all of them, it is the one that misses the fewest.
     """
     wanted = goals(operator, options)
@@ -194,10 +210,11 @@ def draw_covering(
         histories = list(draw_histories(Shape(options, schedule, operator=operator), count, seed))
         if best is not None and hardest:
             # What the attempt before missed is asked first, for it is quickly said that it is missed again.
-            shown = neighbours_shown(histories, only=hardest[:1])
+            run = histories if finished is None else [finished(history) for history in histories]
+            shown = neighbours_shown(run, only=hardest[:1])
             if not shown[hardest[0]]:
                 continue
-        covered = covered_by(histories)
+        covered = covered_by(histories, finished)
         drawn = Drawn(histories, covered, tuple(name for name in wanted if not covered[name]))
         hardest.sort(key=lambda goal, missing=drawn.missing: goal not in missing)  # type: ignore[misc]
         if best is None or len(drawn.missing) < len(best.missing):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..reference.errors import BadInput
@@ -179,7 +180,7 @@ def _plan(mutants: Sequence[Mutant], counts: Sequence[int], read_state: bool = F
 def _drawn(operator: str, shape: str, count: int, seed: int) -> list[History]:
     """Histories of a shape, with a batch long after them where the operator is to forget them by then."""
     if operator == "session_windows":
-        return [long_after(history) for history in drawn_for(shape, count, seed)[0]]
+        return list(map(long_after, drawn_for(shape, count, seed, long_after)[0]))
     options = DECLARED[operator][shape]
     timeless = is_timeless(operator, operator_named(operator).declare(options))
     return _drawn_under(operator, options, FLAT if timeless else None, count, hash_of(seed, shape))
@@ -189,12 +190,12 @@ def _drawn_under(
     operator: str, options: Mapping[str, Any], schedule: tuple[int, ...] | None, count: int, seed: int
 ) -> list[History]:
     definition = operator_named(operator).declare(options)
-    forgets = forgets_under(operator, definition)
+    finished = partial(long_after_all, definition=definition) if forgets_under(operator, definition) else None
     if schedule is None:
-        drawn = draw_covering(operator, options, count, seed).histories
+        drawn = draw_covering(operator, options, count, seed, finished=finished).histories
     else:
         drawn = list(draw_histories(Shape(options, schedule, operator=operator), count, seed))
-    return [long_after_all(history, definition) if forgets else history for history in drawn]
+    return drawn if finished is None else list(map(finished, drawn))
 
 
 def _companions(histories: Sequence[History], seed: int) -> list[Companion]:

@@ -16,7 +16,7 @@ from ..reference.operators import operator_named
 from ..reference.play import play
 from ..reference.records import Change
 from .cohorts import clock_schedule, with_heartbeats
-from .coverage import draw_covering
+from .coverage import Finish, draw_covering
 from .draws import Shape, draw_histories
 from .laws import LAWS, Law, record_batches
 from .operator_situations import needed
@@ -45,12 +45,17 @@ def native_law(operator: str) -> Law:
     return replace(LAWS["native"], sentence=f"Spark's own {OWN[operator]}", needs=tuple(met))
 
 
-def native_histories(operator: str, options: Mapping[str, Any], count: int, seed: int) -> list[History]:
-    """Draw histories that Spark's own operator can serve; the table of a stream-table join stands still."""
+def native_histories(
+    operator: str, options: Mapping[str, Any], count: int, seed: int, finished: Finish | None = None
+) -> list[History]:
+    """Draw histories that Spark's own operator can serve; the table of a stream-table join stands still.
+
+    `finished` makes of each history the one that is run, where that is another.
+    """
     if operator == "stream_table_join":
         shape = Shape(options, (SCHEDULE[-1],) * len(SCHEDULE), operator=operator)
         return [_table_first(history) for history in draw_histories(shape, count, seed)]
-    return draw_covering(operator, options, count, seed).histories
+    return draw_covering(operator, options, count, seed, finished=finished).histories
 
 
 def _table_first(history: History) -> History:

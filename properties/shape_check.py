@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..reference.histories import CUT, Heartbeat, History
@@ -16,7 +17,7 @@ from ..reference.operators import operator_named
 from ..reference.play import play
 from .check import LONG_AFTER, SessionCheck, hash_of, situations_alone
 from .cohorts import clock_schedule, one_cohort
-from .coverage import covered_by, draw_covering, goals
+from .coverage import Finish, covered_by, draw_covering, goals
 from .decoupled_witness import play_decoupled, staged_differences
 from .domains import DOMAINS
 from .draws import Shape, draw_histories
@@ -117,9 +118,16 @@ class ShapeCheck(SessionCheck):
             self.schedules()
 
     def drawn(
-        self, name: str, options: Mapping[str, Any], schedule: Sequence[int] | None, share: float = 1.0
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        schedule: Sequence[int] | None,
+        share: float = 1.0,
+        finished: Finish | None = None,
     ) -> tuple[list[History], Counter[str]]:
         """Draw an operator's histories of one definition, on a schedule on which its neighbours show or on this one.
+
+        `finished` makes of each history the one that is run, where that is another.
 
         Returns:
             The histories, and in how many of them each goal was met.
@@ -128,20 +136,21 @@ class ShapeCheck(SessionCheck):
         count = max(1, round(share * self.histories / len(SHAPES[operator])))
         seed = hash_of(self.seed, f"{operator} {name} on Spark")
         if schedule is None:
-            cohort = draw_covering(operator, options, count, seed)
+            cohort = draw_covering(operator, options, count, seed, finished=finished)
             return cohort.histories, cohort.covered
         drawn = list(draw_histories(Shape(options, tuple(schedule), operator=operator), count, seed))
-        return drawn, covered_by(drawn)
+        return drawn, covered_by(drawn, finished)
 
     def shape(self, name: str, options: Mapping[str, Any]) -> None:
         """One definition in one query, with variants; of the first one also what restarts and packing do."""
         operator = self.report.operator
         definition = operator_named(operator).declare(options)
         timeless = is_timeless(operator, definition)
-        drawn, known = self.drawn(name, options, FLAT if timeless else None)
-        self.report.situations.update(situations_alone(known))
         forgets = forgets_under(operator, definition)
-        whole = [long_after(history, definition) for history in drawn] if forgets else drawn
+        finished = partial(long_after, definition=definition) if forgets else None
+        drawn, known = self.drawn(name, options, FLAT if timeless else None, finished=finished)
+        self.report.situations.update(situations_alone(known))
+        whole = drawn if finished is None else list(map(finished, drawn))
         generator = random.Random(self.seed)
         some = whole[: max(1, len(whole) // 6)]
         companions = [*without_other_keys(some, generator)]
@@ -272,8 +281,9 @@ class ShapeCheck(SessionCheck):
         for name, options in shapes.items():
             definition = operator_named(operator).declare(options)
             count = max(1, round(self.histories / len(shapes)))
-            drawn = native_histories(operator, options, count, hash_of(self.seed, f"{operator} {name} on Spark's own"))
-            whole = [long_after(history, definition) for history in drawn]
+            finished = partial(long_after, definition=definition)
+            seed = hash_of(self.seed, f"{operator} {name} on Spark's own")
+            whole = list(map(finished, native_histories(operator, options, count, seed, finished)))
             self.progress(f"{len(whole)} histories on Spark's own operator: {name}")
             outcomes, _ = run_cohort(one_cohort(whole), Plan(native=True))
             self.report.queries += 1
