@@ -36,6 +36,8 @@ from streamproof.reference.operators import OPERATORS, operator_named
 from streamproof.reference.play import Entry, play
 from streamproof.reference.records import Change
 
+pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+
 Options = Mapping[str, Any]
 MINUTES, DAY = 60_000, 86_400_000
 TIMES = (1, 10, 999, 30 * MINUTES, 30 * DAY)

@@ -17,6 +17,8 @@ from streamproof.properties.doctor import package_folder
 from streamproof.reference.aggregates import COUNT, LIST, MIN, SUM
 from streamproof.reference.errors import BadInput, MissingTool
 
+pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+
 FLIGHTS_HEADER = "dep_delay,arr_time,tailnum,dest,air_time,distance,minute,time_hour"
 AIRPORTS = "faa,name,tzone\nIAH,Houston,America/Chicago\nBOS,Boston,America/New_York\nXXX,Nowhere,NA\n"
 

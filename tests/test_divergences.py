@@ -7,6 +7,8 @@ from streamproof.reference.errors import BadInput
 from streamproof.reference.histories import History, parse_history
 from streamproof.reference.play import play
 
+pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+
 PLAIN = [divergence for divergence in DIVERGENCES.values() if divergence.setting == "plain"]
 EVERY = pytest.mark.parametrize("divergence", DIVERGENCES.values(), ids=str)
 

@@ -14,6 +14,8 @@ from streamproof.reference.histories import CUT, Delivery, Heartbeat, History, L
 from streamproof.reference.play import play
 from streamproof.reference.windows import SessionWindows
 
+pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+
 # The values of one history come from one pool; floats are such that no sum of them is rounded.
 POOLS: dict[str, list[list[Any]]] = {
     "count": [[None, 1, "x"]],

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from streamproof.specs.pytla import CyclicGraph, Edge, Function, StateGraph, TlcCrashed
 from streamproof.specs.pytla.graph import read_dot
 
+pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+
 
 def graph_of(edges, initial=(0,), size=None):
     edges = [Edge(*edge) if len(edge) == 3 else Edge(edge[0], "Go", edge[1]) for edge in edges]

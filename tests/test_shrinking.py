@@ -13,6 +13,8 @@ from streamproof.properties.situations import situations_of
 from streamproof.reference.histories import CUT, Heartbeat, History, Line
 from streamproof.reference.records import Record
 
+pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+
 SCHEDULE = (20, 45, 45, 90, 140)
 SHAPE = Shape({"gap_ms": 10, "grace_ms": 5}, SCHEDULE)
 

@@ -47,6 +47,7 @@ FURTHER: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [*SHAPES[OPERATOR], *FURTHER])
 def test_the_logic_tells_what_the_reference_tells(name: str) -> None:
     options = {**SHAPES[OPERATOR], **FURTHER}[name]
@@ -56,6 +57,7 @@ def test_the_logic_tells_what_the_reference_tells(name: str) -> None:
         assert by_key(told) == by_key([entry[1:] for entry in play(history).entries]), history
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [name for name in SHAPES[OPERATOR] if "tuple" not in name])
 def test_a_window_by_time_is_forgotten_once_it_is_past_its_retention(name: str) -> None:
     options = SHAPES[OPERATOR][name]

@@ -66,6 +66,7 @@ def play_windowed(logic: WindowedLogic, history: Any) -> tuple[dict[Any, Any], d
     return by_key(lists), state
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", SHAPES_OF_LOGIC)
 def test_the_logic_tells_what_the_reference_tells(name: str) -> None:
     options = SHAPES_OF_LOGIC[name]
@@ -75,6 +76,7 @@ def test_the_logic_tells_what_the_reference_tells(name: str) -> None:
         assert told == by_key([entry[1:] for entry in play(history).entries]), history
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [name for name, o in SHAPES_OF_LOGIC.items() if o.get("with", "")[:5] != "table"])
 def test_a_window_is_forgotten_once_nothing_can_change_it(name: str) -> None:
     options = SHAPES_OF_LOGIC[name]

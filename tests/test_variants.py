@@ -26,6 +26,8 @@ from streamproof.reference.histories import History
 from streamproof.reference.operators import operator_named
 from streamproof.reference.play import play
 
+pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+
 EVERY = [(operator, name) for operator in SHAPES if operator != "session_windows" for name in SHAPES[operator]]
 UNMOVED = [
     (operator, name)
