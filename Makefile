@@ -5,9 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.streamproof
 PACKAGES := reference spark_impl properties specs
+# A copy of the package as it is installed, for tools that follow no mapping of folders to packages.
+TREE := .mypy_cache/tree
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check specs test test-exhaustive test-quick lint format bench lock clean
+.PHONY: help setup check specs test test-exhaustive test-quick wheel-check lint format docs tree bench lock clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-16s %s\n' "$$name" "$$does"; done
@@ -26,24 +28,39 @@ test: setup ## The tests: those without Spark, then those that share two Spark s
 	$(BIN)/python -m pytest -m "not spark" --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile
 
-test-exhaustive: setup ## The tests that take minutes: all seeded bugs, the gate itself, a cluster, replays on Spark
+test-exhaustive: setup ## The tests that take minutes: all mutants, the gate itself, a cluster, replays on Spark
 	$(BIN)/python -m pytest -m "spark and exhaustive" --numprocesses 2 --dist loadfile
 
 test-quick: setup ## Most tests that need neither Spark nor TLC, in under a minute
 	$(BIN)/python -m pytest -m "not spark and not tlc and not exhaustive" --numprocesses 2
 
-lint: setup ## Style, types, and who may import whom
+# Needs the package index, as `make setup` does. 2 is inconclusive: 50 histories are few.
+wheel-check: setup ## Build sdist and wheel, and run the gate from the wheel in an empty environment
+	rm -rf build/wheel-check dist && mkdir -p build/wheel-check
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/wheel-check/.venv
+	build/wheel-check/.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir --constraint constraints.txt dist/streamproof-*.whl
+	cd build/wheel-check && env -u PYTHONPATH .venv/bin/streamproof check session_windows --histories 50; code=$$?; echo "exit $$code"; test $$code -eq 0 -o $$code -eq 2
+
+lint: setup tree ## Style, types, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@mkdir -p .mypy_cache/ns && ln -sfn ../.. .mypy_cache/ns/streamproof
-	MYPYPATH=.mypy_cache/ns $(BIN)/mypy $(PACKAGES:%=-p streamproof.%)
-	$(BIN)/lint-imports
+	MYPYPATH=$(TREE) $(BIN)/mypy -p streamproof
+	cd $(TREE) && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml
 
-format: setup ## Mend what `make lint` finds and can mend
+tree:
+	@rm -rf $(TREE) && mkdir -p $(TREE) && cp -Rp streamproof $(PACKAGES) $(TREE)/ && mv $(PACKAGES:%=$(TREE)/%) $(TREE)/streamproof/
+
+docs: setup tree ## The site of docs/ with the API reference, in site/
+	$(BIN)/python docs/options.py
+	$(BIN)/python -m benchmarks table
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+format: setup ## Fix what `make lint` finds and can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## The figures in the README
+bench: setup ## The figures in docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
 lock: setup ## Bring constraints.txt up to date with pyproject.toml
@@ -51,13 +68,13 @@ lock: setup ## Bring constraints.txt up to date with pyproject.toml
 		--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file constraints.txt
 
 clean: ## Remove .venv and everything else that was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
 
 # Made anew when the requirements change; otherwise a second `make setup` does nothing.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "streamproof needs Python 3.11 or newer, and $(PYTHON) isn't: make setup PYTHON=python3.11" >&2; exit 3; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV) || $(PYTHON) -m virtualenv --quiet --clear $(VENV) || { echo "$(PYTHON) can't make a virtual environment: install python3-venv (Debian, Ubuntu: apt-get install python3-venv) or $(PYTHON) -m pip install --user virtualenv" >&2; exit 3; }
 	@echo "Installing streamproof and what it needs into $(VENV); Spark makes the first time take a minute or two"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
 	@$(BIN)/python -c 'from streamproof.specs.java import find_java; find_java()' 2>/dev/null || { echo "No Java 17 or newer on this machine: installing one into $(VENV)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[java]'; }
 	@touch $@

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streamproof.properties.cohorts import one_cohort
-from streamproof.properties.draws import Shape, draw_histories
-from streamproof.properties.examinations import examine
-from streamproof.properties.shapes import SCHEDULE, SHAPES
-from streamproof.properties.spark_witness import ON_SPARK
-from streamproof.reference.errors import StreamproofError
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.laws.case import Case
+from streamproof.properties.laws.on_spark.changelog import Changelog
+from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.reference.core.errors import StreamproofError
 
 from .figures import Figure, Setting, Target, figure
 
@@ -23,37 +22,46 @@ def run(setting: Setting) -> list[Figure]:
     """Count, operator by operator; the histories go evenly to its definitions, and each round draws others."""
     count, rounds = setting.size(10_000, 60), setting.times(1)
     figures = []
-    for operator in setting.among(ON_SPARK):
-        shapes = SHAPES[operator]
-        each = -(-count // len(shapes))
+    for operator in setting.among([*registered()]):
+        profiles = registration_of(operator).profiles
+        each = -(-count // len(profiles))
         runs, changes = [], 0
         for number in range(rounds):
             disagreements = 0
-            for name, options in shapes.items():
+            for name, options in profiles.items():
                 setting.progress(f"{operator}: round {number + 1} of {rounds}, {each:,} histories of {name!r}")
-                found, told = examined(operator, options, each, FIRST_SEED + number, setting)
-                if not told:
-                    raise StreamproofError(f"{operator}, {name}: no history told anything, so nothing was compared")
-                disagreements, changes = disagreements + found, changes + told
+                found, emitted = disagreements_on(operator, options, each, FIRST_SEED + number, setting)
+                if not emitted:
+                    raise StreamproofError(f"{operator}, {name}: no history emitted anything, so nothing was compared")
+                disagreements, changes = disagreements + found, changes + emitted
             runs.append(float(disagreements))
         sizes = (
-            f"{each * len(shapes):,} histories of {len(shapes)} definitions, {changes // rounds:,} changes and drops"
+            f"{each * len(profiles):,} histories of {len(profiles)} definitions, {changes // rounds:,} changes, drops"
         )
         figures.append(figure(f"{operator}: disagreements", "histories", runs, sizes, Target("at most", 0)))
     return figures
 
 
-def examined(operator: str, options: Mapping[str, Any], count: int, seed: int, setting: Setting) -> tuple[int, int]:
-    """Give how many histories broke a law, and how many changes and dropped records the reference told in all."""
-    shape = Shape(options, SCHEDULE, operator=operator)
-    histories = list(draw_histories(shape, count, seed=seed))
-    broken: list[tuple[str, Any]] = []
-    changes = 0
+def disagreements_on(
+    operator: str, options: Mapping[str, Any], count: int, seed: int, setting: Setting
+) -> tuple[int, int]:
+    """Return on how many histories Spark's changelog differs, and how many changes the reference emitted.
+
+    Args:
+        operator: The operator's name.
+        options: Its options.
+        count: How many histories are drawn.
+        seed: The seed they are drawn with.
+        setting: How the benchmark runs.
+    """
+    profile = HistorySettings(operator, options, SCHEDULE)
+    histories = list(draw_histories(profile, count, seed=seed))
+    broken, changes = [], 0
     for first in range(0, count, LARGEST_COHORT):
-        examination = examine(one_cohort(histories[first : first + LARGEST_COHORT]))
-        changes += sum(len(played.entries) for played in examination.played)
-        broken += [next(iter(laws.items())) for laws in examination.broken if laws]
+        cases = [Case(history) for history in histories[first : first + LARGEST_COHORT]]
+        comparisons = Changelog().recheck(cases)
+        changes += sum(len(comparison.expected[1].entries) for comparison in comparisons)
+        broken += [comparison.differences[0] for comparison in comparisons if comparison.differences]
     if broken:
-        law, (difference, *_) = broken[0]
-        setting.progress(f"{operator} breaks the law {law!r} on {len(broken)} histories; the first: {difference}")
+        setting.progress(f"{operator} differs on {len(broken)} histories; the first: {broken[0]}")
     return len(broken), changes

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from streamproof.reference.errors import StreamproofError
+from streamproof.reference.core.errors import StreamproofError
 
 from .figures import Figure, Setting, Target, figure, seconds
 from .machine import ROOT
@@ -21,8 +21,13 @@ def run(setting: Setting) -> list[Figure]:
     checks: list[float] = []
     compares: list[float] = []
     for number in range(rounds):
-        with tempfile.TemporaryDirectory() as findings:
-            words = ["check", "--findings", findings, *(["--histories", str(histories)] if setting.small else [])]
+        with tempfile.TemporaryDirectory() as counterexamples:
+            words = [
+                "check",
+                "--findings",
+                counterexamples,
+                *(["--histories", str(histories)] if setting.small else []),
+            ]
             setting.progress(f"round {number + 1} of {rounds}: streamproof {shlex.join(words)}")
             checks.append(seconds(lambda words=words: _streamproof(*words)))  # type: ignore[misc]
         if not setting.small:
@@ -41,7 +46,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _streamproof(*words: str) -> None:
-    command = [sys.executable, "-m", "streamproof.properties.command_line", *words]
+    command = [sys.executable, "-m", "streamproof.properties.cli.entry", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])

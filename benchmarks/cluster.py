@@ -21,8 +21,8 @@ from functools import partial
 from queue import Empty, Queue
 
 import typer
-from streamproof.properties.doctor import package_folder
-from streamproof.reference.errors import MissingTool, StreamproofError
+from streamproof.properties.system.requirements import package_folder
+from streamproof.reference.core.errors import MissingTool, StreamproofError
 from streamproof.specs.java import find_java
 
 from .figures import Figure, Setting, figure, ratio, seconds
@@ -70,7 +70,7 @@ def _measured(master: str, workers: int, count: int, rounds: int) -> dict[str, l
 
 @contextlib.contextmanager
 def _process(folder: str, name: str, kind: str, *words: str) -> Iterator[str]:
-    """A master or a worker on this machine, up once it tells the master's URL, which is given; ends with the block."""
+    """A master or a worker on this machine, until the block ends; yields the master's URL, once it reports that."""
     spark = package_folder("pyspark")
     if spark is None:
         raise MissingTool("PySpark isn't installed: run `make setup`.")
@@ -91,12 +91,12 @@ def _process(folder: str, name: str, kind: str, *words: str) -> Iterator[str]:
         # A group of its own, so that a worker's executors end with it.
         start_new_session=True,
     )
-    told: Queue[str | None] = Queue()
+    urls: Queue[str | None] = Queue()
     said: deque[str] = deque(maxlen=1)
-    threading.Thread(target=_listen, args=(process, told, said), daemon=True).start()
+    threading.Thread(target=_listen, args=(process, urls, said), daemon=True).start()
     try:
         with contextlib.suppress(Empty):
-            url = told.get(timeout=_START_SECONDS)
+            url = urls.get(timeout=_START_SECONDS)
             if url is not None:
                 yield url
                 return
@@ -109,39 +109,39 @@ def _process(folder: str, name: str, kind: str, *words: str) -> Iterator[str]:
                 process.wait(_STOP_SECONDS)
 
 
-def _listen(process: subprocess.Popen[str], told: Queue[str | None], said: deque[str]) -> None:
+def _listen(process: subprocess.Popen[str], urls: Queue[str | None], said: deque[str]) -> None:
     assert process.stdout is not None
     # Read to the end: a process whose pipe is full would stand still.
     for line in process.stdout:
         said.append(line)
         found = re.search(r"(?:Starting Spark master at|Successfully registered with master) (spark://\S+)", line)
         if found:
-            told.put(found[1])
-    told.put(None)
+            urls.put(found[1])
+    urls.put(None)
 
 
 def measure(master: str, workers: int, count: int, rounds: int) -> None:
     """Run the cohorts on a master, and print the rates."""
-    from streamproof.properties.cluster import tasks_of_executors
-    from streamproof.properties.cohorts import one_cohort
-    from streamproof.properties.draws import Shape, draw_histories
-    from streamproof.properties.shapes import SCHEDULE, SHAPES
-    from streamproof.properties.spark_session import spark_session
-    from streamproof.properties.spark_witness import run_cohort
+    from streamproof.properties.generators.cohorts import one_cohort
+    from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+    from streamproof.properties.registration.registration import registered
+    from streamproof.properties.witnesses.spark.cluster import tasks_of_executors
+    from streamproof.properties.witnesses.spark.session import spark_session
+    from streamproof.properties.witnesses.spark.witness import SPARK
 
     # It waits for all workers before the first task.
     together = {"spark.cores.max": str(workers), "spark.scheduler.minRegisteredResourcesRatio": "1"}
     spark = spark_session(master=master, settings=together)
     rates: dict[str, list[float]] = {}
     for operator in OPERATORS:
-        shape = Shape(next(iter(SHAPES[operator].values())), SCHEDULE, operator=operator)
-        run = partial(run_cohort, one_cohort(list(draw_histories(shape, count, seed=0))))
-        run_cohort(one_cohort(list(draw_histories(shape, 50, seed=1))))
+        profile = HistorySettings(operator, next(iter(registered()[operator].profiles.values())), SCHEDULE)
+        run = partial(SPARK.run, one_cohort(list(draw_histories(profile, count, seed=0))))
+        SPARK.run(one_cohort(list(draw_histories(profile, 50, seed=1))))
         rates[operator] = [count / seconds(run) for _ in range(rounds)]
     tasks = tasks_of_executors(spark)
     spark.stop()
     if len(tasks) != workers or min(tasks.values()) <= len(OPERATORS):
-        raise StreamproofError(f"not all of {workers} workers took part: {tasks}")
+        raise StreamproofError(f"not all of {workers} workers ran tasks: {tasks}")
     print(json.dumps(rates))
 
 

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from streamproof.properties.check import SHAPES
-from streamproof.properties.cohorts import Cohort, cohorts_of, pack, unpack
-from streamproof.properties.draws import draw_histories
-from streamproof.properties.spark_session import spark_session
-from streamproof.properties.spark_witness import BINDINGS, Plan, builder, entries_of, run_cohort
-from streamproof.properties.streams import run_stream
-from streamproof.reference.operators import operator_named
-from streamproof.reference.play import Entry
+from streamproof.properties.generators.cohorts import Cohort, cohorts_of, pack, unpack
+from streamproof.properties.generators.draws import draw_histories
+from streamproof.properties.witnesses.spark.decode import entries_of
+from streamproof.properties.witnesses.spark.query import run_stream
+from streamproof.properties.witnesses.spark.session import spark_session
+from streamproof.properties.witnesses.spark.witness import NATIVE, SPARK, binding_of
+from streamproof.reference.core.operator import operator_named
+from streamproof.reference.core.play import Entry
 
 from .figures import Figure, Setting, Target, figure, ratio, seconds
-
-NATIVE = Plan(native=True)
+from .profiles import PROFILES
 
 
 def run(setting: Setting) -> list[Figure]:
@@ -31,21 +30,21 @@ def run(setting: Setting) -> list[Figure]:
 
     setting.progress(f"warming up: {warming} single histories, a cohort on either operator")
     for single in singles[:warming]:
-        run_cohort(single)
+        SPARK.run(single)
     if not setting.small:
-        run_cohort(update)
-        run_cohort(native, NATIVE)
+        SPARK.run(update)
+        NATIVE.run(native)
     taken: dict[str, list[float]] = {"single": [], "cohort": [], "stepwise": [], "large": [], "availableNow": []}
     for number in range(rounds):
         setting.progress(f"round {number + 1} of {rounds}: {a_round} single histories, {count:,} in a cohort")
         for single in singles[warming + number * a_round : warming + (number + 1) * a_round]:
-            taken["single"].append(seconds(lambda single=single: run_cohort(single)))  # type: ignore[misc]
-        taken["cohort"].append(seconds(lambda: run_cohort(update)))
-        taken["stepwise"].append(seconds(lambda: run_cohort(native, NATIVE)))
-        taken["large"].append(seconds(lambda: run_cohort(native_large, NATIVE)))
+            taken["single"].append(seconds(lambda single=single: SPARK.run(single)))  # type: ignore[misc]
+        taken["cohort"].append(seconds(lambda: SPARK.run(update)))
+        taken["stepwise"].append(seconds(lambda: NATIVE.run(native)))
+        taken["large"].append(seconds(lambda: NATIVE.run(native_large)))
         taken["availableNow"].append(seconds(lambda: _native_available_now(native)))
 
-    each = f"{SHAPES['update'].arrivals} arrivals in {len(update.schedule)} batches"
+    each = f"{PROFILES['update'].arrivals} arrivals in {len(update.schedule)} batches"
     whole = f"{count:,} histories of {each}"
     sizes = {"single": 1, "large": 4 * count}
     rates = {name: [sizes.get(name, count) / run for run in runs] for name, runs in taken.items()}
@@ -81,14 +80,14 @@ def run(setting: Setting) -> list[Figure]:
     ]
 
 
-def _cohort(shape: str, count: int) -> Cohort:
-    (cohort, _), *others = cohorts_of(list(draw_histories(SHAPES[shape], count, seed=0)))
+def _cohort(profile: str, count: int) -> Cohort:
+    (cohort, _), *others = cohorts_of(list(draw_histories(PROFILES[profile], count, seed=0)))
     assert not others
     return cohort
 
 
 def _native_available_now(cohort: Cohort) -> list[list[Entry]]:
-    definition, binding = operator_named(cohort.operator).declare(cohort.options), BINDINGS[cohort.operator]
+    definition, binding = operator_named(cohort.operator).declare(cohort.options), binding_of(cohort.operator)
     tables = pack(cohort, binding.fields(definition, [one for history in cohort.histories for one in history.records]))
-    output = run_stream(spark_session(), tables, builder(cohort.operator, cohort.options, NATIVE, None), stepwise=False)
+    output = run_stream(spark_session(), tables, NATIVE.builder(cohort.operator, cohort.options), stepwise=False)
     return unpack(cohort, entries_of(output, partial(binding.decode, definition), binding.keys))

@@ -19,19 +19,20 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.table import Table
-from streamproof.reference.errors import BadInput, StreamproofError
-from streamproof.reference.operators import operator_named
+from streamproof.reference.core.errors import BadInput, StreamproofError
+from streamproof.reference.core.operator import operator_named
 
 from .figures import Figure, Setting
 from .machine import load_average, machine
+from .table import PAGE, write
 
 BENCHMARKS: Mapping[str, str] = {
     "cohort": "a cohort of histories in one Spark query, against one query a history",
     "reference": "the reference alone",
-    "duckdb": "DuckDB's vote on a cohort, against the reference",
+    "duckdb": "DuckDB on a cohort, against the reference",
     "oracle": "the reference of every operator, against DuckDB and the real Kafka Streams",
     "operators": "a cohort of every operator on Spark, against one query a history",
-    "agreement": "10,000 histories of every operator on Spark, held against the reference",
+    "agreement": "10,000 histories of every operator on Spark, compared with the reference",
     "production": "one million records through every operator, beside Spark's own operator or batch SQL",
     "state": "the size of the state against the retention, of the operators that have one",
     "real_foreign_keys": "336,776 flights joined with planes and airlines by foreign keys, against DuckDB's join",
@@ -45,7 +46,9 @@ BENCHMARKS: Mapping[str, str] = {
 BY_OPERATOR = ("operators", "agreement", "production", "state")
 """Those that measure one operator alone where they are asked to, as `production:session_windows`."""
 MISSED, COULD_NOT_RUN = 1, 3
-SMALL = "Sizes are small: this shows that the benchmarks run. These are not the README's figures; no target is judged."
+TABLE = "table"
+"""Named instead of benchmarks: writes the table of the saved figures."""
+SMALL = "Sizes are small: this shows that the benchmarks run. Their figures say nothing, and no target is judged."
 NAMES_HELP = (
     f"{', '.join(BENCHMARKS)}; all by default. {', '.join(BY_OPERATOR)} take an operator: production:session_windows."
 )
@@ -92,7 +95,14 @@ def bench(
     file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file too.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
 ) -> None:
-    """Measure what the README says of speed and memory, and hold it to its targets."""
+    """Measure what docs/benchmarks.md says of speed and memory, and compare it with its targets.
+
+    `table` writes the table there of the saved figures.
+    """
+    if names == [TABLE]:
+        write()
+        messages.print(f"{PAGE} has the saved figures", soft_wrap=True)
+        return
     if list_them:
         table = Table("benchmark", "what it measures")
         for name, sentence in BENCHMARKS.items():
@@ -109,8 +119,8 @@ def bench(
         if operator:
             operator_named(operator)
     small = size is Size.SMALL
-    told = machine()
-    results.print(", ".join(f"{name} {value}" for name, value in told.items()), markup=False, soft_wrap=True)
+    made_on = machine()
+    results.print(", ".join(f"{name} {value}" for name, value in made_on.items()), markup=False, soft_wrap=True)
     if small:
         results.print(SMALL, style="yellow")
     measured: list[dict[str, Any]] = []
@@ -141,7 +151,7 @@ def bench(
         _print(found, figures, small)
         if file is not None:
             # After each benchmark, so that an interrupted run keeps what it had.
-            everything = {"size": size.value, "machine": told, "benchmarks": measured}
+            everything = {"size": size.value, "machine": made_on, "benchmarks": measured}
             file.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n")
     if small:
         results.print(SMALL, style="yellow")

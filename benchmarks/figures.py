@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import linear_regression, median
 from typing import Any, Literal, NamedTuple
 
-from streamproof.reference.errors import BadInput
+from streamproof.reference.core.errors import BadInput
 
 
 class Target(NamedTuple):
@@ -18,7 +18,7 @@ class Target(NamedTuple):
     Attributes:
         side: On which side of the bound the figure is to lie.
         bound: The bound, in the figure's unit.
-        aim: Whether it is a hope rather than a promise: a miss is told, and isn't a failure.
+        aim: Whether it is a hope rather than a promise: a miss is reported, and isn't a failure.
     """
 
     side: Literal["at least", "at most", "under"]
@@ -72,12 +72,27 @@ class Figure:
 
 
 def figure(name: str, unit: str, runs: Sequence[float], sizes: str, target: Target | None = None) -> Figure:
-    """Make a figure of one or more runs."""
+    """Make a figure of one or more runs.
+
+    Args:
+        name: What was measured.
+        unit: The unit of the numbers.
+        runs: What each run measured.
+        sizes: What each run worked on.
+        target: What it is to reach, if anything.
+    """
     return Figure(name, unit, median(runs), min(runs), max(runs), len(runs), sizes, target)
 
 
 def ratio(name: str, above: Figure, below: Figure, target: Target | None = None) -> Figure:
-    """Divide one figure by another that was measured in the same run."""
+    """Divide one figure by another that was measured in the same run.
+
+    Args:
+        name: What the ratio is of.
+        above: The dividend.
+        below: The divisor.
+        target: What it is to reach, if anything.
+    """
     return Figure(
         name,
         "times",
@@ -91,12 +106,12 @@ def ratio(name: str, above: Figure, below: Figure, target: Target | None = None)
 
 
 def growth_exponent(points: Sequence[tuple[int, float]]) -> float:
-    """Give the least-squares slope of log seconds over log rows, of points `(rows, seconds)`: 1 is linear."""
+    """Return the least-squares slope of log seconds over log rows, of points `(rows, seconds)`: 1 is linear."""
     return linear_regression([math.log(rows) for rows, _ in points], [math.log(taken) for _, taken in points]).slope
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Give the wall time (s) of a call."""
+    """Return the wall time (s) of a call."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
@@ -109,7 +124,7 @@ class Setting:
     Attributes:
         small: Divide the sizes, only to see that everything runs.
         rounds: How often each thing is measured; each benchmark's own number by default.
-        progress: Is told each step.
+        progress: Called with each step.
         only: The operator to measure, such as `session_windows`; all by default.
     """
 
@@ -127,7 +142,7 @@ class Setting:
         return self.rounds or (1 if self.small else full)
 
     def among(self, operators: Iterable[str]) -> list[str]:
-        """Give the operators to measure.
+        """Return the operators to measure.
 
         Raises:
             BadInput: The one that was asked for isn't one of them.

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamproof.properties.compare import WITNESSES, Arrivals, Witness, compare_data
-from streamproof.properties.data import DataSet, flights
-from streamproof.properties.outcomes import Grain, Outcome
-from streamproof.properties.spark_session import spark_session
-from streamproof.properties.spark_witness import Plan, builder, entries_of
-from streamproof.properties.streams import run_stream
-from streamproof.reference.errors import StreamproofError
+from streamproof.properties.datasets.compare import compare_data
+from streamproof.properties.datasets.data import DataSet, flights
+from streamproof.properties.witnesses.by_name import witness_named
+from streamproof.properties.witnesses.spark.witness import NativeSparkWitness
+from streamproof.reference.core.errors import StreamproofError
 
 from .figures import Figure, Setting, Target, figure, growth_exponent, ratio
 
@@ -38,12 +36,12 @@ Taken = dict[tuple[str, int], list[float]]
 def run(setting: Setting) -> list[Figure]:
     """Measure; the witnesses take turns, sizes from the smallest to the largest."""
     rounds, batches, whole = setting.times(), setting.size(12, 4), flights()
-    parts = (64, 32) if setting.small else (16, 8, 4, 2, 1)
-    rows = [whole.table.num_rows // part for part in parts]
+    divisors = (64, 32) if setting.small else (16, 8, 4, 2, 1)
+    rows = [whole.table.num_rows // divisor for divisor in divisors]
     data = {count: DataSet(whole.name, whole.table.slice(0, count)) for count in rows}
     setting.progress(f"warming up: {rows[0]:,} flights on every witness, which must agree")
     for options, witnesses in ((UPDATE, ("reference", "spark", "duckdb")), (CLOSE, (*GROWING, "duckdb"))):
-        agreed = compare_data(data[rows[0]], options, witnesses, batches)
+        agreed = compare_data(data[rows[0]], options, list(map(witness_named, witnesses)), batches)
         if agreed.verdict != "conforms":
             raise StreamproofError(f"the witnesses disagree, so their times mean nothing: {agreed.why}")
 
@@ -62,23 +60,23 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _seconds(data: DataSet, options: Mapping[str, Any], name: str, batches: int) -> float:
-    known: dict[str, Witness] = {**WITNESSES, AVAILABLE_NOW: _native_available_now}
-    return compare_data(data, options, [name], batches, known=known).seconds[name]
+    witness = NativeAvailableNow() if name == AVAILABLE_NOW else witness_named(name)
+    return compare_data(data, options, [witness], batches).seconds[name]
 
 
-def _native_available_now(arrivals: Arrivals) -> Outcome:
-    build = builder("session_windows", arrivals.options, Plan(native=True), None)
-    output = run_stream(spark_session(), arrivals.batches, build, stepwise=False)
-    entries = entries_of(output, lambda value: value)
-    return Outcome(arrivals.name, Grain.BATCH, entries, knows_dropped=False)
+class NativeAvailableNow(NativeSparkWitness):
+    """Spark's own operator, over all batches at once."""
+
+    name = AVAILABLE_NOW
+    stepwise = False
 
 
 def _times(update: Taken, close: Taken, rows: int, batches: int) -> list[Figure]:
     sizes = f"{rows:,} flights in {batches} batches"
     within = {"reference": Target("at most", 10)}
 
-    def time(taken: Taken, name: str, told: str) -> Figure:
-        return figure(f"{NAMES[name]}, {told}", "seconds", taken[name, rows], sizes, within.get(name))
+    def time(taken: Taken, name: str, when: str) -> Figure:
+        return figure(f"{NAMES[name]}, {when}", "seconds", taken[name, rows], sizes, within.get(name))
 
     stateful, native, at_once = (time(close, name, "at close") for name in ("spark", "spark-native", AVAILABLE_NOW))
     return [

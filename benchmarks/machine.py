@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from streamproof.reference.errors import MissingTool
+from streamproof.reference.core.errors import MissingTool
 from streamproof.specs.java import find_java
 
 ROOT = Path(__file__).parent.parent
@@ -16,7 +16,7 @@ PACKAGES = ("pyspark", "duckdb", "pyarrow", "pandas", "numpy")
 
 
 def machine() -> dict[str, object]:
-    """Tell cores, memory (GiB), operating system and versions."""
+    """Return cores, memory (GiB), operating system and versions."""
     try:
         java = str(find_java().version)
     except MissingTool:

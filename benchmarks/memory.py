@@ -1,4 +1,4 @@
-"""Measures the peak resident memory of a cohort's examination, in a process of its own so that the peak is its own.
+"""Measures the peak resident memory of the check of a cohort, in a process of its own so that the peak is its own.
 
 `python -m benchmarks.memory COUNT` is that process: it prints the peaks (bytes) as JSON.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import typer
-from streamproof.reference.errors import MissingTool, StreamproofError
+from streamproof.reference.core.errors import MissingTool, StreamproofError
 
 from .figures import Figure, Setting, Target, figure
 from .machine import ROOT
@@ -38,8 +38,8 @@ def run(setting: Setting) -> list[Figure]:
         found.append(json.loads(done.stdout.splitlines()[-1]))
     sizes = f"{count:,} histories of 20 arrivals in 4 batches"
 
-    def peak(name: str, *parts: str, target: Target | None = None) -> Figure:
-        return figure(name, "GiB", [sum(peaks[part] for part in parts) / GIB for peaks in found], sizes, target)
+    def peak(name: str, *kinds: str, target: Target | None = None) -> Figure:
+        return figure(name, "GiB", [sum(peaks[kind] for kind in kinds) / GIB for peaks in found], sizes, target)
 
     return [
         peak("Python process (draws, packs, plays, judges)", "python"),
@@ -50,7 +50,7 @@ def run(setting: Setting) -> list[Figure]:
 
 
 class Process(NamedTuple):
-    """A process, as /proc tells it; `peak` is its largest resident memory (bytes) so far."""
+    """A process, as /proc shows it; `peak` is its largest resident memory (bytes) so far."""
 
     name: str
     parent: int
@@ -90,18 +90,19 @@ def watch(peaks: dict[int, tuple[str, int]], done: threading.Event) -> None:
 
 
 def measure(count: int) -> None:
-    """Examine one cohort of so many histories, and print the peaks."""
-    from streamproof.properties.check import SHAPES
-    from streamproof.properties.cohorts import cohorts_of
-    from streamproof.properties.draws import draw_histories
-    from streamproof.properties.examinations import examine
+    """Judge one cohort of so many histories, and print the peaks."""
+    from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+    from streamproof.properties.laws.case import Case
+    from streamproof.properties.laws.on_spark.changelog import Changelog
+    from streamproof.properties.registration.registration import registration_of
 
     peaks: dict[int, tuple[str, int]] = {}
     done = threading.Event()
     watcher = threading.Thread(target=watch, args=(peaks, done))
     watcher.start()
     try:
-        examine(cohorts_of(list(draw_histories(SHAPES["update"], count, seed=0)))[0][0])
+        settings = HistorySettings("session_windows", registration_of("session_windows").profiles["update"], SCHEDULE)
+        Changelog().recheck([Case(history) for history in draw_histories(settings, count, seed=0)])
     finally:
         done.set()
         watcher.join()

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from streamproof import reference
-from streamproof.properties.draws import Shape, draw_histories, under_stream_time
-from streamproof.properties.duckdb_witness import tables
-from streamproof.properties.kafka_witness import answer, refusal
-from streamproof.properties.shapes import SCHEDULE, SHAPES
-from streamproof.reference.errors import MissingTool
-from streamproof.reference.histories import History
-from streamproof.reference.operators import OPERATORS
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
+from streamproof.properties.registration.registration import registered
+from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
+from streamproof.properties.witnesses.kafka.witness import KafkaWitness
+from streamproof.reference.core.errors import MissingTool
+from streamproof.reference.core.history import History
+from streamproof.reference.core.operator import OPERATORS
 
 from .figures import Figure, Setting, Target, figure, ratio, seconds
 from .reference import play_all
@@ -26,30 +26,33 @@ def run(setting: Setting) -> list[Figure]:
     """Measure; the witnesses take turns, definition by definition, and an operator's histories count together."""
     count, rounds = setting.size(2000, 200), setting.times(3)
     figures = [_lines()]
-    for operator, shapes in SHAPES.items():
+    for operator, registration in registered().items():
         setting.progress(f"{operator}: {count:,} histories, {rounds} rounds")
-        each = max(1, count // len(shapes))
-        drawn = {name: _drawn(operator, options, each) for name, options in shapes.items()}
-        served = {name: histories for name, histories in drawn.items() if refusal(histories[0]) is None}
+        profiles = registration.profiles
+        each = max(1, count // len(profiles))
+        drawn = {name: _drawn(operator, options, each) for name, options in profiles.items()}
+        served = {name: histories for name, histories in drawn.items() if KafkaWitness().refuses(histories[0]) is None}
         # A statement has its fixed cost, however few histories it answers.
-        large = {name: _drawn(operator, options, 5 * each) for name, options in shapes.items()}
-        by_duckdb = _rates(large, {"the reference": play_all, "DuckDB": tables}, rounds)
+        large = {name: _drawn(operator, options, 5 * each) for name, options in profiles.items()}
+        by_duckdb = _rates(large, {"the reference": play_all, "DuckDB": DuckDBWitness().evaluate}, rounds)
         sizes = f"{5 * each * len(drawn):,} histories"
-        figures += _told(operator, by_duckdb, "DuckDB", sizes, Target("at least", 2000), None)
+        figures += _figures(operator, by_duckdb, "DuckDB", sizes, Target("at least", 2000), None)
         if served:
             try:
-                by_kafka = _rates(served, {"the reference": play_all, "the test driver": answer}, rounds)
+                by_kafka = _rates(
+                    served, {"the reference": play_all, "the test driver": KafkaWitness().evaluate}, rounds
+                )
             except MissingTool as missing:
                 setting.progress(f"skipped: {missing}")
                 continue
             sizes = f"{each * len(served):,} histories"
-            figures += _told(operator, by_kafka, "the test driver", sizes, None, Target("at least", 10, aim=True))
+            figures += _figures(operator, by_kafka, "the test driver", sizes, None, Target("at least", 10, aim=True))
     return figures
 
 
 def _drawn(operator: str, options: Mapping[str, Any], count: int) -> list[History]:
-    shape = Shape(options, SCHEDULE, ARRIVALS, operator=operator)
-    return [under_stream_time(history) for history in draw_histories(shape, count, seed=0)]
+    profile = HistorySettings(operator, options, SCHEDULE, ARRIVALS)
+    return [under_stream_time(history) for history in draw_histories(profile, count, seed=0)]
 
 
 def _rates(
@@ -68,7 +71,7 @@ def _rates(
     return rates
 
 
-def _told(
+def _figures(
     operator: str,
     rates: Mapping[str, Sequence[float]],
     witness: str,
@@ -90,8 +93,8 @@ def _lines() -> Figure:
 
 def lines_without_docstrings(source: str) -> int:
     """Count the lines of a module that hold code: neither docstrings nor comments nor nothing."""
-    kept = {number for number, line in enumerate(source.splitlines(), 1) if line.strip() and line.strip()[0] != "#"}
+    lines = {number for number, line in enumerate(source.splitlines(), 1) if line.strip() and line.strip()[0] != "#"}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            kept -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    return len(kept)
+            lines -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len(lines)

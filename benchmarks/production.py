@@ -1,8 +1,8 @@
 """Measures one million records through each operator, beside Spark's own operator or plain SQL on the same data.
 
 Each operator runs as a streaming query over parquet files, one a micro-batch (16 of equal size), on RocksDB, and writes
-its changelog to parquet. Timed is a query's life, from its start to its end; growth is told by when in it the first
-sixteenth of the records was through, the first eighth, and so on. Afterwards the result is held against the
+its changelog to parquet. Timed is a query's life, from its start to its end; growth is that of the times at which the
+first sixteenth of the records was through, the first eighth, and so on. Afterwards the result is compared with the
 baseline's: a benchmark of wrong answers is worth nothing.
 
 All run in one process of their own, whose JVM has both its compilers, as in production. `python -m
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from streamproof.properties.streams import told_failures
-from streamproof.reference.errors import StreamproofError
+from streamproof.properties.witnesses.spark.query import reported_failures
+from streamproof.reference.core.errors import StreamproofError
 
 from .figures import Figure, Setting, Target, figure, growth_exponent, ratio, seconds
 from .machine import ROOT
@@ -50,11 +50,11 @@ def run(setting: Setting) -> list[Figure]:
     ):
         assert process.stdout is not None
         for line in process.stdout:
-            told = json.loads(line)
-            if "step" in told:
-                setting.progress(told["step"])
+            message = json.loads(line)
+            if "step" in message:
+                setting.progress(message["step"])
             else:
-                figures += _figures(told)
+                figures += _figures(message)
         if process.wait():
             errors.seek(0)
             raise StreamproofError(f"`{' '.join(words)}` failed: {(errors.read().strip().splitlines() or ['?'])[-1]}")
@@ -108,13 +108,13 @@ def _figures(measured: Measured) -> list[Figure]:
 
 def measure(rows: int, batches: int, rounds: int, operators: Sequence[str]) -> None:
     """Measure operators in this process, and print what was found."""
-    from streamproof.properties.spark_session import spark_session
+    from streamproof.properties.witnesses.spark.session import spark_session
 
     spark = spark_session(settings={"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"})
     for operator in operators:
         case = CASES[operator]()
         with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
-            _tell(f"{operator}: warming up")
+            _report(f"{operator}: warming up")
             warm = Source(spark, case, max(rows // 50, 4_000), 2, Path(folder) / "warm")
             ours(spark, case, warm)
             theirs(spark, case, warm)
@@ -122,11 +122,11 @@ def measure(rows: int, batches: int, rounds: int, operators: Sequence[str]) -> N
             passed: list[list[float]] = []
             baseline: list[float] = []
             for number in range(rounds):
-                _tell(f"{operator}: round {number + 1} of {rounds}, {rows:,} records")
+                _report(f"{operator}: round {number + 1} of {rounds}, {rows:,} records")
                 passed.append(ours(spark, case, source))
-                _tell(f"{operator}: round {number + 1} of {rounds}, {rows:,} records, {case.against}")
+                _report(f"{operator}: round {number + 1} of {rounds}, {rows:,} records, {case.against}")
                 baseline.append(theirs(spark, case, source))
-            _tell(f"{operator}: comparing the results")
+            _report(f"{operator}: comparing the results")
             results, different = compared(spark, case, source)
         measured = {
             "operator": operator,
@@ -174,14 +174,14 @@ class Source:
 
 
 def ours(spark: SparkSession, case: Case, source: Source) -> list[float]:
-    """Run the operator, and give after how many seconds each batch was through; after the last one, the query."""
+    """Run the operator, and return after how many seconds each batch was through; after the last one, the query."""
     passed = _streamed(case.build(source.streaming(spark), case.state_groups), source.folder / "ours")
     # A batch without data may follow the last one, and belongs to it.
     return [*passed[: source.batches - 1], passed[-1]]
 
 
 def theirs(spark: SparkSession, case: Case, source: Source) -> float:
-    """Run the baseline, and give the seconds that it took."""
+    """Run the baseline, and return the seconds that it took."""
     result = source.folder / "theirs"
     if case.streaming:
         for name, value in (case.settings or {}).items():
@@ -195,7 +195,7 @@ def theirs(spark: SparkSession, case: Case, source: Source) -> float:
 
 
 def _streamed(result: DataFrame, folder: Path) -> list[float]:
-    """Run a streaming query that writes each batch's results into a folder; give the seconds up to each, and in all."""
+    """Run a streaming query that writes its results into a folder; return the seconds up to each batch, and in all."""
     shown, passed = result.drop("place"), []
 
     def write(rows: DataFrame, batch: int) -> None:
@@ -206,13 +206,13 @@ def _streamed(result: DataFrame, folder: Path) -> list[float]:
         writer = shown.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
         started = time.perf_counter()
         query = writer.trigger(availableNow=True).start()
-        with told_failures():
+        with reported_failures():
             query.awaitTermination()
         return [*passed, time.perf_counter() - started]
 
 
 def compared(spark: SparkSession, case: Case, source: Source) -> tuple[int, int]:
-    """Give how many results the operator has, and how many rows one side has and the other hasn't."""
+    """Return how many results the operator has, and how many rows one side has and the other hasn't."""
     ours, theirs = (spark.read.parquet(str(source.folder / side)) for side in ("ours", "theirs"))
     if case.result == "table":
         ours = last_changes(ours, [name for name in case.same if name != "value"])
@@ -220,7 +220,7 @@ def compared(spark: SparkSession, case: Case, source: Source) -> tuple[int, int]
 
 
 def differing(ours: DataFrame, theirs: DataFrame) -> tuple[int, int]:
-    """Give how many rows there are of ours, and how many one side has and the other hasn't, each as often as it is."""
+    """Return the number of our rows, and of the rows that only one side has, each as often as it is there."""
     if "key" in ours.columns:
         # What closed all else may itself be open still.
         ours, theirs = (rows.filter("key != '~end'") for rows in (ours, theirs))
@@ -236,7 +236,7 @@ def last_changes(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     return last.select(*keys, F.col("row.value").alias("value"))
 
 
-def _tell(step: str) -> None:
+def _report(step: str) -> None:
     print(json.dumps({"step": step}), flush=True)
 
 

@@ -34,7 +34,7 @@ class Case:
     """One operator as it is run.
 
     Attributes:
-        make: Gives each input's columns, of that many records in all; among them `order`, `time` (ms) and `key`.
+        make: Returns each input's columns, of that many records in all; among them `order`, `time` (ms) and `key`.
         build: Declares the operator over the streaming inputs, with so many state groups.
         baseline: Computes the same another way.
         against: What the baseline is, in words; a streaming one runs over the same micro-batches.
@@ -64,14 +64,14 @@ def skewed(numbers: np.random.Generator, rows: int, keys: int) -> np.ndarray[Any
 
 
 def named(prefix: str, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Give keys names."""
+    """Return keys names."""
     names = np.array([f"{prefix}{number:06d}" for number in range(int(numbers.max(initial=0)) + 1)], dtype=object)
     called: np.ndarray[Any, Any] = names[numbers]
     return called
 
 
 def stream_of(rows: int, *, in_order: bool = False, closing: bool = False) -> Columns:
-    """Give a stream; where it is `closing`, its last record lies a day later, and closes all before it."""
+    """Return a stream; where it is `closing`, its last record lies a day later, and closes all before it."""
     numbers = np.random.default_rng(0)
     order = np.arange(rows)
     key = named("k", skewed(numbers, rows, KEYS))
@@ -85,29 +85,29 @@ def stream_of(rows: int, *, in_order: bool = False, closing: bool = False) -> Co
 
 
 def events(rows: int) -> Mapping[str, Columns]:
-    """Give one stream."""
+    """Return one stream."""
     return {"events": stream_of(rows, closing=True)}
 
 
 def events_in_order(rows: int) -> Mapping[str, Columns]:
-    """Give one stream, in order of time."""
+    """Return one stream, in order of time."""
     return {"events": stream_of(rows, in_order=True)}
 
 
 def two_streams(rows: int) -> Mapping[str, Columns]:
-    """Give two streams, of half the records each; the last of them closes all."""
+    """Return two streams, of half the records each; the last of them closes all."""
     both = stream_of(rows, closing=True)
     is_left = np.random.default_rng(1).random(rows) < 0.5
     return {"left": chosen(both, is_left), "right": chosen(both, ~is_left)}
 
 
 def chosen(columns: Columns, rows: np.ndarray[Any, Any]) -> Columns:
-    """Give some of the rows."""
+    """Return some of the rows."""
     return {name: column[rows] for name, column in columns.items()}
 
 
 def stream_and_table(rows: int) -> Mapping[str, Columns]:
-    """Give a table, of 95 in 100 keys, which comes first, and a stream."""
+    """Return a table, of 95 in 100 keys, which comes first, and a stream."""
     table = min(KEYS, rows // 4)
     both = stream_of(rows)
     in_table = np.random.default_rng(1).permutation(KEYS)[:table]
@@ -117,20 +117,20 @@ def stream_and_table(rows: int) -> Mapping[str, Columns]:
 
 
 def two_tables(rows: int) -> Mapping[str, Columns]:
-    """Give the changes of two tables, of half the records each; 1 in 20 deletes its key."""
+    """Return the changes of two tables, of half the records each; 1 in 20 deletes its key."""
     both = stream_of(rows) | {"deleted": np.random.default_rng(2).random(rows) < 0.05}
     is_left = np.random.default_rng(1).random(rows) < 0.5
     return {"left": chosen(both, is_left), "right": chosen(both, ~is_left)}
 
 
 def grouped_table(rows: int) -> Mapping[str, Columns]:
-    """Give the changes of a table whose rows are in one of 200 groups, and move to another 1 time in 10."""
+    """Return the changes of a table whose rows are in one of 200 groups, and move to another 1 time in 10."""
     columns = stream_of(rows)
     return {"events": columns | {"group": named("g", references(columns, GROUPS))}}
 
 
 def references(columns: Columns, many: int) -> np.ndarray[Any, Any]:
-    """Give what each row refers to: mostly what its key always does, 1 time in 10 something else."""
+    """Return what each row refers to: mostly what its key always does, 1 time in 10 something else."""
     numbers = np.random.default_rng(3)
     rows = len(columns["key"])
     _, of_key = np.unique(columns["key"], return_inverse=True)
@@ -139,7 +139,7 @@ def references(columns: Columns, many: int) -> np.ndarray[Any, Any]:
 
 
 def referring_tables(rows: int) -> Mapping[str, Columns]:
-    """Give the changes of 20,000 rows that refer to 2,000 others, and 1 record in 50 is a change of these.
+    """Return the changes of 20,000 rows that refer to 2,000 others, and 1 record in 50 is a change of these.
 
     Some 1 in 20 deletes its key. A row is referred to by 10 rows, and the busiest by 450; a change of it concerns all.
     """
@@ -154,7 +154,7 @@ def referring_tables(rows: int) -> Mapping[str, Columns]:
 
 
 def arrow(columns: Columns) -> pa.Table:
-    """Give columns as an Arrow table."""
+    """Return columns as an Arrow table."""
     return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
@@ -164,7 +164,7 @@ WINDOWED = ("key", "window", "value")
 
 
 def session_windows_case() -> Case:
-    """Sum sessions, each told once, beside Spark's `session_window`."""
+    """Sum sessions, each emitted once, beside Spark's `session_window`."""
     from streamproof.spark_impl.session_windows import native_session_windows, session_windows
 
     options: dict[str, Any] = {"key": "key", "timestamp": "time", "value": "amount", "gap": GAP, "grace": GRACE}
@@ -215,7 +215,7 @@ def window_aggregate_case() -> Case:
 def range_aggregate_case() -> Case:
     """Sum the last ten minutes at each record, beside SQL's RANGE.
 
-    The records come in order of time: of those that don't SQL knows at their place what the operator couldn't.
+    The records come in order of time: for others SQL's range includes records that arrive later.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -337,7 +337,7 @@ def table_aggregate_case() -> Case:
 
 
 def windowed_table_case() -> Case:
-    """Join two windowed sums, told at every change, beside a batch join of two windowed sums."""
+    """Join two windowed sums, emitted at every change, beside a batch join of two windowed sums."""
     from pyspark.sql import functions as F
     from streamproof.spark_impl.windowed_table import windowed_table
 
@@ -415,14 +415,14 @@ def one_to_many_join_case() -> Case:
 
 
 def unless_deleted(*names: str) -> Any:
-    """Give a row's value, null where it is deleted: a column, or a struct of several."""
+    """Return a row's value, null where it is deleted: a column, or a struct of several."""
     from pyspark.sql import functions as F
 
     return F.when(~F.col("deleted"), F.struct(*names) if len(names) > 1 else F.col(names[0])).alias("value")
 
 
 def last_rows(changes: DataFrame, *names: str) -> DataFrame:
-    """Give each key's last row, without those deleted."""
+    """Return each key's last row, without those deleted."""
     from pyspark.sql import functions as F
 
     last = changes.groupBy("key").agg(F.max_by(F.struct("deleted", *names), "order").alias("row"))

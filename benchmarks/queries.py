@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from streamproof.reference.errors import MissingTool, StreamproofError
+from streamproof.reference.core.errors import MissingTool, StreamproofError
 
 from .figures import Figure, Setting, figure, ratio
 from .machine import ROOT
@@ -51,25 +51,25 @@ def _cpu_seconds(*words: str) -> float:
 
 
 def _queries(settings: dict[str, str] | None, histories: int, queries: int) -> None:
-    from streamproof.properties.cohorts import one_cohort
-    from streamproof.properties.draws import Shape, draw_histories
-    from streamproof.properties.shapes import SCHEDULE, SHAPES
-    from streamproof.properties.spark_session import spark_session
-    from streamproof.properties.spark_witness import run_cohort
+    from streamproof.properties.generators.cohorts import one_cohort
+    from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+    from streamproof.properties.registration.registration import registered
+    from streamproof.properties.witnesses.spark.session import spark_session
+    from streamproof.properties.witnesses.spark.witness import SPARK
 
     session = spark_session(cores=2, settings=settings)
     if settings is not None:
         session.sparkContext.pythonExec = sys.executable
     operator = "table_table_join"
-    shape = Shape(SHAPES[operator]["inner"], SCHEDULE, operator=operator)
-    cohort = one_cohort(list(draw_histories(shape, histories, seed=0)))
+    profile = HistorySettings(operator, registered()[operator].profiles["inner"], SCHEDULE)
+    cohort = one_cohort(list(draw_histories(profile, histories, seed=0)))
     for _ in range(queries):
-        run_cohort(cohort)
+        SPARK.run(cohort)
     session.stop()
 
 
 def _of_tree(call: Callable[[], None]) -> float:
-    """Call something in a process of its own, and give the CPU seconds of it and of all that it started."""
+    """Call something in a process of its own, and return the CPU seconds of it and of all that it started."""
     ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
     child = os.fork()
     if not child:

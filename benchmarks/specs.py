@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from streamproof.properties.spec_replay import replay_on_spark
+from streamproof.properties.runner.spec_replay import replay_on_spark
 from streamproof.specs import checking, pytla
 from streamproof.specs.catalogue import catalogue, find_model
 from streamproof.specs.replay import Replayed, replay
@@ -84,21 +84,21 @@ def _small_models(setting: Setting, tools: pytla.Tools) -> list[Figure]:
 def _replayed(setting: Setting, tools: pytla.Tools) -> list[Figure]:
     model = find_model("ForeignKeyJoin")
     figures = []
-    for place, left, right in (("reference", setting.size(2, 1), setting.size(2, 1)), ("Spark", setting.size(3, 1), 1)):
+    for side, left, right in (("reference", setting.size(2, 1), setting.size(2, 1)), ("Spark", setting.size(3, 1), 1)):
         chosen = checking.model_of(model, {"LeftChanges": left, "RightChanges": right})
         constants = checking.constants_of(chosen)
-        setting.progress(f"{place}: behaviours of {left} left and {right} right changes")
+        setting.progress(f"{side}: behaviours of {left} left and {right} right changes")
         graph = pytla.state_graph(chosen, tools)
-        told: list[Replayed] = []
-        if place == "reference":
-            taken = seconds(lambda: told.append(replay(graph.behaviours(), constants, "ForeignKeyJoin")))  # noqa: B023
+        replays: list[Replayed] = []
+        if side == "reference":
+            taken = seconds(lambda: replays.append(replay(graph.behaviours(), constants, "ForeignKeyJoin")))  # noqa: B023
             which = "every behaviour"
         else:
             paths = graph.covering()
-            taken = seconds(lambda: told.append(replay_on_spark(paths, constants, "ForeignKeyJoin")))  # noqa: B023
+            taken = seconds(lambda: replays.append(replay_on_spark(paths, constants, "ForeignKeyJoin")))  # noqa: B023
             which = f"behaviours that take each of {len(graph.edges):,} edges"
-        sizes = f"{told[0].behaviours:,}: {which} of {left} left and {right} right changes"
-        found, none = [float(len(told[0].disagreements))], Target("at most", 0)
-        figures.append(figure(f"replayed on {place}: disagreements", "behaviours", found, sizes, none))
-        figures.append(figure(f"replayed on {place}", "seconds", [taken], sizes))
+        sizes = f"{replays[0].behaviours:,}: {which} of {left} left and {right} right changes"
+        found, none = [float(len(replays[0].disagreements))], Target("at most", 0)
+        figures.append(figure(f"replayed on {side}: disagreements", "behaviours", found, sizes, none))
+        figures.append(figure(f"replayed on {side}", "seconds", [taken], sizes))
     return figures

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from streamproof.properties.spark_session import spark_session
-from streamproof.properties.streams import told_failures
-from streamproof.reference.errors import StreamproofError
+from streamproof.properties.witnesses.spark.query import reported_failures
+from streamproof.properties.witnesses.spark.session import spark_session
+from streamproof.reference.core.errors import StreamproofError
 
 from .figures import Figure, Setting, Target, figure, ratio
 
@@ -34,7 +34,7 @@ KEYS = 500
 STATE_GROUPS = 16
 
 
-class Kept(NamedTuple):
+class Bounded(NamedTuple):
     """An operator whose state is bounded.
 
     Attributes:
@@ -60,41 +60,49 @@ def run(setting: Setting) -> list[Figure]:
     rows = setting.size(4_000, 200)
     spark = spark_session()
     figures: list[Figure] = []
-    for operator in setting.among(KEPT):
-        kept = KEPT[operator]
+    for operator in setting.among(BOUNDED):
+        bounded = BOUNDED[operator]
         ends: list[Figure] = []
         for hours in RETENTION_HOURS[: setting.size(2, 1)]:
-            full = -(-(hours * HOUR_MS + kept.longer_ms) // HOUR_MS)
+            full = -(-(hours * HOUR_MS + bounded.longer_ms) // HOUR_MS)
             setting.progress(f"{operator}: {rows:,} records an hour, {hours} hours kept")
-            sizes = state_sizes(spark, rows, partial(kept.build, hours=hours), kept, full)
-            told = f"{rows:,} records in each of {BATCHES} batches, {hours} hours kept"
+            sizes = state_sizes(spark, rows, partial(bounded.build, hours=hours), bounded, full)
+            inputs = f"{rows:,} records in each of {BATCHES} batches, {hours} hours kept"
             figures += [
-                _flat(f"{operator}: state from batch {full + 1} on, entries", [size.entries for size in sizes], told),
-                _flat(f"{operator}: state from batch {full + 1} on, bytes", [size.bytes for size in sizes], told),
+                _flat(f"{operator}: state from batch {full + 1} on, entries", [size.entries for size in sizes], inputs),
+                _flat(f"{operator}: state from batch {full + 1} on, bytes", [size.bytes for size in sizes], inputs),
             ]
-            ends.append(figure(f"{operator}: entries in the end", "entries", [sizes[-1].entries], told))
+            ends.append(figure(f"{operator}: entries in the end", "entries", [sizes[-1].entries], inputs))
         figures += ends
         if len(ends) == 2:
             name = f"{operator}: entries with twice the retention (1.8 times the hours, with the one under way)"
             figures.append(ratio(name, ends[1], ends[0], Target("at most", 2.2)))
     if setting.only in (None, "range_aggregate"):
         setting.progress("range_aggregate: without a retention")
-        forever = state_sizes(spark, rows, partial(_range, hours=None), KEPT["range_aggregate"], 5)
+        forever = state_sizes(spark, rows, partial(_range, hours=None), BOUNDED["range_aggregate"], 5)
         # Shows that what is measured here can grow.
-        told = f"{rows:,} records in each of {BATCHES} batches, all kept"
+        inputs = f"{rows:,} records in each of {BATCHES} batches, all kept"
         grown = forever[-1].entries / forever[0].entries
-        figures.append(figure("range_aggregate without retention: entries, as a contrast", "times", [grown], told))
+        figures.append(figure("range_aggregate without retention: entries, as a contrast", "times", [grown], inputs))
     return figures
 
 
-def _flat(name: str, sizes: list[int], told: str) -> Figure:
-    return figure(name, "times", [max(sizes) / sizes[0]], told, Target("at most", 1.2))
+def _flat(name: str, sizes: list[int], inputs: str) -> Figure:
+    return figure(name, "times", [max(sizes) / sizes[0]], inputs, Target("at most", 1.2))
 
 
 def state_sizes(
-    spark: SparkSession, rows: int, build: Callable[[DataFrame], DataFrame], kept: Kept, first: int
+    spark: SparkSession, rows: int, build: Callable[[DataFrame], DataFrame], bounded: Bounded, first: int
 ) -> list[Size]:
-    """Run an operator, and give the size of its state after each batch from `first` (counted from 0) on."""
+    """Run an operator, and return the size of its state after each batch from a given one on.
+
+    Args:
+        spark: The session.
+        rows: How many records each batch has.
+        build: Declares the operator over the stream.
+        bounded: What is counted in its state.
+        first: The first batch whose state is measured, from 0.
+    """
     with tempfile.TemporaryDirectory(prefix="streamproof-", ignore_cleanup_errors=True) as name:
         source, checkpoint = Path(name) / "source", str(Path(name) / "checkpoint")
         source.mkdir()
@@ -107,16 +115,16 @@ def state_sizes(
         events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
         writer = build(events).writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
-        with told_failures():
+        with reported_failures():
             query.awaitTermination()
-        sizes = [state_size(spark, checkpoint, batch, kept) for batch in range(first, BATCHES)]
+        sizes = [state_size(spark, checkpoint, batch, bounded) for batch in range(first, BATCHES)]
     if not sizes[0].entries:
         raise StreamproofError("the state is empty, so its growth means nothing")
     return sizes
 
 
 def hour_of(rows: int, batch: int) -> pa.Table:
-    """Give the records of an hour, 1 in 10 of them up to 10 minutes out of order."""
+    """Return the records of an hour, 1 in 10 of them up to 10 minutes out of order."""
     numbers = np.random.default_rng(batch)
     order = np.arange(batch * rows, (batch + 1) * rows)
     behind = np.where(numbers.random(rows) < 0.1, numbers.integers(0, HOUR_MS // 6, rows), 0)
@@ -130,15 +138,22 @@ def hour_of(rows: int, batch: int) -> pa.Table:
     return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
-def state_size(spark: SparkSession, checkpoint: str, batch: int, kept: Kept) -> Size:
-    """Read the state as it was after a batch, and count what it holds."""
+def state_size(spark: SparkSession, checkpoint: str, batch: int, bounded: Bounded) -> Size:
+    """Read the state as it was after a batch, and count what it holds.
+
+    Args:
+        spark: The session.
+        checkpoint: The query's checkpoint.
+        batch: The batch, from 0.
+        bounded: What is counted.
+    """
     from pyspark.sql import functions as F
-    from streamproof.spark_impl.keyed import STATE
+    from streamproof.spark_impl.runtime.keyed import STATE
 
     reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", STATE)
     groups = reader.option("batchId", batch).load()
-    held = " + ".join(f"coalesce(size(one.{name}), 0)" for name in kept.holds)
-    entries = F.expr(f"aggregate(value.keys, 0L, (sum, one) -> sum + {held})")
+    counted = " + ".join(f"coalesce(size(one.{name}), 0)" for name in bounded.holds)
+    entries = F.expr(f"aggregate(value.keys, 0L, (sum, one) -> sum + {counted})")
     found = groups.agg(F.sum(entries), F.sum(F.length(F.to_json("value")))).collect()[0]
     return Size(found[0] or 0, found[1] or 0)
 
@@ -185,10 +200,10 @@ def _range(events: DataFrame, hours: int | None) -> DataFrame:
 
 
 TEN_MINUTES_MS = 600_000
-KEPT: Mapping[str, Kept] = {
-    "session_windows": Kept(_sessions, ("sessions",)),
-    "window_aggregate": Kept(_windows, ("windows",), TEN_MINUTES_MS),
-    "stream_stream_join": Kept(_joined, ("left", "right")),
-    "windowed_table": Kept(_windowed, ("events", "right"), TEN_MINUTES_MS),
-    "range_aggregate": Kept(_range, ("rows",), TEN_MINUTES_MS),
+BOUNDED: Mapping[str, Bounded] = {
+    "session_windows": Bounded(_sessions, ("sessions",)),
+    "window_aggregate": Bounded(_windows, ("windows",), TEN_MINUTES_MS),
+    "stream_stream_join": Bounded(_joined, ("left", "right")),
+    "windowed_table": Bounded(_windowed, ("events", "right"), TEN_MINUTES_MS),
+    "range_aggregate": Bounded(_range, ("rows",), TEN_MINUTES_MS),
 }

@@ -1,1 +1,1 @@
-"""What each operator means, in plain Python: the oracle that everything else is held to."""
+"""What each operator means, in plain Python: the oracle that everything else is checked against."""

@@ -1,29 +1,28 @@
 """Foreign-key joins: each left row refers, by a field of its value, to one right row; the result has the left key.
 
-Source: KIP-213, "Workflow" and its tables; `facts/kafka_streams` for timestamps and for tombstones of no use.
-Here is what comes out when every message is delivered at once. How the sides talk, and what comes out when messages
-wait, is the protocol's: `foreign_key_protocol`.
+Source: KIP-213, "Workflow" and its tables; timestamps and redundant tombstones are those of Kafka Streams.
+Here every message is delivered at once. The messages themselves, which may also wait, are in `foreign_key_protocol`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .clocks import Clock
+from .core.clocks import Clock
+from .core.records import Accepted, Change, Dropped, Key, Output, Record, Table, Value
+from .definitions.joins import ForeignKeyJoin
 from .foreign_key_protocol import Protocol
-from .joins import ForeignKeyJoin
-from .records import Accepted, Change, Dropped, Key, Output, Record, Table, Value
 from .table_table_join import Latest
 
 
 def meaning(join: ForeignKeyJoin, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Give the join of the two tables that the accepted records fold to, each left row with the right row it names.
+    """Return the join of the two tables that the accepted records fold to, each left row with the right row it names.
 
-    A row is stamped by its right row's change alone where that came last, otherwise by the later of both rows.
+    A row has the timestamp of its right row where that changed last, otherwise the later one of both rows.
     """
     sides: dict[str, dict[Key | None, Latest]] = {"left": {}, "right": {}}
-    for place, (record, _) in enumerate(accepted):
-        sides[record.input][record.key] = Latest(record.value, record.timestamp, place)
+    for index, (record, _) in enumerate(accepted):
+        sides[record.input][record.key] = Latest(record.value, record.timestamp, index)
     table: Table = {}
     for key, left in sides["left"].items():
         foreign_key = join.foreign_key_of(left.value)
@@ -38,7 +37,7 @@ def meaning(join: ForeignKeyJoin, accepted: Iterable[Accepted], clock: int) -> T
 
 
 class Direct:
-    """The state machine without messages: both tables, and whether a row's result is shown."""
+    """The state machine without messages: both tables, and the left keys that have a result."""
 
     def __init__(self, join: ForeignKeyJoin, clock: Clock) -> None:
         self.join = join
@@ -48,15 +47,15 @@ class Direct:
         self.shown: set[Key] = set()
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a change of a row: a left one looks its right row up, a right one goes to all left rows that name it."""
+        """Change a row: a left one looks its right row up, a right one is joined with all left rows that name it."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
-        told = self._change_left(record) if record.input == "left" else self._change_right(record)
-        for change in told:
+        emitted = self._change_left(record) if record.input == "left" else self._change_right(record)
+        for change in emitted:
             assert change.key is not None
             (self.shown.discard if change.value is None else self.shown.add)(change.key)
-        return [*told]
+        return [*emitted]
 
     def _change_left(self, record: Record) -> list[Change]:
         join, key, new = self.join, record.key, record.value
@@ -72,13 +71,13 @@ class Direct:
             return [Change(key, None, [new, None], record.timestamp)]
         if after is None:
             # The row is gone, or joins nothing.
-            untold = before is None and key not in self.shown
+            not_emitted = before is None and key not in self.shown
         else:
-            untold = before in (None, after) and not join.answers_all
+            not_emitted = before in (None, after) and not join.answers_all
         stamp = (
             self.right.get(before, (None, 0))[1] if after is None and before is not None and join.join == "inner" else 0
         )
-        return [] if untold else [Change(key, None, None, max(record.timestamp, stamp))]
+        return [] if not_emitted else [Change(key, None, None, max(record.timestamp, stamp))]
 
     def _change_right(self, record: Record) -> list[Change]:
         key, right = record.key, record.value
@@ -87,14 +86,14 @@ class Direct:
         if right is not None:
             self.right[key] = (right, record.timestamp)
         rows = sorted((name, left) for name, left in self.left.items() if self.join.foreign_key_of(left) == key)
-        kept = right is not None or self.join.join == "left"
-        return [Change(name, None, [left, right] if kept else None, record.timestamp) for name, left in rows]
+        joins = right is not None or self.join.join == "left"
+        return [Change(name, None, [left, right] if joins else None, record.timestamp) for name, left in rows]
 
     def advance(self) -> list[Output]:
-        """Time alone changes nothing."""
+        """Return nothing: time alone changes nothing."""
         return []
 
 
 def Behaviour(join: ForeignKeyJoin, clock: Clock) -> Direct | Protocol:
-    """Make the state machine: with messages where a schedule is to deliver them, else without."""
+    """Return the state machine: with messages where a schedule delivers them, otherwise without."""
     return Protocol(join, clock) if join.delivery == "manual" else Direct(join, clock)

@@ -2,8 +2,8 @@
 
 A left change sends subscriptions to the right keys concerned; a right key answers with responses, and so does every
 change of a right row. Messages on one route keep their order; routes overtake each other freely. With manual delivery
-each waits until the schedule hands it on, with immediate delivery all go on at once.
-Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes"; `facts/foreign_key_races`.
+each waits until a line of the history delivers it, with immediate delivery none waits.
+Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes"; `docs/facts.md`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections import deque
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from .clocks import Clock
-from .errors import BadInput
-from .joins import ForeignKeyJoin
-from .records import Change, Dropped, Key, Output, Record, Value
+from .core.clocks import Clock
+from .core.errors import BadInput
+from .core.records import Change, Dropped, Key, Output, Record, Value
+from .definitions.joins import ForeignKeyJoin
 
 
 class Instruction(StrEnum):
@@ -31,7 +31,7 @@ class Instruction(StrEnum):
 
 
 class Subscription(NamedTuple):
-    """From a left row to the right key that it names, or named; `digest` is the left value's, None for a tombstone."""
+    """From a left row to the right key that it names or named; `digest` is the left value's hash, if there is one."""
 
     foreign_key: Key
     key: Key
@@ -41,7 +41,7 @@ class Subscription(NamedTuple):
 
 
 class Response(NamedTuple):
-    """From a right key to a left row: the right value (None where there is none), and the digest as it was sent."""
+    """From a right key to a left row: the right value (None where there is none), and the subscription's digest."""
 
     foreign_key: Key
     key: Key
@@ -54,19 +54,19 @@ Route: TypeAlias = tuple[str, Key, Key | None]
 
 
 def digest_of(value: Value) -> bytes | None:
-    """Give the hash of a left value: over its canonical text, so that equal values have equal hashes."""
+    """Return the hash of a left value, of its canonical JSON, so that equal values have equal hashes."""
     return (
         None if value is None else hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).digest()
     )
 
 
 def prefix_of(foreign_key: Key) -> bytes:
-    """Give what the combined keys of a foreign key begin with: `{4-byte length}{foreign key}`."""
+    """Return the prefix of the combined keys of a foreign key: `{4-byte length}{foreign key}`."""
     return struct.pack(">i", len(foreign_key.encode())) + foreign_key.encode()
 
 
 class Left:
-    """The left side: it holds the left table, sends subscriptions, and joins what comes back."""
+    """The left side: it has the left table, sends subscriptions, and joins the responses."""
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
@@ -74,20 +74,26 @@ class Left:
         self.shown: set[Key] = set()
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        """Change a row; give the subscriptions to send, and what can be told without asking."""
+        """Change a row; return the subscriptions to send, and the changes that need no response.
+
+        Args:
+            key: The left key.
+            new: The row's new value; None deletes it.
+            timestamp: The time of the change (ms).
+        """
         old = self.table.pop(key, None)
         if new is not None:
             self.table[key] = new
         before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
 
         def ask(foreign_key: Key, instruction: Instruction) -> Subscription:
-            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # it is answered by no one, and carries no hash
+            silent = instruction is Instruction.DELETE_KEY_NO_PROPAGATE  # it gets no response, and needs no hash
             return Subscription(foreign_key, key, None if silent else digest_of(new), instruction, timestamp)
 
         if after is None:
             if before is not None:
                 return [ask(before, Instruction.DELETE_KEY_AND_PROPAGATE)], []
-            return [], self._tell(key, None, timestamp) if self._owes_an_answer(key, new) else []
+            return [], self._emit(key, None, timestamp) if self._owes_an_answer(key, new) else []
         moved = before not in (None, after)
         always = moved or self.join.answers_all
         asked = ask(
@@ -105,12 +111,12 @@ class Left:
         return self.join.answers_all and (key in self.shown or (new is not None and self.join.keeps_null))
 
     def receive(self, response: Response) -> list[Change]:
-        """Join a response with the left row as it is now; one that was asked for by another value is stale."""
+        """Join a response with the present left row; a response to another value of it is stale, and ignored."""
         if digest_of(self.table.get(response.key)) != response.digest:
             return []
-        return self._tell(response.key, response.value, response.timestamp)
+        return self._emit(response.key, response.value, response.timestamp)
 
-    def _tell(self, key: Key, right: Value, timestamp: int) -> list[Change]:
+    def _emit(self, key: Key, right: Value, timestamp: int) -> list[Change]:
         left = self.table.get(key)
         joins = self.join.keeps_null or self.join.foreign_key_of(left) is not None
         if left is None or (right is None and not (self.join.join == "left" and joins)):
@@ -121,7 +127,7 @@ class Left:
 
 
 class Right:
-    """The right side: it holds the right table, and the subscriptions under their combined keys."""
+    """The right side: it has the right table, and the subscriptions by their combined keys."""
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
@@ -129,13 +135,13 @@ class Right:
         self.subscriptions: dict[bytes, tuple[Key, bytes | None]] = {}
 
     def receive(self, subscription: Subscription) -> list[Response]:
-        """Do what a subscription says, and give the response, if it wants one."""
+        """Follow a subscription's instruction; return the response, if there is one."""
         foreign_key, key, digest, instruction, timestamp = subscription
         combined = prefix_of(foreign_key) + key.encode()
         if instruction in (Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROPAGATE):
             self.subscriptions.pop(combined, None)
             propagate = instruction is Instruction.DELETE_KEY_AND_PROPAGATE
-            # As any answer to a left change it is stamped by the later row, but in a left join by the left row alone.
+            # It has the later timestamp of both rows, as any response to a left change; in a left join the left row's.
             if self.join.join == "inner":
                 timestamp = max(timestamp, self.table.get(foreign_key, (None, 0))[1])
             return [Response(foreign_key, key, digest, None, timestamp)] if propagate else []
@@ -147,7 +153,13 @@ class Right:
         return [Response(foreign_key, key, digest, None, timestamp)] if propagate else []
 
     def change(self, foreign_key: Key, value: Value, timestamp: int) -> list[Response]:
-        """Change a row, and answer everyone who is subscribed to it, in the order of their keys."""
+        """Change a row; return the responses to its subscribers, in the order of their keys.
+
+        Args:
+            foreign_key: The right key.
+            value: The row's new value; None deletes it.
+            timestamp: The time of the change (ms).
+        """
         self.table.pop(foreign_key, None)
         if value is not None:
             self.table[foreign_key] = (value, timestamp)
@@ -166,23 +178,28 @@ class Protocol:
         self.waiting: dict[Route, deque[Subscription | Response]] = {}  # no route without messages
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a change of a row; with manual delivery its messages wait."""
+        """Change a row; with manual delivery its messages wait."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
-        told: list[Change] = []
+        emitted: list[Change] = []
         if record.input == "left":
-            subscriptions, told = self.left.change(record.key, record.value, record.timestamp)
+            subscriptions, emitted = self.left.change(record.key, record.value, record.timestamp)
             self._send(*subscriptions)
         else:
             self._send(*self.right.change(record.key, record.value, record.timestamp))
         if self.join.delivery == "immediate":
             while self.waiting:
-                told += self.deliver(*next(iter(self.waiting)))
-        return [*told]
+                emitted += self.deliver(*next(iter(self.waiting)))
+        return [*emitted]
 
     def deliver(self, channel: str, foreign_key: Key, key: Key | None) -> list[Change]:
-        """Hand on the oldest message that waits on a route.
+        """Deliver the oldest message that waits on a route.
+
+        Args:
+            channel: `subscription` or `response`.
+            foreign_key: The right key that the message goes to or comes from.
+            key: The left key that a response goes to; None for a subscription.
 
         Raises:
             BadInput: None waits there; the message lists the routes on which some do.
@@ -207,5 +224,5 @@ class Protocol:
             self.waiting.setdefault(route, deque()).append(message)
 
     def advance(self) -> list[Output]:
-        """Time alone changes nothing."""
+        """Return nothing: time alone changes nothing."""
         return []

@@ -1,7 +1,7 @@
 """One-to-many joins: the first design of KIP-213, by a range scan over a combined key.
 
-Every left row is sent to the right row that it refers to, and kept there under both keys; the result has both keys too,
-written as a JSON array. Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step".
+Every left row is sent to the right key that it refers to, and stored there under both keys, which are the key of the
+result too, as a JSON array. Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step".
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from .clocks import Clock
-from .joins import OneToManyJoin
-from .records import Accepted, Change, Dropped, Key, Output, Record, Row, Table, Value
+from .core.clocks import Clock
+from .core.records import Accepted, Change, Dropped, Key, Output, Record, Row, Table, Value
+from .definitions.joins import OneToManyJoin
 from .table_table_join import Latest, joined_tables, table_of
 
 
 def combined(foreign_key: Key | None, key: Key) -> Key:
-    """Give the key of a result: `["A2", "B0"]`."""
+    """Return the key of a result: `["A2", "B0"]`."""
     return json.dumps([foreign_key, key], ensure_ascii=False)
 
 
 def meaning(join: OneToManyJoin, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Give the join of the two tables that the accepted records fold to, each left row with the right row it names."""
+    """Return the join of the two tables that the accepted records fold to: each left row with the row it names."""
     sides: dict[str, dict[Key | None, Latest]] = {"left": {}, "right": {}}
-    for place, (record, _) in enumerate(accepted):
-        sides[record.input][record.key] = Latest(record.value, record.timestamp, place)
+    for index, (record, _) in enumerate(accepted):
+        sides[record.input][record.key] = Latest(record.value, record.timestamp, index)
     lefts: dict[Row, Latest] = {}
     rights: dict[Row, Latest] = {}
     for key, left in sides["left"].items():
@@ -45,10 +45,10 @@ class Behaviour:
         self.clock = clock
         self.left: dict[Key, Value] = {}
         self.right: dict[Key | None, tuple[Value, int]] = {}
-        self.kept: dict[tuple[Key | None, Key], tuple[Value, int]] = {}  # under the combined key
+        self.rows: dict[tuple[Key | None, Key], tuple[Value, int]] = {}  # under the combined key
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a change of a row: a left one is sent to the right key it names, a right one scans its range."""
+        """Change a row: a left one is sent to the right key it names, a right one scans the range of its key."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -60,31 +60,31 @@ class Behaviour:
         old = self.left.get(key)
         self.left[key] = new
         before, after = join.foreign_key_of(old), join.foreign_key_of(new)
-        told: list[Output] = []
-        if (before, key) in self.kept and (new is None or before != after):
-            del self.kept[before, key]
+        emitted: list[Output] = []
+        if (before, key) in self.rows and (new is None or before != after):
+            del self.rows[before, key]
             if before in self.right or join.answers_all:
-                told.append(self._result(before, key, None, record.timestamp))
+                emitted.append(self._result(before, key, None, record.timestamp))
         if new is not None and (after is not None or join.keeps_null):
-            self.kept[after, key] = (new, record.timestamp)
+            self.rows[after, key] = (new, record.timestamp)
             if after in self.right or join.answers_all:
-                told.append(self._result(after, key, new, record.timestamp))
-        return told
+                emitted.append(self._result(after, key, new, record.timestamp))
+        return emitted
 
     def _change_right(self, record: Record) -> list[Output]:
         if record.value is None:
             self.right.pop(record.key, None)
         else:
             self.right[record.key] = (record.value, record.timestamp)
-        found = sorted(key for foreign_key, key in self.kept if foreign_key == record.key)
-        rows = [(key, *self.kept[record.key, key]) for key in found]
+        found = sorted(key for foreign_key, key in self.rows if foreign_key == record.key)
+        rows = [(key, *self.rows[record.key, key]) for key in found]
         return [self._result(record.key, key, left, max(record.timestamp, timestamp)) for key, left, timestamp in rows]
 
     def _result(self, foreign_key: Key | None, key: Key, left: Value, timestamp: int) -> Change:
         right, stamp = self.right.get(foreign_key, (None, timestamp))
-        kept = left is not None and (right is not None or self.join.join == "left")
-        return Change(combined(foreign_key, key), None, [left, right] if kept else None, max(timestamp, stamp))
+        joins = left is not None and (right is not None or self.join.join == "left")
+        return Change(combined(foreign_key, key), None, [left, right] if joins else None, max(timestamp, stamp))
 
     def advance(self) -> list[Output]:
-        """Time alone changes nothing."""
+        """Return nothing: time alone changes nothing."""
         return []

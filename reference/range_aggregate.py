@@ -1,7 +1,7 @@
-"""Range aggregates: for every record, the aggregate of the records of its key that lie shortly before it.
+"""Range aggregates: for every record, the aggregate of its key's records in a range of time up to it.
 
 Source: Samza's window operator, "Windowed Aggregation": `OVER (ORDER BY time RANGE … PRECEDING)`. A stream has no key
-by which an earlier answer could be mended, so each record answers once, from what has arrived.
+by which an earlier result could be updated, so each record has one result, from the records that have arrived.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from .clocks import Clock
-from .records import Accepted, Bag, Change, Dropped, Key, Output, Record, bag
-from .windows import RangeAggregate
+from .core.clocks import Clock
+from .core.records import Accepted, Bag, Change, Dropped, Key, Output, Record, bag
+from .definitions.windows import RangeAggregate
 
 
 def meaning(ranges: RangeAggregate, accepted: Iterable[Accepted], clock: int) -> Bag:
-    """Give the bag of the answers to the accepted records: each over its key's records that had arrived by then."""
+    """Return the bag of the results, one for each accepted record, of its key's records that had arrived by then."""
     records = [record for record, _ in accepted]
-    return bag(_answer(ranges, record, records[: place + 1]) for place, record in enumerate(records))
+    return bag(_answer(ranges, record, records[: index + 1]) for index, record in enumerate(records))
 
 
 def _answer(ranges: RangeAggregate, record: Record, arrived: Iterable[Record]) -> Change:
@@ -30,7 +30,7 @@ def _answer(ranges: RangeAggregate, record: Record, arrived: Iterable[Record]) -
 
 
 class Behaviour:
-    """The state machine: it keeps every record of a key, for one that comes late may still ask for it."""
+    """The state machine: it keeps every record of a key, for the range of a late one may reach back to it."""
 
     def __init__(self, ranges: RangeAggregate, clock: Clock) -> None:
         self.ranges = ranges
@@ -38,7 +38,7 @@ class Behaviour:
         self.records: dict[Key, list[Record]] = defaultdict(list)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record, and answer it."""
+        """Add a record, and emit the aggregate of its range."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
@@ -46,5 +46,5 @@ class Behaviour:
         return [_answer(self.ranges, record, self.records[record.key])]
 
     def advance(self) -> list[Output]:
-        """Time alone changes nothing."""
+        """Return nothing: time alone changes nothing."""
         return []

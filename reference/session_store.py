@@ -1,4 +1,4 @@
-"""The session store of KIP-94: sessions of a key, ordered by end, in segments of end time.
+"""The session store of KIP-94: the sessions of a key, ordered by end, in segments of end time.
 
 Source: KIP-94, "SessionStore", "Put", "Fetch".
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .errors import BadInput
-from .records import Key
+from .core.errors import BadInput
+from .core.records import Key
 
 MIN_SEGMENT_INTERVAL_MS = 60_000
 
@@ -55,7 +55,7 @@ class SessionStore:
                 self._forget(key, end, start)
 
     def put(self, key: Key, session: Session) -> bool:
-        """Keep a session, in place of one of the same window; one whose segment has expired is dropped (False)."""
+        """Store a session, replacing one of the same window; return False where its segment has expired."""
         index = session.end // self.interval_ms
         if index < self.first_segment:
             return False
@@ -70,7 +70,13 @@ class SessionStore:
             self._forget(key, session.end, session.start)
 
     def fetch(self, key: Key, earliest_end: int, latest_start: int) -> list[Session]:
-        """Give the key's sessions with end >= earliest_end and start <= latest_start, by end, then start."""
+        """Return the sessions of a key that overlap a range, by end, then start.
+
+        Args:
+            key: The key.
+            earliest_end: The least end of a session (ms).
+            latest_start: The greatest start of a session (ms).
+        """
         found = [
             Session(end, start, aggregate)
             for (end, start), aggregate in self.sessions.get(key, {}).items()

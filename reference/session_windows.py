@@ -1,8 +1,8 @@
 """Session windows: records of a key no more than a gap apart share a session.
 
-Source: KIP-94 ("Proposed Changes", "Late arriving data"); `facts/kafka_streams` for the order of a merge's tombstones.
+Source: KIP-94 ("Proposed Changes", "Late arriving data"); the order of a merge's tombstones is that of Kafka Streams.
 Where KIP-94 is silent: a closed session (end < clock - gap - grace) is final, and nothing merges with it. So a record
-that a live session rescues (`late` is `merged`) may lie within a closed one: gap 1, grace 1, a@0 a@3 a@1 a@0.
+that is accepted into an open session (`late` is `merged`) may be within a closed one: gap 1, grace 1, a@0 a@3 a@1 a@0.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from heapq import heappop, heappush
 from itertools import groupby
 from typing import Protocol, TypeVar
 
-from .clocks import Clock
-from .records import Accepted, Change, Dropped, Key, Output, Record, Table
+from .core.clocks import Clock
+from .core.records import Accepted, Change, Dropped, Key, Output, Record, Table
+from .definitions.windows import SessionWindows
 from .session_store import Session, SessionStore
-from .windows import SessionWindows
 
 
 def meaning(windows: SessionWindows, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Give the table of the accepted records, when the clock says `clock` (ms); the order of arrival plays no part.
+    """Return the table of the accepted records at a clock (ms); the order of arrival plays no part.
 
-    At every close edge the sessions that ended before it are final. All other records, with those accepted at that
-    edge, fall into islands: runs in time order in which no two neighbours are more than the gap apart.
+    Whenever the clock moves, the sessions that it has closed are final. All other records form islands: runs in time
+    order in which no two neighbours are more than the gap apart.
     """
     table: Table = {}
     by_key: dict[Key | None, list[Accepted]] = defaultdict(list)
@@ -39,7 +39,7 @@ def meaning(windows: SessionWindows, accepted: Iterable[Accepted], clock: int) -
 
 
 class Clocked(Protocol):
-    """Something that holds a record, and what the clock said when it came (ms)."""
+    """A record, and what the clock said when it arrived (ms)."""
 
     @property
     def record(self) -> Record:
@@ -55,12 +55,18 @@ class Clocked(Protocol):
 Taken = TypeVar("Taken", bound=Clocked)
 
 
-def sessions_of(taken_of_key: Iterable[Taken], gap_ms: int, patience_ms: int) -> list[list[Taken]]:
-    """Give the sessions of a key's records, each in time order; one is final once its end < clock - `patience_ms`."""
+def sessions_of(taken_of_key: Iterable[Taken], gap_ms: int, lateness_horizon_ms: int) -> list[list[Taken]]:
+    """Return the sessions of a key's records, each in time order.
+
+    Args:
+        taken_of_key: The accepted records of one key.
+        gap_ms: The inactivity gap.
+        lateness_horizon_ms: A session is final once its end < clock - this.
+    """
     sessions: list[list[Taken]] = []
     by_clock = sorted(taken_of_key, key=lambda taken: taken.clock)
     for now, taken_at_edge in groupby(by_clock, key=lambda taken: taken.clock):
-        edge = now - patience_ms
+        edge = now - lateness_horizon_ms
         final = [session for session in sessions if session[-1].record.timestamp < edge]
         still_open = [taken for session in sessions if session[-1].record.timestamp >= edge for taken in session]
         sessions = final + _islands([*still_open, *taken_at_edge], gap_ms)
@@ -78,7 +84,7 @@ def _islands(taken: list[Taken], gap_ms: int) -> list[list[Taken]]:
 
 
 class Behaviour:
-    """The state machine: it takes one record at a time and tells what changes."""
+    """The state machine: a session store, and the sessions still to be emitted."""
 
     def __init__(self, windows: SessionWindows, clock: Clock) -> None:
         self.windows = windows
@@ -86,15 +92,15 @@ class Behaviour:
         self.store = SessionStore(windows.retention_ms)
         self.open: list[
             tuple[int, Key, int]
-        ] = []  # (end, key, start) of sessions still to be told, where emit is close
+        ] = []  # (end, key, start) of sessions still to be emitted, where emit is close
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record: merge the open sessions within the gap of it, add it, and tell the new session."""
+        """Merge the open sessions within the gap of a record, add it, and emit the new session."""
         if record.key is None:
             return [Dropped(None, "null key")]
         before = self.clock.now
         self.clock.observe(record.timestamp)
-        told = self.advance() if self.clock.now > before else []
+        emitted = self.advance() if self.clock.now > before else []
         windows, key, timestamp = self.windows, record.key, record.timestamp
         edge = windows.close_edge(self.clock.now)
 
@@ -102,7 +108,7 @@ class Behaviour:
         start = min(timestamp, near[0].start) if near else timestamp  # open sessions of a key never overlap
         end = max(timestamp, near[-1].end) if near else timestamp
         if (end if windows.late == "merged" else timestamp) < edge:
-            return [*told, Dropped(key, "late")]
+            return [*emitted, Dropped(key, "late")]
 
         aggregate = windows.aggregate.initializer()
         for session in near:
@@ -114,26 +120,26 @@ class Behaviour:
         if windows.emit == "close":
             if (start, end) not in [session.window for session in near]:
                 heappush(self.open, (end, key, start))
-            return told
+            return emitted
         if (start, end) != (timestamp, timestamp):
-            told += [Change(key, session.window, None, session.end) for session in near]
-        return [*told, Change(key, (start, end), aggregate, end)]
+            emitted += [Change(key, session.window, None, session.end) for session in near]
+        return [*emitted, Change(key, (start, end), aggregate, end)]
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
-        """Give the open sessions of a key within the gap of a timestamp."""
+        """Return the sessions of a key within the gap of a timestamp that end at `edge` (ms) or later."""
         gap = self.windows.gap_ms
         return self.store.fetch(key, max(timestamp - gap, edge), timestamp + gap)
 
     def advance(self) -> list[Output]:
-        """Tell the sessions that the clock has closed (where emit is close), by end, then key; forget expired ones."""
-        told: list[Output] = []
+        """Emit the sessions that the clock has closed (emit `close`), by end, then key; forget expired ones."""
+        emitted: list[Output] = []
         edge = self.windows.close_edge(self.clock.now)
         while self.open and self.open[0][0] < edge:
             end, key, start = heappop(self.open)
-            told += [
+            emitted += [
                 Change(key, session.window, session.aggregate, end)
                 for session in self.store.fetch(key, end, start)
                 if session.window == (start, end)
             ]
         self.store.advance(self.clock.now)
-        return told
+        return emitted

@@ -1,7 +1,7 @@
-"""Stream-stream joins: records of two streams with the same key, within time bounds, make one output a pair.
+"""Stream-stream joins: records of two streams with the same key, within time bounds, are joined in pairs.
 
-Source: join semantics, "KStream-KStream Join" and "Output of Join"; Samza's window operator, "Stream-Stream Join";
-`facts/kafka_streams` for the order of unmatched rows. The definition says when an unmatched row is told.
+Source: Kafka Streams Join Semantics, "KStream-KStream Join", "Output of Join"; Samza's window operator, "Stream-Stream
+Join"; the order of unmatched rows is that of Kafka Streams. The definition says when an unmatched row is emitted.
 """
 
 from __future__ import annotations
@@ -10,22 +10,24 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .clocks import Clock
-from .joins import StreamStreamJoin
-from .records import Accepted, Bag, Change, Dropped, Key, Output, Record, bag
+from .core.clocks import Clock
+from .core.records import Accepted, Bag, Change, Dropped, Key, Output, Record, bag
+from .definitions.joins import StreamStreamJoin
 
 
 def meaning(join: StreamStreamJoin, accepted: Iterable[Accepted], clock: int) -> Bag:
-    """Give the bag of the pairs and of the unmatched rows that have been told, when the clock says `clock` (ms)."""
+    """Return the bag of the pairs and of the unmatched rows emitted by the time `clock` (ms)."""
     taken = list(accepted)
     results: list[Change] = []
-    for place, (record, now) in enumerate(taken):
-        earlier = [other for other, _ in taken[:place] if _matches(join, record, other, now)]
-        later = [other for other, then in taken[place + 1 :] if _matches(join, other, record, then)]
+    for index, (record, now) in enumerate(taken):
+        earlier = [other for other, _ in taken[:index] if _matches(join, record, other, now)]
+        later = [other for other, then in taken[index + 1 :] if _matches(join, other, record, then)]
         if record.input == "left" or join.right_drives:
             results += [pair(record, other) for other in earlier]
-        told = not later and not join.is_open(record.input, record.timestamp, clock) if join.emit == "close" else True
-        if join.tells_unmatched(record.input) and not earlier and (told or record.key is None):
+        emitted = (
+            not later and not join.is_open(record.input, record.timestamp, clock) if join.emit == "close" else True
+        )
+        if join.emits_unmatched(record.input) and not earlier and (emitted or record.key is None):
             results.append(alone(record))
     return bag(results)
 
@@ -40,13 +42,13 @@ def _matches(join: StreamStreamJoin, record: Record, earlier: Record, clock: int
 
 
 def pair(one: Record, other: Record) -> Change:
-    """Give what two partners are told as."""
+    """Return the output of two partners: `[left value, right value]`, with the later timestamp."""
     left, right = (one, other) if one.input == "left" else (other, one)
     return Change(one.key, None, [left.value, right.value], max(one.timestamp, other.timestamp))
 
 
 def alone(record: Record) -> Change:
-    """Give what a row without partner is told as."""
+    """Return the output of a record without a partner: its value, and None for the other side."""
     value = [record.value, None] if record.input == "left" else [None, record.value]
     return Change(record.key, None, value, record.timestamp)
 
@@ -60,7 +62,7 @@ class Row:
 
 
 class Behaviour:
-    """The state machine: a stream is buffered, as long as a record of the other can still find a partner in it."""
+    """The state machine: a record is buffered as long as one of the other stream can still find it."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
         self.join = join
@@ -68,43 +70,43 @@ class Behaviour:
         self.buffers: dict[str, dict[Key, list[Row]]] = {"left": defaultdict(list), "right": defaultdict(list)}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record: tell what the clock has closed, then its pairs, or that it has none."""
+        """Emit what the clock has closed, then the pairs of a record, or the record without a partner."""
         join = self.join
         if record.key is None and join.null_key == "drop":
             return [Dropped(None, "null key")]
         before = self.clock.now
         self.clock.observe(record.timestamp)
-        told = self.advance() if self.clock.now > before else []
-        if record.key is None and not join.tells_unmatched(record.input):
-            return [*told, Dropped(None, "null key")]
+        emitted = self.advance() if self.clock.now > before else []
+        if record.key is None and not join.emits_unmatched(record.input):
+            return [*emitted, Dropped(None, "null key")]
         if record.value is None:
-            return [*told, Dropped(record.key, "null value")]
+            return [*emitted, Dropped(record.key, "null value")]
         if not join.is_open(record.input, record.timestamp, self.clock.now):
-            return [*told, Dropped(record.key, "late")]
+            return [*emitted, Dropped(record.key, "late")]
         if record.key is None:
-            return [*told, alone(record)]
+            return [*emitted, alone(record)]
 
         others = self.buffers["right" if record.input == "left" else "left"][record.key]
         partners = [row for row in others if _matches(join, record, row.record, self.clock.now)]
         if record.input == "right" or join.right_drives:  # else no one looks up left rows
             self.buffers[record.input][record.key].append(Row(record, matched=bool(partners)))
         if record.input == "right" and not join.right_drives:
-            return told
+            return emitted
         for partner in partners:
             partner.matched = True
-        told += [pair(record, row.record) for row in sorted(partners, key=lambda row: row.record.timestamp)]
-        if not partners and join.emit != "close" and join.tells_unmatched(record.input):
-            told.append(alone(record))
-        return told
+        emitted += [pair(record, row.record) for row in sorted(partners, key=lambda row: row.record.timestamp)]
+        if not partners and join.emit != "close" and join.emits_unmatched(record.input):
+            emitted.append(alone(record))
+        return emitted
 
     def advance(self) -> list[Output]:
-        """Forget the rows that can find no partner any more, and tell the unmatched (where emit is close)."""
+        """Forget the rows that can find no partner any more, and emit the unmatched ones (emit `close`)."""
         closed: list[Record] = []
         for side, buffer in self.buffers.items():
             edge = self.join.close_edge(side, self.clock.now)
             for key, rows in list(buffer.items()):
                 gone = [row.record for row in rows if row.record.timestamp < edge and not row.matched]
-                closed += gone if self.join.tells_unmatched(side) else []
+                closed += gone if self.join.emits_unmatched(side) else []
                 buffer[key] = [row for row in rows if row.record.timestamp >= edge]
         if self.join.emit != "close":
             return []

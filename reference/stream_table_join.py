@@ -1,26 +1,26 @@
-"""Stream-table joins: each record of a stream looks up the table's row of its key, as it is at that moment.
+"""Stream-table joins: each record of a stream looks up the present row of its key in a table.
 
-Source: join semantics, "KStream-KTable Joins": the stream alone drives, so arrival order decides.
+Source: Kafka Streams Join Semantics, "KStream-KTable Joins": the stream alone drives, so arrival order decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .clocks import Clock
-from .joins import StreamTableJoin
-from .records import Accepted, Bag, Change, Dropped, Key, Output, Record, Value, bag
+from .core.clocks import Clock
+from .core.records import Accepted, Bag, Change, Dropped, Key, Output, Record, Value, bag
+from .definitions.joins import StreamTableJoin
 
 
 def meaning(join: StreamTableJoin, accepted: Iterable[Accepted], clock: int) -> Bag:
-    """Give the bag of the answers: each stream record with the last value that its key had in the table by then."""
+    """Return the bag of the results: each stream record with the last row that its key had in the table by then."""
     records = [record for record, _ in accepted]
     answers = []
-    for place, record in enumerate(records):
+    for index, record in enumerate(records):
         if record.input == "left":
             rows = [
                 other.value
-                for other in records[:place]
+                for other in records[:index]
                 if other.input == "right" and other.key == record.key is not None
             ]
             row = rows[-1] if rows else None
@@ -30,7 +30,7 @@ def meaning(join: StreamTableJoin, accepted: Iterable[Accepted], clock: int) -> 
 
 
 class Behaviour:
-    """The state machine: it keeps the table, and nothing of the stream."""
+    """The state machine: the table alone is its state."""
 
     def __init__(self, join: StreamTableJoin, clock: Clock) -> None:
         self.join = join
@@ -38,7 +38,7 @@ class Behaviour:
         self.table: dict[Key | None, Value] = {}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a row of the table, or look one up for a record of the stream."""
+        """Change a row of the table, or look one up for a record of the stream."""
         keep = self.join.null_key == "keep"
         if record.key is None and not keep:
             return [Dropped(None, "null key")]
@@ -56,5 +56,5 @@ class Behaviour:
         return [Change(record.key, None, [record.value, row], record.timestamp)]
 
     def advance(self) -> list[Output]:
-        """Time alone changes nothing."""
+        """Return nothing: time alone changes nothing."""
         return []

@@ -1,6 +1,6 @@
 """Table aggregates: a table aggregated by a field that is not its key.
 
-Source: join semantics, "KTable Aggregate": a row's old value is subtracted from its group, then the new one is added.
+Source: Kafka Streams Join Semantics, "KTable Aggregate": a row's old value is subtracted, then the new one added.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from .aggregates import TableAggregate
-from .clocks import Clock
-from .records import Accepted, Change, Dropped, Key, Output, Record, Table, Value
+from .core.clocks import Clock
+from .core.records import Accepted, Change, Dropped, Key, Output, Record, Table, Value
+from .definitions.aggregates import TableAggregate
 
 
 def meaning(groups: TableAggregate, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Give for each group that ever had a row the aggregate of those it has, the one changed longest ago first."""
+    """Return the aggregate of each group that ever had a row; its rows are ordered by their last change."""
     rows: dict[Key | None, Value] = {}
     touched: dict[Key, int] = defaultdict(int)
     for record, _ in accepted:
@@ -35,7 +35,7 @@ def meaning(groups: TableAggregate, accepted: Iterable[Accepted], clock: int) ->
 
 
 class Behaviour:
-    """The state machine: it keeps the table, for the old values, and each group's aggregate."""
+    """The state machine: the table, for its old values, and each group's aggregate."""
 
     def __init__(self, groups: TableAggregate, clock: Clock) -> None:
         self.groups = groups
@@ -44,14 +44,14 @@ class Behaviour:
         self.aggregates: dict[Key, tuple[Any, int]] = {}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a change of a row: subtract the old value, add the new one, and tell each group that has changed."""
+        """Change a row: subtract the old value, add the new one, and emit each group that has changed."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
         old, new = self.rows.get(record.key), record.value
         self.rows[record.key] = new
         before, after = self.groups.group(old), self.groups.group(new)
-        told: list[Output] = []
+        emitted: list[Output] = []
         for group in (before,) if before == after else (before, after):  # one update when the group is the same
             if group is not None:
                 aggregate, largest = self.aggregates.get(group, (self.groups.aggregate.initializer(), 0))
@@ -61,9 +61,9 @@ class Behaviour:
                 if group == after:
                     aggregate = self.groups.aggregate.aggregator(group, self.groups.member(new), aggregate)
                 self.aggregates[group] = (aggregate, max(largest, record.timestamp))
-                told.append(Change(group, None, *self.aggregates[group]))
-        return told
+                emitted.append(Change(group, None, *self.aggregates[group]))
+        return emitted
 
     def advance(self) -> list[Output]:
-        """Time alone changes nothing."""
+        """Return nothing: time alone changes nothing."""
         return []

@@ -1,6 +1,6 @@
-"""Table-table joins: rows of two tables with the same key, kept up to date by changes of either.
+"""Table-table joins: rows of two tables with the same key, updated by changes of either.
 
-Source: join semantics, "KTable-KTable Join"; `facts/kafka_streams` for what is told when nothing changes.
+Source: Kafka Streams Join Semantics, "KTable-KTable Join"; what is emitted when nothing changes is as in Kafka Streams.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .clocks import Clock
-from .joins import TableTableJoin
-from .records import Accepted, Change, Dropped, Output, Record, Row, Table, Value
+from .core.clocks import Clock
+from .core.records import Accepted, Change, Dropped, Output, Record, Row, Table, Value
+from .definitions.joins import TableTableJoin
 
 
 class Latest(NamedTuple):
-    """A row of one side: its value (None after a tombstone), its timestamp (ms), and when it came."""
+    """A row of one side: its value (None after a tombstone), its timestamp (ms), and its ordinal among all changes."""
 
     value: Value
     timestamp: int
@@ -22,20 +22,26 @@ class Latest(NamedTuple):
 
 
 def meaning(join: TableTableJoin, accepted: Iterable[Accepted], clock: int) -> Table:
-    """Give the join of the two tables that the accepted records fold to."""
+    """Return the join of the two tables that the accepted records fold to."""
     sides: dict[str, dict[Row, Latest]] = {"left": {}, "right": {}}
-    for place, (record, _) in enumerate(accepted):
-        sides[record.input][record.key, None] = Latest(record.value, record.timestamp, place)
+    for index, (record, _) in enumerate(accepted):
+        sides[record.input][record.key, None] = Latest(record.value, record.timestamp, index)
     return table_of(joined_tables(join.join, sides["left"], sides["right"]))
 
 
 def table_of(rows: dict[Row, Latest]) -> Table:
-    """Give the table of rows, without when they came."""
+    """Return rows as a table, without their ordinals."""
     return {row: (at.value, at.timestamp) for row, at in rows.items()}
 
 
 def joined_tables(join: str, left: dict[Row, Latest], right: dict[Row, Latest]) -> dict[Row, Latest]:
-    """Join two tables row by row; a row is stamped by the change that came last, and by the other side's row if any."""
+    """Join two tables row by row; a row has the latest timestamp of the last change and of the rows that it joins.
+
+    Args:
+        join: `inner`, `left` or `outer`.
+        left: The rows of the left table, by key and window.
+        right: The rows of the right table.
+    """
     joined: dict[Row, Latest] = {}
     nothing = Latest(None, 0, -1)
     for row in left.keys() | right.keys():
@@ -49,45 +55,52 @@ def joined_tables(join: str, left: dict[Row, Latest], right: dict[Row, Latest]) 
 
 
 class TableJoin:
-    """Two tables, and what a change of a row of either tells of their join."""
+    """Two tables, and their join, updated by changes of either."""
 
     def __init__(self, join: str) -> None:
         self.join = join
         self.tables: dict[str, Table] = {"left": {}, "right": {}}
 
     def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
-        """Change a row of a side (None deletes it), and give what is told, at most one change."""
+        """Change a row, and return what the join emits: at most one change.
+
+        Args:
+            side: `left` or `right`.
+            row: The row's key and window.
+            value: Its new value; None deletes it.
+            timestamp: The time of the change (ms).
+        """
         own, others = self.tables[side], self.tables["right" if side == "left" else "left"]
         old, other = own.pop(row, None), others.get(row)
         if value is not None:
             own[row] = (value, timestamp)
         other_value = None if other is None else other[0]
         if self.join == "inner" or (self.join == "left" and side == "right"):
-            told = other is not None
+            emitted = other is not None
         else:
-            told = not (old is None and value is None and other is None)
-        if not told:
+            emitted = not (old is None and value is None and other is None)
+        if not emitted:
             return []
         left, right = (value, other_value) if side == "left" else (other_value, value)
-        kept = {"inner": left is not None and right is not None, "left": left is not None, "outer": True}[self.join]
-        result = [left, right] if kept and (left is not None or right is not None) else None
+        joins = {"inner": left is not None and right is not None, "left": left is not None, "outer": True}[self.join]
+        result = [left, right] if joins and (left is not None or right is not None) else None
         return [Change(*row, result, max(timestamp, other[1] if other else timestamp))]
 
 
 class Behaviour:
-    """The state machine: both tables are kept, and a change of either tells the joined row."""
+    """The state machine: both tables are its state, and a change of either emits the joined row."""
 
     def __init__(self, join: TableTableJoin, clock: Clock) -> None:
         self.clock = clock
         self.tables = TableJoin(join.join)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a change of a row; the last to arrive stands, whatever its timestamp."""
+        """Change a row; the last change to arrive counts, whatever its timestamp."""
         if record.key is None:
             return [Dropped(None, "null key")]
         self.clock.observe(record.timestamp)
         return [*self.tables.change(record.input, (record.key, None), record.value, record.timestamp)]
 
     def advance(self) -> list[Output]:
-        """Time alone changes nothing."""
+        """Return nothing: time alone changes nothing."""
         return []

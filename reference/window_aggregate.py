@@ -1,8 +1,8 @@
 """Samza's stateful window operator: fixed windows by time or by number of messages, and sessions.
 
 Source: Samza's window operator (SAMZA-552), `process` and `refresh`: a message is added to all windows that include it;
-these are then pending, and of the pending windows those are told that are complete or due by the policy of early
-emission. A window that is complete is told again for a late message, if the policy is to take it.
+these are then pending, and a pending window is emitted when it is complete or due by the early-emission policy. A
+complete window is emitted again for a late message, where the late-arrival policy is to update it.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .clocks import Clock
-from .errors import BadInput
-from .records import Accepted, Bag, Change, Dropped, Key, Output, Record, Table, Window, bag, fold
+from .core.clocks import Clock
+from .core.errors import BadInput
+from .core.records import Accepted, Bag, Change, Dropped, Key, Output, Record, Table, Window, bag, fold
+from .definitions.windows import WindowAggregate
 from .session_windows import sessions_of
-from .windows import WindowAggregate
 
 
 @dataclass(eq=False)
 class Message:
-    """A message, what the clock said when it came (ms), and the windows that have told it (of a session: None)."""
+    """A message, what the clock said when it arrived (ms), and the windows that have emitted it (of sessions: None)."""
 
     record: Record
     clock: int
-    told_by: set[Window | None] = field(default_factory=set)
+    emitted_by: set[Window | None] = field(default_factory=set)
 
 
 @dataclass
 class Filled:
-    """A window of a key with its messages; `shown` are the windows under which the table shows them."""
+    """A window of a key with its messages; `shown` are the windows under which the table has rows of them."""
 
     windows: WindowAggregate
     key: Key
@@ -40,13 +40,13 @@ class Filled:
 
     @property
     def name(self) -> Window | None:
-        """What marks a message as told: sessions grow and merge, so all sessions share a mark."""
+        """The window's name in `emitted_by`: sessions grow and merge, so all sessions share one."""
         return None if self.windows.type == "session" else self.window
 
     @property
-    def untold(self) -> list[Message]:
+    def not_emitted(self) -> list[Message]:
         """The messages for which the window is pending."""
-        return [message for message in self.messages if self.name not in message.told_by]
+        return [message for message in self.messages if self.name not in message.emitted_by]
 
     def is_complete(self, clock: int) -> bool:
         """Whether the window has reached its size at that clock (ms)."""
@@ -57,37 +57,39 @@ class Filled:
     def is_over(self, clock: int) -> bool:
         """Whether the window has been complete for longer than the retention at that clock (ms)."""
         latest = max(record.timestamp for record in _records(self.messages))
-        kept_ms = self.windows.retention_ms
-        retained = self.windows.unit == "tuple" and kept_ms > 0 and latest >= clock - kept_ms
+        retention_ms = self.windows.retention_ms
+        retained = self.windows.unit == "tuple" and retention_ms > 0 and latest >= clock - retention_ms
         return self.is_complete(clock - self.windows.retention_ms) and not retained
 
     def is_due(self, clock: int) -> bool:
         """Whether the window is pending, and complete or due by the early-emission policy."""
-        untold, early = self.untold, self.windows.early
-        if not untold or early is None or self.is_complete(clock):
-            return bool(untold) and self.is_complete(clock)
+        not_emitted, early = self.not_emitted, self.windows.early
+        if not not_emitted or early is None or self.is_complete(clock):
+            return bool(not_emitted) and self.is_complete(clock)
         if early.every_tuples is not None:
-            return len(untold) >= early.every_tuples
+            return len(not_emitted) >= early.every_tuples
         assert early.every_ms is not None
-        return clock // early.every_ms > min(message.clock for message in untold) // early.every_ms
+        return clock // early.every_ms > min(message.clock for message in not_emitted) // early.every_ms
 
-    def tell(self) -> list[Change]:
-        """Tell the window's aggregate, in place of what was shown of it; or those of its messages not told before."""
-        untold = self.untold
-        for message in untold:
-            message.told_by.add(self.name)
+    def emit(self) -> list[Change]:
+        """Emit the window's aggregate, replacing its earlier rows; or its messages not emitted before."""
+        not_emitted = self.not_emitted
+        for message in not_emitted:
+            message.emitted_by.add(self.name)
         if self.windows.storage == "full":
-            told = [Change(self.key, self.window, record.value, record.timestamp) for record in _records(untold)]
+            emitted = [
+                Change(self.key, self.window, record.value, record.timestamp) for record in _records(not_emitted)
+            ]
         else:
             gone = sorted((window for window in self.shown if window != self.window), key=lambda window: window[1])
-            told = [Change(self.key, window, None, window[1]) for window in gone]
-            told.append(self.aggregated(self.messages))
+            emitted = [Change(self.key, window, None, window[1]) for window in gone]
+            emitted.append(self.aggregated(self.messages))
             self.shown = [self.window]
-        sent = map(self.windows.before_send, told)
+        sent = map(self.windows.before_send, emitted)
         return [change for change in sent if change is not None]
 
     def aggregated(self, messages: list[Message]) -> Change:
-        """Give the window's row, if these are its messages."""
+        """Return the window's row for these messages of it."""
         records = _records(messages)
         value = self.windows.aggregate.of(self.key, [record.value for record in records])
         return Change(self.key, self.window, value, max(record.timestamp for record in records))
@@ -98,17 +100,17 @@ def _records(messages: Iterable[Message]) -> list[Record]:
 
 
 def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
-    """Give what has been told of the accepted records at a clock (ms): of each window, the messages it has told.
+    """Return the aggregates of the windows at a clock (ms), or their messages, as far as they have been emitted.
 
-    To know which are told, all windows are laid out anew at each record, from everything that has come.
+    To know which are, all windows are computed anew at each record, from everything that has arrived.
     """
     messages: list[Message] = []
-    told: list[Change] = []
+    emitted: list[Change] = []
 
     def refresh(now: int) -> None:
-        for filled in _lay_out(windows, messages):
+        for filled in _assigned(windows, messages):
             if filled.is_due(now):
-                told.extend(filled.tell())
+                emitted.extend(filled.emit())
 
     for record, now in accepted:
         refresh(now)
@@ -118,15 +120,15 @@ def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) 
         refresh(now)
     refresh(clock)
     if windows.storage == "full":
-        return bag(told)
+        return bag(emitted)
     rows = []
-    for filled in _lay_out(windows, [message for message in messages if message.told_by]):
-        shown = [message for message in filled.messages if filled.name in message.told_by]
+    for filled in _assigned(windows, [message for message in messages if message.emitted_by]):
+        shown = [message for message in filled.messages if filled.name in message.emitted_by]
         rows += [windows.before_send(filled.aggregated(shown))] if shown else []
     return fold(row for row in rows if row is not None)
 
 
-def _lay_out(windows: WindowAggregate, messages: Iterable[Message]) -> list[Filled]:
+def _assigned(windows: WindowAggregate, messages: Iterable[Message]) -> list[Filled]:
     by_key: dict[Key | None, list[Message]] = defaultdict(list)
     for message in messages:
         by_key[message.record.key].append(message)
@@ -137,14 +139,14 @@ def _lay_out(windows: WindowAggregate, messages: Iterable[Message]) -> list[Fill
             for session in sessions_of(of_key, windows.size, windows.size + windows.late_ms):
                 laid[key, (session[0].record.timestamp, session[-1].record.timestamp)] = session
         else:
-            for place, message in enumerate(of_key):
-                for window in windows.fixed(message.record.timestamp, place, message.clock):
+            for index, message in enumerate(of_key):
+                for window in windows.fixed(message.record.timestamp, index, message.clock):
                     laid[key, window].append(message)
     return [Filled(windows, *row, filled) for row, filled in laid.items()]
 
 
 class Behaviour:
-    """The state machine: windows that are open or retained, by key."""
+    """The state machine: the windows that are open or retained, by key."""
 
     def __init__(self, windows: WindowAggregate, clock: Clock) -> None:
         self.windows = windows
@@ -153,23 +155,23 @@ class Behaviour:
         self.counts: dict[Key, int] = defaultdict(int)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a message: tell what the clock has made due, add it to its windows, tell what it has made due."""
+        """Emit what the clock has made due, add a message to its windows, and emit what that has made due."""
         processed = self.windows.before_process(record)
         if processed is None or processed.key is None:
             return [Dropped(record.key, "null key" if record.key is None else "filtered")]
         key, now = processed.key, Message(processed, 0)
         self.clock.observe(processed.timestamp)
-        told = self.advance()
+        emitted = self.advance()
         if processed.value is None and self.windows.storage == "full":
-            return [*told, Dropped(key, "null value")]
+            return [*emitted, Dropped(key, "null value")]
         now.clock = self.clock.now
         taken = self._merged(key, now) if self.windows.type == "session" else self._fixed(key, now)
-        return [*told, *self.advance()] if taken else [*told, Dropped(key, "late")]
+        return [*emitted, *self.advance()] if taken else [*emitted, Dropped(key, "late")]
 
     def _fixed(self, key: Key, message: Message) -> bool:
-        place = self.counts[key]
+        index = self.counts[key]
         self.counts[key] += 1
-        windows = self.windows.fixed(message.record.timestamp, place, message.clock)
+        windows = self.windows.fixed(message.record.timestamp, index, message.clock)
         for window in windows:
             self.filled[key].setdefault(window, Filled(self.windows, key, window, [])).messages.append(message)
         return bool(windows)
@@ -191,34 +193,34 @@ class Behaviour:
         return True
 
     def advance(self) -> list[Output]:
-        """Samza's `refresh`: tell the pending windows that are due, by end, then key; forget those out of retention."""
+        """Samza's `refresh`: emit the pending windows that are due, by end, then key; forget those out of retention."""
         every = [one for windows in self.filled.values() for one in windows.values()]
         due = [one for one in every if one.is_due(self.clock.now)]
-        told = [
+        emitted = [
             change
             for one in sorted(due, key=lambda one: (one.window[1], one.key, one.window[0]))
-            for change in one.tell()
+            for change in one.emit()
         ]
         for one in every:
             if one.is_over(self.clock.now):
                 del self.filled[one.key][one.window]
-        return [*told]
+        return [*emitted]
 
     def messages(self, earliest_ms: int, latest_ms: int, **fields: Any) -> list[Record]:
-        """Samza's `getMessages`: the kept messages from one timestamp to another, whose value has these fields.
+        """Return the stored messages from one timestamp (ms) to another whose values have these fields (`getMessages`).
 
         Raises:
-            BadInput: The storage is `aggregate`, which keeps no messages to be read.
+            BadInput: The storage is `aggregate`, which stores no messages.
         """
         if self.windows.storage != "full":
             raise BadInput("the messages of an aggregated window can't be read: use storage full")
-        kept = {
+        held = {
             id(message): message.record
             for windows in self.filled.values()
             for one in windows.values()
             for message in one.messages
         }
-        inside = [record for record in kept.values() if earliest_ms <= record.timestamp <= latest_ms]
+        inside = [record for record in held.values() if earliest_ms <= record.timestamp <= latest_ms]
         return [
             record
             for record in sorted(inside, key=lambda record: record.timestamp)

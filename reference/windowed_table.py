@@ -1,7 +1,7 @@
-"""Windowed tables: a WTable, which only a windowed aggregate makes, and its joins.
+"""Windowed tables: the result of a windowed aggregate is a table by key and window, a WTable, which can be joined.
 
-Source: join semantics, "Windowed Aggregate", "WTable", "JOIN operators". What the aggregate tells (each change, or what
-has closed) is a table by key and window, and is joined as tables are: `table_table_join`.
+Source: Kafka Streams Join Semantics, "Windowed Aggregate", "WTable", "JOIN operators". The rows that the
+aggregate has emitted (each change, or what has closed) are joined as tables are: `table_table_join`.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from .clocks import Clock
-from .records import Accepted, Bag, Change, Dropped, Key, Output, Record, Row, Table, Value, bag, fold
+from .core.clocks import Clock
+from .core.records import Accepted, Bag, Change, Dropped, Key, Output, Record, Row, Table, Value, bag, fold
+from .definitions.windows import WindowedTable
 from .table_table_join import Latest, TableJoin, joined_tables
-from .windows import WindowedTable
 
 
 def meaning(table: WindowedTable, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
-    """Give the result for the accepted records at a clock (ms): the aggregates of the windows, joined.
+    """Return the result for the accepted records at a clock (ms): the aggregates of the windows, joined.
 
-    Where the result is a stream, it is all that changed in that table: as the clock passed each end, and by records.
+    Where the result is a stream, it is every change of that table, by a record or by the clock passing an end.
     """
     taken = list(accepted)
     if not table.is_stream:
         return fold(_rekeyed(table, Change(*row, *at[:2])) for row, at in _joined(table, taken, clock).items())
     if table.with_ == "stream_lookup":
-        return bag(_looked_up(table, taken, place) for place, at in enumerate(taken) if at.record.input == "right")
-    told: list[Change] = []
+        return bag(_looked_up(table, taken, index) for index, at in enumerate(taken) if at.record.input == "right")
+    emitted: list[Change] = []
     before: dict[Row, Latest] = {}
     ends = {start + table.size_ms + table.grace_ms for at in taken for start in table.starts(at.record.timestamp)}
     clocks = [now for _, now in taken]
-    for place, (last, now) in enumerate(pairwise([0, *clocks, clock])):
-        passed = [(taken[:place], end) for end in sorted(ends) if last < end <= now]
-        for known, then in [*passed, (taken[: place + 1], now)]:
+    for index, (last, now) in enumerate(pairwise([0, *clocks, clock])):
+        passed = [(taken[:index], end) for end in sorted(ends) if last < end <= now]
+        for known, then in [*passed, (taken[: index + 1], now)]:
             joined = _joined(table, known, then)
-            told += [_rekeyed(table, Change(*row, *at[:2])) for row, at in joined.items() if before.get(row) != at]
+            emitted += [_rekeyed(table, Change(*row, *at[:2])) for row, at in joined.items() if before.get(row) != at]
             before = joined
-    return bag(told)
+    return bag(emitted)
 
 
-def _looked_up(table: WindowedTable, taken: Sequence[Accepted], place: int) -> Change:
-    record, now = taken[place]
-    row = _windows(table, "events", taken[:place], now).get((record.key, table.looked_up_window(record.value)))
+def _looked_up(table: WindowedTable, taken: Sequence[Accepted], index: int) -> Change:
+    record, now = taken[index]
+    row = _windows(table, "events", taken[:index], now).get((record.key, table.looked_up_window(record.value)))
     return Change(record.key, None, [record.value, row and row.value], record.timestamp)
 
 
@@ -55,8 +55,8 @@ def _joined(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> dict
         shifted = {row: at for other, at in others if (row := table.joined_row(other)) is not None}
         return joined_tables(table.join, windows, shifted)
     rows: dict[Row, Latest] = {
-        (record.key, None): Latest(record.value, record.timestamp, place)
-        for place, (record, _) in enumerate(taken)
+        (record.key, None): Latest(record.value, record.timestamp, index)
+        for index, (record, _) in enumerate(taken)
         if record.input == "right"
     }
     if table.with_ == "table":
@@ -66,11 +66,11 @@ def _joined(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> dict
 
 
 def _windows(table: WindowedTable, side: str, taken: Sequence[Accepted], clock: int) -> dict[Row, Latest]:
-    """The windows that an input's aggregate has told; with emit `close`, they came when the clock closed them."""
+    """The windows that an input's aggregate has emitted; with emit `close` that was when the clock closed them."""
     members: dict[Row, list[tuple[int, Record]]] = defaultdict(list)
-    for place, (record, now) in enumerate(taken):
+    for index, (record, now) in enumerate(taken):
         for row in _open_rows(table, record, now) if record.input == side else ():
-            members[row].append((place, record))
+            members[row].append((index, record))
     rows: dict[Row, Latest] = {}
     for row, records in members.items():
         value = table.aggregate.of(row[0] or "", [record.value for _, record in records])
@@ -98,15 +98,15 @@ def _rekeyed(table: WindowedTable, change: Change) -> Change:
 
 
 class Aggregate:
-    """The windowed aggregate of one input: the windows that take records, and what has been told as a table."""
+    """The windowed aggregate of one input: the open windows, and the table of those that have been emitted."""
 
     def __init__(self, table: WindowedTable) -> None:
         self.table = table
         self.open: dict[Row, tuple[Any, int]] = {}
-        self.told: Table = {}
+        self.emitted: Table = {}
 
     def take(self, record: Record, clock: int) -> list[Row] | None:
-        """Add a record to its windows, by start; give the rows to tell, or None where all of them are closed."""
+        """Add a record to its windows; return the rows to emit, by start, or None where all its windows are closed."""
         rows, by = _open_rows(self.table, record, clock), self.table.aggregate
         for row in rows:
             aggregate, largest = self.open.get(row) or (by.initializer(), 0)
@@ -114,15 +114,15 @@ class Aggregate:
         if self.table.emit == "close":
             return [] if rows else None
         for row in rows:
-            self.told[row] = self.open[row]
+            self.emitted[row] = self.open[row]
         return rows or None
 
     def close(self, clock: int) -> list[Row]:
-        """Close windows; give the rows to tell, where emit is `close`."""
+        """Close windows; return the rows to emit, where emit is `close`."""
         edge = clock - self.table.grace_ms
         closed = [row for row in self.open if row[1] is not None and row[1][1] <= edge]
         for row in closed:
-            self.told[row] = self.open.pop(row)
+            self.emitted[row] = self.open.pop(row)
         return closed if self.table.emit == "close" else []
 
 
@@ -137,35 +137,35 @@ class Behaviour:
         self.join = TableJoin(table.join)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record: tell what the clock has closed, then what the record changes."""
+        """Emit what the clock has closed, then what a record changes."""
         if record.key is None:
             return [Dropped(None, "null key")]
         before = self.clock.now
         self.clock.observe(record.timestamp)
-        told = self.advance() if self.clock.now > before else []
+        emitted = self.advance() if self.clock.now > before else []
         if record.input == "right" and self.table.with_ != "windowed_table":
-            return [*told, *self._arrive_right(record)]
+            return [*emitted, *self._arrive_right(record)]
         rows = self.sides[record.input].take(record, self.clock.now)
         if rows is None:
-            return [*told, Dropped(record.key, "late")]
-        return [*told, *self._tell([(record.input, row) for row in rows])]
+            return [*emitted, Dropped(record.key, "late")]
+        return [*emitted, *self._emit([(record.input, row) for row in rows])]
 
     def advance(self) -> list[Output]:
-        """Tell the windows that the clock has closed (where emit is `close`), as though it passed each end in turn."""
+        """Emit the windows that the clock has closed (emit `close`), as if it had passed each end in turn."""
         ends: dict[int, list[tuple[str, Row]]] = defaultdict(list)
         for name, side in self.sides.items():
             for row in side.close(self.clock.now):
                 ends[row[1][1] if row[1] else 0].append((name, row))
-        return [output for _, closed in sorted(ends.items()) for output in self._tell(closed)]
+        return [output for _, closed in sorted(ends.items()) for output in self._emit(closed)]
 
-    def _tell(self, rows: Iterable[tuple[str, Row]]) -> list[Output]:
-        """Pass rows of the aggregates on to the join; a row of the result that both change is told once."""
-        told: dict[Row, Change] = {}
+    def _emit(self, rows: Iterable[tuple[str, Row]]) -> list[Output]:
+        """Pass rows of the aggregates on to the join; a row of the result that both change is emitted once."""
+        emitted: dict[Row, Change] = {}
         for side, row in rows:
-            at = self.sides[side].told[row]
+            at = self.sides[side].emitted[row]
             for change in self._change(side, row, *at):
-                told[change.key, change.window] = change
-        return [_rekeyed(self.table, change) for change in sorted(told.values(), key=_end)]
+                emitted[change.key, change.window] = change
+        return [_rekeyed(self.table, change) for change in sorted(emitted.values(), key=_end)]
 
     def _change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
         key, joined = row[0], self.table.joined_row(row) if side == "right" else row
@@ -185,20 +185,20 @@ class Behaviour:
         return []
 
     def _arrive_right(self, record: Record) -> list[Output]:
-        own, told = (record.key, None), self.sides["events"].told
+        own, emitted = (record.key, None), self.sides["events"].emitted
         if self.table.with_ == "stream_lookup":
             if record.value is None:
                 return [Dropped(record.key, "null value")]
-            found = told.get((record.key, self.table.looked_up_window(record.value)), (None, 0))
+            found = emitted.get((record.key, self.table.looked_up_window(record.value)), (None, 0))
             return [Change(*own, [record.value, found[0]], record.timestamp)]
         self.rows.pop(own, None)
         if record.value is not None:
             self.rows[own] = (record.value, record.timestamp)
         if self.table.with_ == "table":
-            windows = sorted(row for row in told if row[0] == record.key)
+            windows = sorted(row for row in emitted if row[0] == record.key)
             changes = [self.join.change("right", row, record.value, record.timestamp) for row in windows]
-            return [_rekeyed(self.table, change) for told in changes for change in told]
-        looked = None if record.value is None else told.get((record.key, self.table.looked_up_window(record.value)))
+            return [_rekeyed(self.table, change) for emitted in changes for change in emitted]
+        looked = None if record.value is None else emitted.get((record.key, self.table.looked_up_window(record.value)))
         self.join.tables["right"].pop(own, None)
         if looked is not None:
             self.join.tables["right"][own] = looked

@@ -2,10 +2,10 @@
 
 The sender reads the left rows and writes subscriptions; the right side reads these and the right rows, and writes
 responses; the receiver reads the responses. Each query has its own checkpoint and pace, and may run in an application
-of its own: messages wait as long as their reader does, which is where the races of KIP-213 live.
+of its own: messages wait as long as their reader does, and so the races of KIP-213 can happen.
 
-The receiver holds the left rows too, and must know a row before an answer to it. So the sender puts each row on the
-topic of the responses, and only then what the row asks: no answer can overtake the row that asked for it.
+The receiver has the left rows too, and must know a row before a response to it. So the sender appends each row to the
+topic of the responses, and only then the row's subscriptions: no response can overtake its row.
 Source: KIP-213, "Workflow", "Original Value Hash".
 """
 
@@ -20,13 +20,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StreamingQuery
 
-from ..reference.errors import BadInput
-from ..reference.joins import ForeignKeyJoin
-from .checkpoints import query_of
-from .columns import ColumnLike
+from ..reference.core.errors import BadInput
+from ..reference.definitions.joins import ForeignKeyJoin
 from .foreign_key_stages import ForeignKeyStages, ForeignKeyTables, foreign_key_tables
-from .keyed import Input
-from .stages import BEFORE_ALL_TIMES, finished, renamed
+from .runtime.checkpoints import query_of
+from .runtime.columns import ColumnLike
+from .runtime.keyed import Input
+from .runtime.stages import BEFORE_ALL_TIMES, finished, renamed
 from .topics import Topics
 
 Send = Callable[[DataFrame, str, int], None]
@@ -37,8 +37,8 @@ class TopicQuery(NamedTuple):
 
     Attributes:
         name: `sender` or `right`.
-        messages: What it tells, as a streaming DataFrame.
-        send: Puts a batch of it on the topics, given the producer's name and the batch's number.
+        messages: What it emits, as a streaming DataFrame.
+        send: Appends a batch of it to the topics, given the producer's name and the batch's number.
     """
 
     name: str
@@ -56,7 +56,7 @@ class TopicQuery(NamedTuple):
             BadInput: The checkpoint is damaged.
         """
         query_of(self.messages.sparkSession, checkpoint)
-        # By its identity a query that is begun anew isn't taken for one that repeats its batches.
+        # The identity distinguishes a query with a new checkpoint from one that repeats a batch.
         identity = cache(lambda: query_of(self.messages.sparkSession, checkpoint))
 
         def write(frame: DataFrame, batch: int) -> None:
@@ -71,8 +71,8 @@ class DecoupledForeignKeyJoin(NamedTuple):
 
     Attributes:
         sender: Turns the left rows into subscriptions.
-        right: Answers them, and tells changes of right rows to those who are subscribed.
-        changelog: What the receiver tells, as `foreign_key_join` does: write it to any sink.
+        right: Responds to them, and to every change of a right row.
+        changelog: What the receiver emits, the same columns as of `foreign_key_join`: write it to any sink.
     """
 
     sender: TopicQuery
@@ -103,43 +103,43 @@ def decoupled_foreign_key_join(
 ) -> DecoupledForeignKeyJoin:
     """Declare a join of each row of a table with the row of another that it refers to, in three queries.
 
-    With `protocol="answer"`, the default here, the result is the join of both tables whenever nothing waits, whatever
-    the pace of the three queries was. With `kip` an inner join follows the document to the letter, and can end wrong
-    for ever: a left row that changes while an answer to it waits may end without an answer that carries its own hash,
-    and then an older result stays. That is rare and silent, so it must be asked for. The price of `answer` is a
-    tombstone now and then where nothing was shown. A left join is the same under both.
+    With `protocol="answer"`, the default here, the result is the join of both tables whenever no message waits,
+    whatever the pace of the three queries was. With `kip` an inner join follows KIP-213 to the letter, and its result
+    can stay wrong: a left row that changes while a response to it waits may never get a response to its new value, and
+    an older result stays. That is rare and silent, so it isn't the default. The price of `answer` is a tombstone now
+    and then where there was no result. A left join is the same under both.
 
-    On the way a result may be one that the rows never had together, if left values repeat (A, B, A): the protocol
-    knows a left value by its hash. A later answer mends it.
+    If left values repeat (A, B, A), a result may for a while be one that the rows never had together: the protocol
+    knows a left value by its hash. A later response corrects it.
 
     Args:
         left: The changes of the referring table, streaming.
         right: The changes of the table referred to, streaming.
-        topics: Where messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or any two `Topic`s.
+        topics: Where messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or two `Topic`s of your own.
         key: As in `foreign_key_join`, as are all others.
         timestamp: Event time.
         value: A row's value.
         foreign_key: What a left row refers to.
         order: The order of arrival within each input.
-        right_key: The right key, where it isn't called as the left one; likewise the other `right_…`.
+        right_key: The right key, where its name differs from the left one's; likewise the other `right_…`.
         right_timestamp: Its event time.
         right_value: Its value.
         right_order: Its order of arrival.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `answer` or `kip`; see `ForeignKeyJoin`.
-        report_dropped: Whether rows that were dropped are told too.
+        report_dropped: Whether rows that were dropped are emitted too.
         state_groups: As in `foreign_key_join`.
         logic: As in `foreign_key_join`.
 
     Returns:
-        The queries. Applications that run one query each declare the whole join alike and start their own part; the
-        other frames are then read for their columns alone.
+        The queries. Applications that run one query each declare the whole join in the same way and start their own
+        part; of the other frames only the columns are used then.
 
     Raises:
         BadInput: As `foreign_key_join`, or an input isn't streaming.
 
-    Source: KIP-213; `facts/foreign_key_races` for what `kip` can end in.
+    Source: KIP-213; `docs/facts.md`, "Races of the foreign-key join", for the results that `kip` can end with.
     """
     for name, frame in (("left", left), ("right", right)):
         if not frame.isStreaming:
@@ -161,20 +161,20 @@ def decoupled_foreign_key_join(
         state_groups=state_groups,
         logic=logic,
     )
-    wires = _Wires(tables, topics)
+    messages = _Messages(tables, topics)
     return DecoupledForeignKeyJoin(
-        TopicQuery("sender", tables.asked(), wires.send_questions),
-        TopicQuery("right", wires.answered(), wires.send_answers),
-        wires.told(),
+        TopicQuery("sender", tables.subscriptions(), messages.send_subscriptions),
+        TopicQuery("right", messages.responses(), messages.send_responses),
+        messages.changelog(),
     )
 
 
-class _Wires:
-    """What travels on the topics, and in which order a query takes what it finds there.
+class _Messages:
+    """The messages on the topics, and in which order a query takes them.
 
-    Within a batch right rows go before subscriptions, and left rows before responses; messages go by their sender's
-    batch and their number in it, and those of several routes by route. That is one of the orders in which they could
-    have come, and the same one whenever a batch is repeated.
+    Within a batch right rows come before subscriptions, and left rows before responses; messages are ordered by their
+    sender's batch and their ordinal in it, then by route. They could have arrived in this order, and it is the same
+    whenever a batch is repeated.
     """
 
     def __init__(self, tables: ForeignKeyTables, topics: Topics) -> None:
@@ -187,14 +187,14 @@ class _Wires:
             [*tables.key_fields, *tables.to_fields, *sent.fields, *T.StructType().add("instruction", "string").fields]
         ).add("digest", "binary")
         self.response_type = T.StructType(
-            [*tables.key_fields, *tables.to_fields, *sent.fields, *tables.answer_type.fields]
+            [*tables.key_fields, *tables.to_fields, *sent.fields, *tables.response_type.fields]
         )
 
-    def send_questions(self, told: DataFrame, producer: str, batch: int) -> None:
-        """Send the left rows, and then what they ask."""
-        told = told.persist()
+    def send_subscriptions(self, emitted: DataFrame, producer: str, batch: int) -> None:
+        """Send the left rows, and then their subscriptions."""
+        emitted = emitted.persist()
         asks = F.col("value.instruction").isNotNull()
-        rows = told.filter(F.col("value.carries") | F.col("reason").isNotNull())
+        rows = emitted.filter(F.col("value.carries") | F.col("reason").isNotNull())
         subscriptions, responses = self.topics
         row = {
             **self._common(batch),
@@ -205,25 +205,27 @@ class _Wires:
             **{name: F.lit(None) for name in ("right", *self.to)},
         }
         responses.append(_selected(rows, row, self.response_type), self.keys, producer, batch)
-        question = {
+        subscription = {
             **self._common(batch),
             **{name: F.col(name) for name in self.keys},
             **{name: F.col(f"value.{name}") for name in (*self.to, "instruction", "digest")},
         }
-        subscriptions.append(_selected(told.filter(asks), question, self.subscription_type), self.to, producer, batch)
-        told.unpersist()
+        subscriptions.append(
+            _selected(emitted.filter(asks), subscription, self.subscription_type), self.to, producer, batch
+        )
+        emitted.unpersist()
 
-    def send_answers(self, told: DataFrame, producer: str, batch: int) -> None:
-        """Send the answers of right keys."""
+    def send_responses(self, emitted: DataFrame, producer: str, batch: int) -> None:
+        """Send the responses of right keys."""
         answer = {
             **self._common(batch),
             **{name: F.col(name) for name in self.to},
-            **{name: F.col(f"value.{name}") for name in (*self.keys, *self.tables.answer_type.names)},
+            **{name: F.col(f"value.{name}") for name in (*self.keys, *self.tables.response_type.names)},
         }
-        self.topics.responses.append(_selected(told, answer, self.response_type), self.keys, producer, batch)
+        self.topics.responses.append(_selected(emitted, answer, self.response_type), self.keys, producer, batch)
 
-    def answered(self) -> DataFrame:
-        """What the right side tells of the subscriptions and the right rows."""
+    def responses(self) -> DataFrame:
+        """Return what the right side emits for subscriptions and right rows."""
         tables, rights = self.tables, self.tables.rights
         found = self.topics.subscriptions.read(rights.frame.sparkSession, self.subscription_type)
         seen = [
@@ -233,23 +235,23 @@ class _Wires:
             F.lit(None).cast(tables.lefts.value_type).alias("left"),
             *(F.col(name) for name in self.keys),
         ]
-        questions = self._messages(found, [(F.col(at.name), at) for at in tables.to_fields], F.lit(1), seen)
+        subscriptions = self._messages(found, [(F.col(at.name), at) for at in tables.to_fields], F.lit(1), seen)
         at = F.coalesce(F.unix_millis(rights.time), F.lit(BEFORE_ALL_TIMES))
         changes = rights._replace(
             keys=renamed("to", rights.keys),
             order=self._place(turn=F.lit(0), order=rights.order, at=at),
             order_type=self.place_type,
         )
-        return tables.answered(questions, changes)
+        return tables.responses(subscriptions, changes)
 
-    def told(self) -> DataFrame:
-        """What the receiver tells."""
+    def changelog(self) -> DataFrame:
+        """Return what the receiver emits."""
         tables = self.tables
         found = self.topics.responses.read(tables.lefts.frame.sparkSession, self.response_type)
         keys = [(F.col(name), field) for name, (_, field) in zip(self.keys, tables.lefts.keys, strict=True)]
-        seen = [F.col(name) for name in ("timestamp", "reason", *tables.answer_type.names)]
+        seen = [F.col(name) for name in ("timestamp", "reason", *tables.response_type.names)]
         turn = F.when(F.col("answers"), 1).otherwise(0)
-        return finished(tables.told(self._messages(found, keys, turn, seen)))
+        return finished(tables.changelog(self._messages(found, keys, turn, seen)))
 
     def _common(self, batch: int) -> dict[str, Column]:
         return {
@@ -262,7 +264,7 @@ class _Wires:
 
     @property
     def place_type(self) -> T.StructType:
-        """A place in a batch: whose turn it is; of messages their batch, number and route; of right rows the order."""
+        """The order within a batch: the turn; of messages batch, ordinal and route; of right rows their order."""
         sent = T.StructType().add("turn", "integer").add("batch", "long").add("ordinal", "integer")
         return sent.add("route", "long").add("order", self.tables.lefts.order_type).add("at", "long")
 

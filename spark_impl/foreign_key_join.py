@@ -1,7 +1,7 @@
 """Foreign-key joins on Spark: each left row refers, by a part of its value, to one right row.
 
-*Fused*, in one query of three stages (`foreign_key_stages`). A left row rides along with the question, so that each
-input is read once, be it another join's changelog. In three queries: `decoupled_foreign_key_join`.
+One query of three stages (`foreign_key_stages`). A left row is sent along with its subscription, so that each input is
+read once, even if it is another join's changelog. In three queries: `decoupled_foreign_key_join`.
 Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes".
 """
 
@@ -13,10 +13,10 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..reference.joins import ForeignKeyJoin
-from .columns import ColumnLike
+from ..reference.definitions.joins import ForeignKeyJoin
 from .foreign_key_stages import ForeignKeyStages, foreign_key_tables
-from .stages import at_stage, finished, messages, renamed
+from .runtime.columns import ColumnLike
+from .runtime.stages import at_stage, finished, messages, renamed
 
 
 def foreign_key_join(
@@ -39,34 +39,34 @@ def foreign_key_join(
     state_groups: int | None = None,
     logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None = None,
 ) -> DataFrame:
-    """Join each row of a table with the row of another that it refers to, and give the changelog by left key.
+    """Join each row of a table with the row of another that it refers to, and return the changelog by left key.
 
     All messages of a batch are delivered in it, in the order in which the rows that set them off arrived: the changelog
-    is that of immediate delivery, and none of the protocol's races can come up.
+    is that of immediate delivery, and none of the protocol's races can happen.
 
     Args:
         left: The changes of the referring table, streaming or batch: a row whose value is null deletes its key.
         right: The changes of the table referred to.
         key: The left key: one or several columns. A row in which one of them is null is dropped.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It only stamps the
-            changes: of two rows of a key the one that arrives last stands.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It becomes the
+            changes' timestamp: of two rows of a key the one that arrives last counts.
         value: The column that holds a row's value; several can be put into a struct.
         foreign_key: What a left row refers to, such as `F.col("value.artist")`: one or several columns, of the types of
             the right key. Where one of them is null the row has no foreign key; a tombstone's plays no part.
-        order: The order of arrival across both inputs, such as an offset; without it a batch is taken by timestamp, of
+        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order, of
             equal ones the right row first.
-        right_key: The right key, where it isn't called as the left one; likewise the other `right_…`.
+        right_key: The right key, where its name differs from the left one's; likewise the other `right_…`.
         right_timestamp: Its event time.
         right_value: Its value.
         right_order: Its order of arrival.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
-        protocol: `kip` or `answer`; see `ForeignKeyJoin`. Without races they differ in useless tombstones alone.
-        report_dropped: Whether rows that were dropped are told too, a right row without left key.
+        protocol: `kip` or `answer`; see `ForeignKeyJoin`. Without races they differ only in redundant tombstones.
+        report_dropped: Whether rows that were dropped are emitted too; a right row is emitted without a left key.
         state_groups: As in `keyed`, for each stage: None keeps one state for each left key and for each foreign key.
-            The state is as large as both tables, and each left row's foreign key is kept twice more; the subscriptions
+            The state is as large as both tables, and each left row's foreign key, stored twice more; the subscriptions
             to one foreign key are one state, which is read and written whole when a batch concerns it.
-        logic: Makes what decides in each stage, of a declaration; another than `foreign_key_stages` for seeded bugs.
+        logic: Makes the logic of each stage, of a declaration; `foreign_key_stages` by default, another for mutants.
 
     Returns:
         As `keyed`, without windows, under the left key: `value struct<left, right>` is null in a tombstone. A streaming
@@ -99,11 +99,11 @@ def foreign_key_join(
     lefts, rights = tables.lefts, tables.rights
     to = [(F.col(f"value.{at.name}"), at) for at in tables.to_fields]
     from_left = [F.col(field.name) for field in tables.key_fields]
-    question = [F.col(f"value.{name}") for name in tables.question_type.names]
-    questions = messages(tables.asked(), lefts, 2, to, [*question, *from_left])
-    answered = tables.answered(questions, at_stage(rights._replace(keys=renamed("to", rights.keys)), 2))
+    subscription = [F.col(f"value.{name}") for name in tables.subscription_type.names]
+    subscriptions = messages(tables.subscriptions(), lefts, 2, to, [*subscription, *from_left])
+    responses = tables.responses(subscriptions, at_stage(rights._replace(keys=renamed("to", rights.keys)), 2))
     back = [
         (F.col(f"value.{ours.name}"), field) for ours, (_, field) in zip(tables.key_fields, lefts.keys, strict=True)
     ]
-    answer = [F.col(f"value.{name}") for name in tables.answer_type.names]
-    return finished(tables.told(messages(answered, lefts, 3, back, answer)))
+    response = [F.col(f"value.{name}") for name in tables.response_type.names]
+    return finished(tables.changelog(messages(responses, lefts, 3, back, response)))

@@ -1,8 +1,8 @@
-"""The stages of a foreign-key join on Spark: what decides in each, and how each reads and tells its messages.
+"""The stages of a foreign-key join on Spark: what decides in each, and how each reads and emits its messages.
 
-The sender (by left key) asks the right keys concerned; the right side (by foreign key) answers, and so does every
-change of a right row; the receiver (by left key) joins the answers with the left rows. `foreign_key_join` runs them in
-one query, `decoupled_foreign_key_join` in three.
+The sender (by left key) subscribes to right keys; the right side (by foreign key) responds, to every change of a right
+row too; the receiver (by left key) joins the responses with the left rows. `foreign_key_join` runs them in one query,
+`decoupled_foreign_key_join` in three.
 Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes".
 """
 
@@ -16,13 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..reference.joins import ForeignKeyJoin
-from .columns import ColumnLike
-from .keyed import (
+from ..reference.definitions.joins import ForeignKeyJoin
+from .runtime.columns import ColumnLike
+from .runtime.keyed import (
     Arrived,
+    Emitted,
     Input,
     Key,
-    Told,
     changed,
     declaration_of,
     dropped,
@@ -32,7 +32,7 @@ from .keyed import (
     require_same_order,
     two_sides,
 )
-from .stages import (
+from .runtime.stages import (
     Columns,
     ReferringLogic,
     StageLogic,
@@ -58,11 +58,11 @@ class Instruction(StrEnum):
 
 
 class Subscription(NamedTuple):
-    """From a left row to the right key that it names, or named; the last one of a change carries the row.
+    """From a left row to the right key that it names or named; the last one of a change carries the row.
 
     Attributes:
-        foreign_key: Whom it asks; None where there is no one to ask, and the row is all that is sent.
-        instruction: What it asks.
+        foreign_key: The right key; None where there is none, and only the row is sent.
+        instruction: What the right key is to do.
         digest: The hash of the left value, None for a tombstone.
         carries: Whether it carries the row.
         refers: Whether the row, as it is now, has a foreign key.
@@ -78,37 +78,37 @@ class Subscription(NamedTuple):
 
 
 class SenderLogic(ReferringLogic):
-    """What happens to a left row: it remembers its foreign key (at most one), and asks the right keys concerned."""
+    """What happens to a left row: its foreign key (at most one) is its state, and it subscribes to right keys."""
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
 
-    def take(self, key: Key, kept: list[Key], row: Arrived, clock: int) -> list[Told]:
-        """Take a change of the row: give the subscriptions to send, the row along with the last one."""
+    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
+        """Change the row; return the subscriptions to send, the last one with the row."""
         new, *names = row.value.values()
-        before, after = (kept[0] if kept else None), self.foreign_key_of(new, names)
-        kept[:] = [] if after is None else [after]
+        before, after = (state[0] if state else None), self.foreign_key_of(new, names)
+        state[:] = [] if after is None else [after]
         sent = self.subscriptions(before, after, digest_of(new)) or [Subscription(None, None, digest_of(new))]
         sent[-1] = sent[-1]._replace(carries=True, refers=after is not None, left=new)
         blank = (None,) * len(names)
         return [changed(row, (*(one.foreign_key or blank), *one[1:]), row.timestamp) for one in sent]
 
     def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
-        """Give what a row refers to; a tombstone refers to nothing."""
+        """Return what a row refers to; a tombstone refers to nothing."""
         return None if value is None else parts(names)
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
-        """Give whom a change asks for what: it unsubscribes before it subscribes."""
+        """Return the subscriptions of a change: the row unsubscribes before it subscribes."""
         if after is None:
             return [] if before is None else [Subscription(before, Instruction.DELETE_KEY_AND_PROPAGATE, digest)]
-        asked = Subscription(after, self.asks(before, after), digest)
+        asked = Subscription(after, self.instruction_for(before, after), digest)
         if before is None or before == after:
             return [asked]
-        # It is answered by no one, and carries no hash.
+        # It gets no response, and needs no hash.
         return [Subscription(before, Instruction.DELETE_KEY_NO_PROPAGATE, None), asked]
 
-    def asks(self, before: Key | None, after: Key) -> Instruction:
-        """Give what is asked of the new foreign key: an answer in any case, where an older result may have to go."""
+    def instruction_for(self, before: Key | None, after: Key) -> Instruction:
+        """Return the instruction to the new foreign key: to respond always where an older result may have to go."""
         if before not in (None, after) or self.join.answers_all:
             return Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
         return Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
@@ -121,23 +121,23 @@ class RightRow(NamedTuple):
     timestamp: int
 
 
-class RightKept:
-    """What a foreign key keeps: its row, if there is one, and the digests of those that are subscribed to it."""
+class RightState:
+    """The state of a foreign key: its row, if there is one, and the digests of its subscribers."""
 
     def __init__(self, row: RightRow | None, subscribed: dict[Key, bytes | None]) -> None:
         self.row = row
         self.subscribed = subscribed
 
 
-class Answer(NamedTuple):
-    """To a left key: what the right key says, or its own row on the way back, or both: then the row comes first.
+class Response(NamedTuple):
+    """To a left key: a response of a right key, its own row on the way back, or both, of which the row comes first.
 
     Attributes:
         answers: Whether it is a response.
         digest: The hash of the left value that it belongs to.
         right: Of a response: the right value, None where there is none.
         carries: Whether it carries the row.
-        asked: Of a row: whether its change has asked a right key.
+        asked: Of a row: whether its change gets a response.
         refers: Of a row: whether it has a foreign key.
         left: Of a row: its value.
     """
@@ -151,7 +151,7 @@ class Answer(NamedTuple):
     left: Any = None
 
 
-class RightLogic(StageLogic[RightKept]):
+class RightLogic(StageLogic[RightState]):
     """What happens to a foreign key: its right row, and the left rows that are subscribed to it."""
 
     keeps_null_keys = True
@@ -159,76 +159,76 @@ class RightLogic(StageLogic[RightKept]):
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
 
-    def empty(self) -> RightKept:
+    def empty(self) -> RightState:
         """No row, no subscription."""
-        return RightKept(None, {})
+        return RightState(None, {})
 
-    def pack(self, kept: RightKept) -> tuple[Any, ...] | None:
+    def pack(self, state: RightState) -> tuple[Any, ...] | None:
         """The row and the subscriptions, if there are any."""
-        if kept.row is None and not kept.subscribed:
+        if state.row is None and not state.subscribed:
             return None
-        return (*(kept.row or (None, None)), [(*key, digest) for key, digest in kept.subscribed.items()])
+        return (*(state.row or (None, None)), [(*key, digest) for key, digest in state.subscribed.items()])
 
-    def unpack(self, fields: tuple[Any, ...]) -> RightKept:
+    def unpack(self, fields: tuple[Any, ...]) -> RightState:
         """The row and the subscriptions again."""
         value, timestamp, subscribed = fields
         row = None if value is None else RightRow(value, timestamp)
-        return RightKept(row, {tuple(one[:-1]): one[-1] for one in subscribed})
+        return RightState(row, {tuple(one[:-1]): one[-1] for one in subscribed})
 
-    def take(self, key: Key, kept: RightKept, row: Arrived, clock: int) -> list[Told]:
+    def take(self, key: Key, state: RightState, row: Arrived, clock: int) -> list[Emitted]:
         """Take a right row, or a subscription."""
         if row.side == "right":
-            return [dropped(row, "null key")] if parts(key) is None else self.change(kept, row)
+            return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
         timestamp, reason, instruction, digest, carries, refers, left, *left_key = row.value.values()
         if reason is not None:
-            return [dropped_before(row, reason, timestamp, (*left_key, *Answer(False, None)))]
+            return [dropped_before(row, reason, timestamp, (*left_key, *Response(False, None)))]
         sender, response = tuple(left_key), None
         if instruction is not None:
-            response = self.receive(kept, sender, digest, Instruction(instruction), timestamp)
-        answer, stamp = response or (Answer(False, digest), timestamp)
+            response = self.receive(state, sender, digest, Instruction(instruction), timestamp)
+        answer, stamp = response or (Response(False, digest), timestamp)
         if carries:
             answer = answer._replace(carries=True, asked=instruction is not None, refers=refers, left=left)
         return [self.message(row, sender, answer, stamp)] if carries or response else []
 
     def receive(
-        self, kept: RightKept, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
-    ) -> tuple[Answer, int] | None:
-        """Do what a subscription says, and give the response and its timestamp (ms), if it wants one."""
-        right = kept.row
+        self, state: RightState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
+    ) -> tuple[Response, int] | None:
+        """Follow a subscription's instruction; return the response and its timestamp (ms), if there is one."""
+        right = state.row
         if instruction in (Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROPAGATE):
-            self.unsubscribe(kept, key)
+            self.unsubscribe(state, key)
             if instruction is Instruction.DELETE_KEY_NO_PROPAGATE:
                 return None
-            # As any answer to a left change it is stamped by the later row, but in a left join by the left row alone.
+            # It has the later timestamp of both rows, as any response to a left change; in a left join the left row's.
             stamp = max(timestamp, right.timestamp) if right is not None and self.join.join == "inner" else timestamp
-            return Answer(True, digest), stamp
-        kept.subscribed[key] = digest
+            return Response(True, digest), stamp
+        state.subscribed[key] = digest
         if right is not None:
-            return Answer(True, digest, right.value), max(timestamp, right.timestamp)
+            return Response(True, digest, right.value), max(timestamp, right.timestamp)
         if instruction is Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE:
-            return Answer(True, digest), timestamp
+            return Response(True, digest), timestamp
         return None
 
-    def unsubscribe(self, kept: RightKept, key: Key) -> None:
+    def unsubscribe(self, state: RightState, key: Key) -> None:
         """Forget a left row."""
-        kept.subscribed.pop(key, None)
+        state.subscribed.pop(key, None)
 
-    def change(self, kept: RightKept, row: Arrived) -> list[Told]:
-        """Change the right row, and answer everyone who is subscribed to it, in the order of their keys."""
+    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+        """Change the right row, and respond to all its subscribers, in the order of their keys."""
         assert row.timestamp is not None
-        kept.row = None if row.value is None else RightRow(row.value, row.timestamp)
+        state.row = None if row.value is None else RightRow(row.value, row.timestamp)
         return [
-            self.message(row, key, Answer(True, digest, row.value), row.timestamp)
-            for key, digest in sorted(kept.subscribed.items(), key=lambda subscribed: subscribed[0])
+            self.message(row, key, Response(True, digest, row.value), row.timestamp)
+            for key, digest in sorted(state.subscribed.items(), key=lambda subscribed: subscribed[0])
         ]
 
-    def message(self, row: Arrived, key: Key, answer: Answer, timestamp: int) -> Told:
-        """Give a message to a left key."""
+    def message(self, row: Arrived, key: Key, answer: Response, timestamp: int) -> Emitted:
+        """Return a message to a left key."""
         return changed(row, (*key, *answer), timestamp)
 
 
-class LeftKept:
-    """What the receiver keeps of a left row: its value, digest, whether it has a foreign key, and a result is shown."""
+class LeftState:
+    """The receiver's state of a left row: its value and digest, and whether it has a foreign key and a result."""
 
     def __init__(
         self, value: Any = None, digest: bytes | None = None, refers: bool = False, shown: bool = False
@@ -239,57 +239,57 @@ class LeftKept:
         self.shown = shown
 
 
-class ReceiverLogic(StageLogic[LeftKept]):
-    """What happens to a left row: it is joined with the answers that its present value has asked for."""
+class ReceiverLogic(StageLogic[LeftState]):
+    """What happens to a left row: it is joined with the responses to its present value."""
 
     keeps_null_keys = True
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
 
-    def empty(self) -> LeftKept:
-        """No row, and nothing shown."""
-        return LeftKept()
+    def empty(self) -> LeftState:
+        """No row, and no result."""
+        return LeftState()
 
-    def pack(self, kept: LeftKept) -> tuple[Any, ...] | None:
-        """The row, if there is one or a result of it is shown still."""
-        if kept.value is None and not kept.shown:
+    def pack(self, state: LeftState) -> tuple[Any, ...] | None:
+        """The row, if there is one or it still has a result."""
+        if state.value is None and not state.shown:
             return None
-        return (kept.value, kept.digest, kept.refers, kept.shown)
+        return (state.value, state.digest, state.refers, state.shown)
 
-    def unpack(self, fields: tuple[Any, ...]) -> LeftKept:
+    def unpack(self, fields: tuple[Any, ...]) -> LeftState:
         """The row again."""
         value, digest, refers, shown = fields
-        return LeftKept(value, None if digest is None else bytes(digest), refers, shown)
+        return LeftState(value, None if digest is None else bytes(digest), refers, shown)
 
-    def take(self, key: Key, kept: LeftKept, row: Arrived, clock: int) -> list[Told]:
+    def take(self, key: Key, state: LeftState, row: Arrived, clock: int) -> list[Emitted]:
         """Take a row, a response, or a row and then a response."""
         timestamp, reason, answers, digest, right, carries, asked, refers, left = row.value.values()
         if reason is not None:
             return [dropped_before(row, reason, timestamp)]
         if carries:
-            kept.value, kept.digest, kept.refers = left, digest, refers
+            state.value, state.digest, state.refers = left, digest, refers
         if answers:
-            return [] if self.is_stale(kept, digest) else [self.tell(kept, row, right, timestamp)]
-        return [] if asked or not self.owes_an_answer(kept) else [self.tell(kept, row, None, timestamp)]
+            return [] if self.is_stale(state, digest) else [self.emit(state, row, right, timestamp)]
+        return [] if asked or not self.owes_an_answer(state) else [self.emit(state, row, None, timestamp)]
 
-    def owes_an_answer(self, kept: LeftKept) -> bool:
-        """Whether a change that asked no one is told: no one else can answer it."""
-        return self.join.answers_all and (kept.shown or (kept.value is not None and self.join.keeps_null))
+    def owes_an_answer(self, state: LeftState) -> bool:
+        """Whether a change without a subscription is emitted: it gets no response."""
+        return self.join.answers_all and (state.shown or (state.value is not None and self.join.keeps_null))
 
-    def is_stale(self, kept: LeftKept, digest: bytes | None) -> bool:
-        """Whether a response was asked for by another value than the present one."""
-        return digest != kept.digest
+    def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
+        """Whether a response is to another value than the present one."""
+        return digest != state.digest
 
-    def tell(self, kept: LeftKept, row: Arrived, right: Any, timestamp: int) -> Told:
-        """Tell the row with what it joins, or that it joins nothing."""
-        alone = self.join.join == "left" and (self.join.keeps_null or kept.refers)
-        kept.shown = kept.value is not None and (right is not None or alone)
-        return changed(row, joined(kept.value, right) if kept.shown else None, timestamp)
+    def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> Emitted:
+        """Return the row with what it joins, or a tombstone."""
+        alone = self.join.join == "left" and (self.join.keeps_null or state.refers)
+        state.shown = state.value is not None and (right is not None or alone)
+        return changed(row, joined(state.value, right) if state.shown else None, timestamp)
 
 
 class ForeignKeyStages(NamedTuple):
-    """What decides in each stage."""
+    """The logic of each stage."""
 
     sender: SenderLogic
     right: RightLogic
@@ -297,7 +297,7 @@ class ForeignKeyStages(NamedTuple):
 
 
 def foreign_key_stages(join: ForeignKeyJoin) -> ForeignKeyStages:
-    """Give what decides in each stage of a foreign-key join."""
+    """Return the logic of each stage of a foreign-key join."""
     return ForeignKeyStages(SenderLogic(join), RightLogic(join), ReceiverLogic(join))
 
 
@@ -310,7 +310,7 @@ class ForeignKeyTables(NamedTuple):
     Attributes:
         lefts: The referring table.
         rights: The table referred to.
-        refers: The foreign key of a left row.
+        refers: The foreign key's columns in a left row.
         stages: What decides in each stage.
         settings: How each stage runs: `state_groups`, `report_dropped`, `timed`.
     """
@@ -332,20 +332,20 @@ class ForeignKeyTables(NamedTuple):
         return numbered("to", self.refers)
 
     @property
-    def question_type(self) -> T.StructType:
-        """What the sender tells beside the foreign key: a `Subscription`'s other fields."""
-        question = T.StructType().add("instruction", "string").add("digest", "binary")
-        return question.add("carries", "boolean").add("refers", "boolean").add("left", self.lefts.value_type)
+    def subscription_type(self) -> T.StructType:
+        """The other fields of a `Subscription`, beside the foreign key."""
+        subscription = T.StructType().add("instruction", "string").add("digest", "binary")
+        return subscription.add("carries", "boolean").add("refers", "boolean").add("left", self.lefts.value_type)
 
     @property
-    def answer_type(self) -> T.StructType:
-        """What the right side tells beside the left key: an `Answer`'s fields."""
+    def response_type(self) -> T.StructType:
+        """The fields of a `Response`, beside the left key."""
         answer = T.StructType().add("answers", "boolean").add("digest", "binary").add("right", self.rights.value_type)
         answer = answer.add("carries", "boolean").add("asked", "boolean").add("refers", "boolean")
         return answer.add("left", self.lefts.value_type)
 
-    def asked(self) -> DataFrame:
-        """Give what the sender tells, by left key: whom it asks for what."""
+    def subscriptions(self) -> DataFrame:
+        """Return the subscriptions that the sender emits, by left key."""
         row_type = T.StructType([T.StructField("left", self.lefts.value_type), *self.to_fields])
         names = (column.alias(at.name) for column, at in renamed("to", self.refers))
         row = F.struct(self.lefts.value.alias("left"), *names)
@@ -353,32 +353,32 @@ class ForeignKeyTables(NamedTuple):
         return keyed(
             [at_stage(one, 1)],
             self.stages.sender,
-            kept_type=T.StructType(self.to_fields),
-            value_type=T.StructType([*self.to_fields, *self.question_type.fields]),
+            state_type=T.StructType(self.to_fields),
+            value_type=T.StructType([*self.to_fields, *self.subscription_type.fields]),
             **self.settings,
         )
 
-    def answered(self, questions: Input, changes: Input) -> DataFrame:
-        """Give what the right side tells, by foreign key: its answers to questions, and to changes of right rows."""
+    def responses(self, subscriptions: Input, changes: Input) -> DataFrame:
+        """Return what the right side emits, by foreign key: responses to subscriptions and to changes of right rows."""
         subscription = T.StructType([*self.key_fields, T.StructField("digest", T.BinaryType())])
-        to = questions.keys
+        to = subscriptions.keys
         names = [F.col(field.name) for field in self.key_fields]
-        kept = T.StructType().add("right", self.rights.value_type).add("timestamp", "long")
+        state = T.StructType().add("right", self.rights.value_type).add("timestamp", "long")
         return keyed(
-            [questions._replace(spread=spread(to, names)), changes],
+            [subscriptions._replace(spread=spread(to, names)), changes],
             self.stages.right,
-            kept_type=kept.add("subscriptions", T.ArrayType(subscription)),
-            value_type=T.StructType([*self.key_fields, *self.answer_type.fields]),
+            state_type=state.add("subscriptions", T.ArrayType(subscription)),
+            value_type=T.StructType([*self.key_fields, *self.response_type.fields]),
             **self.settings,
         )
 
-    def told(self, answers: Input) -> DataFrame:
-        """Give what the receiver tells: the changelog, by left key."""
-        kept = T.StructType().add("left", self.lefts.value_type).add("digest", "binary")
+    def changelog(self, responses: Input) -> DataFrame:
+        """Return the changelog that the receiver emits, by left key."""
+        state = T.StructType().add("left", self.lefts.value_type).add("digest", "binary")
         return keyed(
-            [answers],
+            [responses],
             self.stages.receiver,
-            kept_type=kept.add("refers", "boolean").add("shown", "boolean"),
+            state_type=state.add("refers", "boolean").add("shown", "boolean"),
             value_type=joined_type(self.lefts.value_type, self.rights.value_type),
             **self.settings,
         )
@@ -395,7 +395,7 @@ def foreign_key_tables(
     logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None,
     **columns: Any,
 ) -> ForeignKeyTables:
-    """Find the columns of both tables; `columns` are those of `two_sides`.
+    """Return both tables with their columns resolved; `columns` are those of `two_sides`.
 
     Raises:
         BadInput: A column is missing or of the wrong type, or the foreign key is of another type than the right key.

@@ -1,6 +1,6 @@
-"""One-to-many joins on Spark: each left row is kept at the right key that it refers to; the result has both keys.
+"""One-to-many joins on Spark: each left row is stored at the right key that it refers to; the result has both keys.
 
-Two stages: the left rows, each of which remembers where it was sent to last, and the right keys.
+Two stages: the left rows, whose state is the key that they were sent to last, and the right keys.
 Source: KIP-213, "Jan Filipiak's Original Proposal", "Algorithm" and "Step by Step".
 """
 
@@ -13,15 +13,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..reference.errors import BadInput
-from ..reference.joins import OneToManyJoin
-from .columns import ColumnLike
-from .keyed import (
+from ..reference.core.errors import BadInput
+from ..reference.definitions.joins import OneToManyJoin
+from .runtime.columns import ColumnLike
+from .runtime.keyed import (
     TOMBSTONE,
     UPDATE,
     Arrived,
+    Emitted,
     Key,
-    Told,
     changed,
     declaration_of,
     dropped,
@@ -31,7 +31,7 @@ from .keyed import (
     require_same_order,
     two_sides,
 )
-from .stages import (
+from .runtime.stages import (
     ReferringLogic,
     StageLogic,
     at_stage,
@@ -67,31 +67,31 @@ def one_to_many_join(
     state_groups: int | None = None,
     logic: Callable[[OneToManyJoin], OneToManyStages] | None = None,
 ) -> DataFrame:
-    """Join each row of a table with the row of another that it refers to, and give the changelog by both keys.
+    """Join each row of a table with the row of another that it refers to, and return the changelog by both keys.
 
     Args:
         left: The changes of the referring table, streaming or batch: a row whose value is null deletes its key.
         right: The changes of the table referred to.
         key: The left key: one or several columns. A row in which one of them is null is dropped.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It only stamps the
-            changes: of two rows of a key the one that arrives last stands.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It becomes the
+            changes' timestamp: of two rows of a key the one that arrives last counts.
         value: The column that holds a row's value; several can be put into a struct.
         foreign_key: What a left row refers to, such as `F.col("value.artist")`: one or several columns, of the types of
             the right key. Where one of them is null the row has no foreign key; a tombstone's plays no part.
-        order: The order of arrival across both inputs, such as an offset; without it a batch is taken by timestamp, of
+        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order, of
             equal ones the right row first.
-        right_key: The right key, where it isn't called as the left one; likewise the other `right_…`.
+        right_key: The right key, where its name differs from the left one's; likewise the other `right_…`.
         right_timestamp: Its event time.
         right_value: Its value.
         right_order: Its order of arrival.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `OneToManyJoin`.
         protocol: `kip` or `answer`; see `OneToManyJoin`.
-        report_dropped: Whether rows that were dropped are told too; a right row is told without keys.
+        report_dropped: Whether rows that were dropped are emitted too; a right row is emitted without keys.
         state_groups: As in `keyed`, for each stage: None keeps one state for each left key and for each foreign key.
-            The state is as large as both tables, and each left row's foreign key is kept once more; the left rows of
+            The state is as large as both tables, and each left row's foreign key is stored once more; the left rows of
             one foreign key are one state, which is read and written whole when a batch concerns it.
-        logic: Makes what decides in each stage, of a declaration; another than `one_to_many_stages` for seeded bugs.
+        logic: Makes the logic of each stage, of a declaration; `one_to_many_stages` by default, another for mutants.
 
     Returns:
         As `keyed`, without windows, under both keys: the columns of `foreign_key` (null where a row without one is
@@ -138,7 +138,7 @@ def one_to_many_join(
     sent = keyed(
         [at_stage(lefts._replace(keys=renamed("key", lefts.keys), value=row, value_type=row_type), 1)],
         stages.left,
-        kept_type=T.StructType(to_fields),
+        state_type=T.StructType(to_fields),
         value_type=T.StructType([*to_fields, T.StructField("left", lefts.value_type)]),
         **settings,
     )
@@ -146,46 +146,46 @@ def one_to_many_join(
     to = [(F.col(f"value.{ours.name}"), field) for ours, (_, field) in zip(to_fields, refers, strict=True)]
     from_left = [F.col(field.name) for field in key_fields]
     rows = messages(sent, lefts, 2, to, [F.col("value.left"), *from_left])
-    kept = T.StructType(
+    state = T.StructType(
         [*key_fields, T.StructField("left", lefts.value_type), T.StructField("timestamp", T.LongType())]
     )
     result = joined_type(lefts.value_type, rights.value_type)
-    told = keyed(
+    emitted = keyed(
         [rows._replace(spread=spread(to, from_left)), at_stage(rights, 2)],
         stages.right,
-        kept_type=T.StructType()
+        state_type=T.StructType()
         .add("right", rights.value_type)
         .add("timestamp", "long")
-        .add("rows", T.ArrayType(kept)),
+        .add("rows", T.ArrayType(state)),
         value_type=T.StructType([*key_fields, T.StructField("joined", result)]),
         **settings,
     )
     keys = [F.col(f"value.{ours.name}").alias(name) for ours, name in zip(key_fields, key_names, strict=True)]
     rest = ("window", F.col("value.joined").alias("value"), "timestamp", "change", "reason", "cause", "ordinal")
-    return finished(told.select(*(field.name for _, field in refers), *keys, *rest))
+    return finished(emitted.select(*(field.name for _, field in refers), *keys, *rest))
 
 
 class LeftLogic(ReferringLogic):
-    """What happens to a left row: it remembers at which foreign key it is kept (one at most), and moves."""
+    """What happens to a left row: the foreign key at which it is stored (at most one) is its state, and it moves."""
 
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
 
-    def take(self, key: Key, kept: list[Key], row: Arrived, clock: int) -> list[Told]:
-        """Take a change of the row: give the messages to the foreign keys concerned."""
+    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
+        """Change the row; return the messages to the foreign keys concerned."""
         new, *names = row.value.values()
-        before, after = (kept[0] if kept else None), self.kept_at(new, names)
-        kept[:] = [] if after is None else [after]
+        before, after = (state[0] if state else None), self.foreign_key_at(new, names)
+        state[:] = [] if after is None else [after]
         return [changed(row, (*to, left), row.timestamp) for to, left in self.moves(before, after, new)]
 
-    def kept_at(self, value: Any, names: Sequence[Any]) -> Key | None:
-        """Give the foreign key at which a row is kept, None where it is kept at none."""
+    def foreign_key_at(self, value: Any, names: Sequence[Any]) -> Key | None:
+        """Return the foreign key at which a row is stored, or None."""
         if value is None:
             return None
         return parts(names) or ((None,) * len(names) if self.join.keeps_null else None)
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
-        """Give what is sent to which foreign key: nothing, which takes the row away, then its value."""
+        """Return what is sent to which foreign key: None to the old one, to remove the row; the value to the new."""
         moves = [] if before is None or before == after else [(before, None)]
         return moves if after is None else [*moves, (after, value)]
 
@@ -197,15 +197,15 @@ class Row(NamedTuple):
     timestamp: int
 
 
-class RightKept:
-    """What a foreign key keeps: its right row, if there is one, and the left rows that refer to it."""
+class RightState:
+    """The state of a foreign key: its right row, if there is one, and the left rows that refer to it."""
 
     def __init__(self, right: Row | None, lefts: dict[Key, Row]) -> None:
         self.right = right
         self.lefts = lefts
 
 
-class RightLogic(StageLogic[RightKept]):
+class RightLogic(StageLogic[RightState]):
     """What happens to a foreign key: its right row, and the left rows that refer to it."""
 
     keeps_null_keys = True
@@ -213,67 +213,67 @@ class RightLogic(StageLogic[RightKept]):
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
 
-    def empty(self) -> RightKept:
+    def empty(self) -> RightState:
         """No row on either side."""
-        return RightKept(None, {})
+        return RightState(None, {})
 
-    def pack(self, kept: RightKept) -> tuple[Any, ...] | None:
+    def pack(self, state: RightState) -> tuple[Any, ...] | None:
         """The rows, if there are any."""
-        if kept.right is None and not kept.lefts:
+        if state.right is None and not state.lefts:
             return None
-        return (*(kept.right or (None, None)), [(*key, *row) for key, row in kept.lefts.items()])
+        return (*(state.right or (None, None)), [(*key, *row) for key, row in state.lefts.items()])
 
-    def unpack(self, fields: tuple[Any, ...]) -> RightKept:
+    def unpack(self, fields: tuple[Any, ...]) -> RightState:
         """The rows again."""
         value, timestamp, lefts = fields
         right = None if value is None else Row(value, timestamp)
-        return RightKept(right, {tuple(one[:-2]): Row(*one[-2:]) for one in lefts})
+        return RightState(right, {tuple(one[:-2]): Row(*one[-2:]) for one in lefts})
 
-    def take(self, key: Key, kept: RightKept, row: Arrived, clock: int) -> list[Told]:
-        """Take a right row, or a left row that comes, changes or goes."""
+    def take(self, key: Key, state: RightState, row: Arrived, clock: int) -> list[Emitted]:
+        """Take a right row, or a left row that arrives, changes or leaves."""
         if row.side == "right":
-            return [dropped(row, "null key")] if parts(key) is None else self.change(kept, row)
+            return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
         timestamp, reason, left, *left_key = row.value.values()
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, None))]
         sender = tuple(left_key)
-        if parts(key) is not None:  # no right row has a null key, so its left rows needn't be found again
-            self.put(kept, sender, None if left is None else Row(left, timestamp))
-        if kept.right is None and not self.join.answers_all:
+        if parts(key) is not None:  # no right row has a null key, so these left rows are never looked up
+            self.put(state, sender, None if left is None else Row(left, timestamp))
+        if state.right is None and not self.join.answers_all:
             return []
-        return [self.result(kept, row, sender, left, timestamp)]
+        return [self.result(state, row, sender, left, timestamp)]
 
-    def put(self, kept: RightKept, key: Key, left: Row | None) -> None:
-        """Keep a left row, or forget it."""
+    def put(self, state: RightState, key: Key, left: Row | None) -> None:
+        """Store a left row, or forget it."""
         if left is None:
-            kept.lefts.pop(key, None)
+            state.lefts.pop(key, None)
         else:
-            kept.lefts[key] = left
+            state.lefts[key] = left
 
-    def change(self, kept: RightKept, row: Arrived) -> list[Told]:
-        """Change the right row, and tell every left row that refers to it, in the order of their keys."""
+    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+        """Change the right row, and emit every left row that refers to it, in the order of their keys."""
         assert row.timestamp is not None
-        kept.right = None if row.value is None else Row(row.value, row.timestamp)
+        state.right = None if row.value is None else Row(row.value, row.timestamp)
         return [
-            self.result(kept, row, key, left.value, max(row.timestamp, left.timestamp))
-            for key, left in sorted(kept.lefts.items(), key=lambda found: found[0])
+            self.result(state, row, key, left.value, max(row.timestamp, left.timestamp))
+            for key, left in sorted(state.lefts.items(), key=lambda found: found[0])
         ]
 
-    def result(self, kept: RightKept, row: Arrived, key: Key, left: Any, timestamp: int) -> Told:
-        """Tell a left row with the right one, or that it joins nothing."""
-        right, stamp = kept.right or (None, timestamp)
+    def result(self, state: RightState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
+        """Return a left row with the right one, or a tombstone."""
+        right, stamp = state.right or (None, timestamp)
         joins = left is not None and (right is not None or self.join.join == "left")
         value = (*key, joined(left, right) if joins else None)
-        return Told(None, None, value, max(timestamp, stamp), UPDATE if joins else TOMBSTONE, None, row.order)
+        return Emitted(None, None, value, max(timestamp, stamp), UPDATE if joins else TOMBSTONE, None, row.order)
 
 
 class OneToManyStages(NamedTuple):
-    """What decides in each stage."""
+    """The logic of each stage."""
 
     left: LeftLogic
     right: RightLogic
 
 
 def one_to_many_stages(join: OneToManyJoin) -> OneToManyStages:
-    """Give what decides in each stage of a one-to-many join."""
+    """Return the logic of each stage of a one-to-many join."""
     return OneToManyStages(LeftLogic(join), RightLogic(join))

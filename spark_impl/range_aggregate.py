@@ -1,4 +1,4 @@
-"""Range aggregates on Spark: for every row, the aggregate of its key's rows that lie shortly before it.
+"""Range aggregates on Spark: for every row, the aggregate of its key's rows in a range of time up to it.
 
 Source: Samza's window operator, "Windowed Aggregation": `OVER (ORDER BY time RANGE … PRECEDING)`.
 """
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from ..reference.aggregates import AGGREGATES_OF_SAMZA, named_aggregate
-from ..reference.errors import BadInput
-from ..reference.windows import RangeAggregate
-from .columns import ColumnLike, bare, value_and_result
-from .durations import Duration, milliseconds
-from .keyed import Arrived, Key, Logic, Told, changed, declaration_of, dropped, keyed, resolved
+from ..reference.core.errors import BadInput
+from ..reference.definitions.aggregates import AGGREGATES_OF_SAMZA, named_aggregate
+from ..reference.definitions.windows import RangeAggregate
+from .runtime.columns import ColumnLike, bare, value_and_result
+from .runtime.durations import Duration, milliseconds
+from .runtime.keyed import Arrived, Emitted, Key, Logic, changed, declaration_of, dropped, keyed, resolved
 
 
 def range_aggregate(
@@ -35,28 +35,28 @@ def range_aggregate(
     state_groups: int | None = None,
     logic: Callable[[RangeAggregate], RangeLogic] | None = None,
 ) -> DataFrame:
-    """Answer each row with the aggregate of its key's rows from `preceding` before it up to it, both ends included.
+    """Return for each row the aggregate of its key's rows from `preceding` before it up to it, both ends included.
 
     Args:
         events: A streaming or a batch DataFrame.
         key: One or several columns. A row in which one of them is null is dropped, and doesn't move the clock.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
             dropped.
-        preceding: How far back a row looks.
+        preceding: The length of the range.
         value: What is aggregated; `count` needs none. The values of a range are taken by timestamp, then by arrival.
-        order: The order of arrival within a batch, such as an offset; without it a batch is taken by timestamp.
+        order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
         retention: How late a row may come. The definition answers rows of any age, so without it every row stays in the
-            state for ever. With it a row more than `retention` behind the clock is dropped as late, and others are kept
+            state for ever. With it a row more than `retention` behind the clock is dropped as late, and others stay
             until the clock is `preceding + retention` past them, or half of that longer.
-        report_dropped: Whether rows that were dropped are told too.
+        report_dropped: Whether rows that were dropped are emitted too.
         state_groups: As in `keyed`: None keeps one state for each key.
-        logic: Makes what decides, of a declaration; another than `RangeLogic` for seeded bugs.
+        logic: Makes the logic of a declaration; `RangeLogic` by default, another for mutants.
 
     Returns:
-        As `keyed`, without windows: one update for each row, with its timestamp, told when it arrives and never mended:
-        a row sees those of its range that have arrived before it. A streaming result is in append mode. The clock is
-        the largest event time of earlier batches.
+        As `keyed`, without windows: one update for each row, with its timestamp, of the rows of its range that have
+        arrived before it; later rows don't change it. A streaming result is in append mode. The clock is the largest
+        event time of earlier batches.
 
     Raises:
         BadInput: A column is missing or of the wrong type, a duration can't be parsed or is negative, or there is no
@@ -77,7 +77,7 @@ def range_aggregate(
     return keyed(
         [one._replace(value_type=held["value"].dataType)],
         decides,
-        kept_type=T.StructType().add("rows", T.ArrayType(held)),
+        state_type=T.StructType().add("rows", T.ArrayType(held)),
         value_type=result_type,
         state_groups=state_groups,
         report_dropped=report_dropped,
@@ -97,10 +97,10 @@ _timestamp = attrgetter("timestamp")
 
 
 class RangeLogic(Logic[list[Held]]):
-    """What happens to a key: its rows are kept by timestamp, then by arrival.
+    """What happens to a key: its rows are its state, by timestamp, then by arrival.
 
     Attributes:
-        retention_ms: How late a row may come (ms); None: any row is answered, and all are kept.
+        retention_ms: How late a row may come (ms); None: no row is late, and all stay in the state.
     """
 
     retention_ms: int | None = None
@@ -112,46 +112,46 @@ class RangeLogic(Logic[list[Held]]):
         """No row."""
         return []
 
-    def pack(self, kept: list[Held]) -> tuple[Any, ...] | None:
+    def pack(self, state: list[Held]) -> tuple[Any, ...] | None:
         """The rows, if there is one."""
-        return (kept,) if kept else None
+        return (state,) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Held]:
         """The rows again."""
         return [Held(*row) for row in fields[0]]
 
-    def take(self, key: Key, kept: list[Held], row: Arrived, clock: int) -> list[Told]:
-        """Keep a row, and answer it."""
+    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+        """Store a row, and return the aggregate of its range."""
         assert row.timestamp is not None
         if self.retention_ms is not None and row.timestamp < clock - self.retention_ms:
             return [dropped(row, "late")]
         self.ranges.aggregate.check(row.value)
-        self.hold(kept, Held(row.timestamp, row.value))
-        return [changed(row, self.answer(key, self.inside(kept, row.timestamp)), row.timestamp)]
+        self.hold(state, Held(row.timestamp, row.value))
+        return [changed(row, self.answer(key, self.inside(state, row.timestamp)), row.timestamp)]
 
-    def hold(self, kept: list[Held], row: Held) -> None:
+    def hold(self, state: list[Held], row: Held) -> None:
         """Put a row behind all of its timestamp."""
-        insort(kept, row, key=_timestamp)
+        insort(state, row, key=_timestamp)
 
-    def inside(self, kept: list[Held], timestamp: int) -> list[Held]:
-        """Give the rows of the range that ends at a timestamp (ms)."""
-        first = bisect_left(kept, timestamp - self.ranges.preceding_ms, key=_timestamp)
-        return kept[first : bisect_right(kept, timestamp, key=_timestamp)]
+    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+        """Return the rows of the range that ends at a timestamp (ms)."""
+        first = bisect_left(state, timestamp - self.ranges.preceding_ms, key=_timestamp)
+        return state[first : bisect_right(state, timestamp, key=_timestamp)]
 
     def answer(self, key: Key, rows: list[Held]) -> Any:
         """Aggregate the rows of a range."""
         return self.ranges.aggregate.of(bare(key), [row.value for row in rows])
 
-    def keep(self, kept: list[Held], told: int, clock: int) -> list[Held]:
+    def keep(self, state: list[Held], emitted: int, clock: int) -> list[Held]:
         """Forget the rows that no range can reach any more."""
         if self.retention_ms is None:
-            return kept
-        return kept[bisect_left(kept, clock - self.retention_ms - self.ranges.preceding_ms, key=_timestamp) :]
+            return state
+        return state[bisect_left(state, clock - self.retention_ms - self.ranges.preceding_ms, key=_timestamp) :]
 
-    def due(self, kept: list[Held], clock: int) -> int | None:
-        """The next multiple of half the time that rows are kept, at which the first of them can be forgotten."""
-        if self.retention_ms is None or not kept:
+    def due(self, state: list[Held], clock: int) -> int | None:
+        """Return the next multiple of half the time that rows are stored at which the first can be forgotten."""
+        if self.retention_ms is None or not state:
             return None
         life = self.retention_ms + self.ranges.preceding_ms
         half = max(life // 2, 1)
-        return max(-(-(kept[0].timestamp + life + 1) // half) * half, clock + 1)
+        return max(-(-(state[0].timestamp + life + 1) // half) * half, clock + 1)

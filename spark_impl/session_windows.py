@@ -15,12 +15,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..reference.aggregates import Aggregate, named_aggregate
-from ..reference.windows import SessionWindows
-from .columns import ColumnLike, bare, key_columns, timestamp_column, value_and_result
-from .durations import Duration, milliseconds
-from .keyed import TOMBSTONE, UPDATE, Arrived, Key, Logic, Told, any_null, declaration_of, dropped, keyed, resolved
-from .native import changelog
+from ..reference.definitions.aggregates import Aggregate, named_aggregate
+from ..reference.definitions.windows import SessionWindows
+from .runtime.columns import ColumnLike, bare, key_columns, timestamp_column, value_and_result
+from .runtime.durations import Duration, milliseconds
+from .runtime.keyed import (
+    TOMBSTONE,
+    UPDATE,
+    Arrived,
+    Emitted,
+    Key,
+    Logic,
+    any_null,
+    declaration_of,
+    dropped,
+    keyed,
+    resolved,
+)
+from .runtime.native import changelog
 
 
 def session_windows(
@@ -41,7 +53,7 @@ def session_windows(
     state_groups: int | None = None,
     logic: Callable[[SessionWindows], SessionLogic] | None = None,
 ) -> DataFrame:
-    """Aggregate a stream by session windows, and give the changelog of the sessions.
+    """Aggregate a stream by session windows, and return the changelog of the sessions.
 
     Args:
         events: A streaming or a batch DataFrame. A batch DataFrame is a history that has ended: it is one batch, and
@@ -51,18 +63,18 @@ def session_windows(
             dropped.
         gap: The inactivity gap; rows exactly one gap apart share a session.
         value: What is aggregated; `count` needs none.
-        order: The order of arrival within a batch, such as an offset; without it a batch is taken by timestamp.
+        order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         grace: How much longer than the gap a session stays open.
-        retention: How long a session's state is kept after its end; gap + grace by default, which is also the least.
+        retention: How long a session's state is stored after its end; gap + grace by default, which is also the least.
             It is a lower bound: state goes at the next multiple of half of it.
         aggregate: `count`, `sum`, `min`, `max`, `list`, or an `Aggregate` with a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
-        emit: `update` tells every change, `close` each session's final value once.
+        emit: `update` emits every change, `close` each session's final value once.
         late: `merged` or `own`; see `SessionWindows`.
-        report_dropped: Whether rows that were dropped are told too.
+        report_dropped: Whether rows that were dropped are emitted too.
         state_groups: None keeps one state for each key. A number hashes the keys into so many groups, each of which is
             read and written whole: with many small keys in a batch that saves most of the round trips.
-        logic: Makes what decides, of a declaration; `SessionLogic` by default, another for seeded bugs.
+        logic: Makes the logic of a declaration; `SessionLogic` by default, another for mutants.
 
     Returns:
         The key's columns, then `window struct<start: timestamp, end: timestamp>` (both are timestamps of rows),
@@ -70,7 +82,7 @@ def session_windows(
         and `dropped` where asked for), `reason string` (why a row was dropped: `late`, `null key`, `null timestamp`),
         `cause` (the order column's value of the row that set the change off, null for a closing session; bigint null
         without an order column), `ordinal int`, the order of a key's changes within a batch, and `place`, a struct that
-        is the next operator's `order` (see `keyed`).
+        can be the next operator's `order` (see `keyed`).
         A streaming result is in append mode. The clock is the largest timestamp of earlier batches; a watermark that
         the input already carries delays it further.
 
@@ -96,7 +108,7 @@ def session_windows(
     return keyed(
         [one],
         (logic or SessionLogic)(windows),
-        kept_type=T.StructType().add("sessions", T.ArrayType(session)),
+        state_type=T.StructType().add("sessions", T.ArrayType(session)),
         value_type=result_type,
         state_groups=state_groups,
         report_dropped=report_dropped,
@@ -116,9 +128,9 @@ def native_session_windows(
 ) -> DataFrame:
     """Aggregate a stream by Spark's own `session_window`: each session once, when it closes (append mode).
 
-    It keeps the laws of `session_windows` with `emit="close", late="own"` when a batch without data follows every batch
-    (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one batch earlier, and a
-    late row may still be taken. It tells no dropped rows, and a `list` is in no useful order. The setting
+    It satisfies the laws of `session_windows` with `emit="close", late="own"` if a batch without data follows every
+    batch (Spark's default trigger). Under `availableNow` lateness is tested against the watermark of one batch earlier,
+    and a late row may still be accepted. It emits no dropped rows, and a `list` is in an arbitrary order. The setting
     `spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition` changes its plan, not its answer.
 
     Args:
@@ -173,29 +185,29 @@ _end = attrgetter("end")
 
 
 class SessionLogic(Logic[list[Session]]):
-    """What happens to the sessions of one key; they are kept in order of end."""
+    """What happens to the sessions of one key; they are in order of end."""
 
     def __init__(self, windows: SessionWindows) -> None:
         self.windows = windows
 
     def for_key(self, key: Key) -> SessionLogic:
-        """Give what decides for this key."""
+        """Return the logic for this key."""
         return self
 
     def empty(self) -> list[Session]:
         """No session."""
         return []
 
-    def pack(self, kept: list[Session]) -> tuple[Any, ...] | None:
+    def pack(self, state: list[Session]) -> tuple[Any, ...] | None:
         """The sessions, if there is one."""
-        return (kept,) if kept else None
+        return (state,) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Session]:
         """The sessions again."""
         return [Session(*session) for session in fields[0]]
 
-    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Told]:
-        """Take one row: change `sessions`, which are in order of end, in place, and give what is to be told."""
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+        """Add a row to `sessions`, which are in order of end; return what is to be emitted."""
         windows, timestamp = self.windows, row.timestamp
         assert timestamp is not None
         edge = windows.close_edge(clock)
@@ -208,17 +220,17 @@ class SessionLogic(Logic[list[Session]]):
         for session in near:
             sessions.remove(session)
         insort(sessions, merged, key=_end)
-        return self.tell_merge(near, merged, row) if windows.emit == "update" else []
+        return self.emit_merge(near, merged, row) if windows.emit == "update" else []
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
-        """Give the open sessions that a record at `timestamp` belongs to, by end; `sessions` are in order of end."""
+        """Return the sessions within the gap of a timestamp that end at `edge` (ms) or later, by end."""
         gap = self.windows.gap_ms
         first = bisect_left(sessions, max(timestamp - gap, edge), key=_end)
         # Open sessions don't overlap, so their starts are in order too.
         return list(takewhile(lambda session: session.start <= timestamp + gap, islice(sessions, first, None)))
 
     def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
-        """Merge the sessions' aggregates in session order, the row's value last."""
+        """Return the merged aggregates of the sessions, in session order, with the row's value added last."""
         by = self.windows.aggregate
         by.check(row.value)
         value = by.initializer()
@@ -226,34 +238,34 @@ class SessionLogic(Logic[list[Session]]):
             value = by.merger(bare(key), value, session.value)
         return by.aggregator(bare(key), row.value, value)
 
-    def tell_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Told]:
-        """Tombstones of the merged sessions, then the new one; none for a session that only the row's instant fills."""
-        told = []
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+        """Return tombstones of the merged sessions, if the new one is longer than an instant, then the new session."""
+        emitted = []
         if (merged.start, merged.end) != (row.timestamp, row.timestamp):
-            told = [self.tombstone(session, row) for session in near]
-        return [*told, Told(merged.start, merged.end, merged.value, merged.end, UPDATE, None, row.order)]
+            emitted = [self.tombstone(session, row) for session in near]
+        return [*emitted, Emitted(merged.start, merged.end, merged.value, merged.end, UPDATE, None, row.order)]
 
-    def tombstone(self, session: Session, row: Arrived) -> Told:
-        """The tombstone of a merged session."""
-        return Told(session.start, session.end, None, session.end, TOMBSTONE, None, row.order)
+    def tombstone(self, session: Session, row: Arrived) -> Emitted:
+        """Return the tombstone of a merged session."""
+        return Emitted(session.start, session.end, None, session.end, TOMBSTONE, None, row.order)
 
-    def close(self, sessions: list[Session], told: int, clock: int) -> list[Told]:
-        """Tell the sessions that the clock has closed since `told` (ms), by end."""
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+        """Emit the sessions that the clock has closed since `emitted` (ms), by end."""
         if self.windows.emit == "update":
             return []
-        told_edge, edge = self.windows.close_edge(told), self.windows.close_edge(clock)
-        due = [session for session in sessions if told_edge <= session.end < edge]
-        return [Told(due.start, due.end, due.value, due.end, UPDATE, None, None) for due in due]
+        emitted_edge, edge = self.windows.close_edge(emitted), self.windows.close_edge(clock)
+        due = [session for session in sessions if emitted_edge <= session.end < edge]
+        return [Emitted(due.start, due.end, due.value, due.end, UPDATE, None, None) for due in due]
 
-    def keep(self, sessions: list[Session], told: int, clock: int) -> list[Session]:
-        """Give the sessions that the retention still keeps, and those whose closing is still to be told."""
+    def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
+        """Return the sessions that the retention still keeps, and those whose closing is still to be emitted."""
         edge = self.windows.expiry_edge(clock)
         if self.windows.emit == "close":
-            edge = min(edge, self.windows.close_edge(told))
+            edge = min(edge, self.windows.close_edge(emitted))
         return [session for session in sessions if session.end >= edge]
 
     def due(self, sessions: list[Session], clock: int) -> int | None:
-        """Give when (ms) something is to be done next, after `clock`, or None: a session closes or expires."""
+        """Return when (ms) something is to be done next, after `clock`, or None: a session closes or expires."""
         windows = self.windows
         half = max(windows.retention_ms // 2, 1)
         times = [-(-(session.end + windows.retention_ms + 1) // half) * half for session in sessions]

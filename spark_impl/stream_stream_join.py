@@ -1,6 +1,6 @@
-"""Stream-stream joins on Spark: records of two streams with the same key, within time bounds, make one output a pair.
+"""Stream-stream joins on Spark: records of two streams with the same key, within time bounds, are joined in pairs.
 
-Source: join semantics, "KStream-KStream Join" and "Output of Join"; Samza's window operator, "Stream-Stream Join".
+Source: Kafka Streams Join Semantics, "KStream-KStream Join", "Output of Join"; Samza's window operator.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..reference.declarations import UNSAID
-from ..reference.errors import BadInput
-from ..reference.joins import Join, StreamStreamJoin
-from .columns import ColumnLike
-from .durations import Duration, milliseconds
-from .keyed import (
+from ..reference.core.errors import BadInput
+from ..reference.definitions.declarations import UNSET
+from ..reference.definitions.joins import Join, StreamStreamJoin
+from .runtime.columns import ColumnLike
+from .runtime.durations import Duration, milliseconds
+from .runtime.keyed import (
     Arrived,
+    Emitted,
     Input,
     Key,
     Logic,
-    Told,
     any_null,
     changed,
     declaration_of,
@@ -35,7 +35,7 @@ from .keyed import (
     require_same,
     two_sides,
 )
-from .native import changelog, key_names
+from .runtime.native import changelog, key_names
 
 BEFORE_ALL_TIMES = -(2**62)
 OTHER = {"left": "right", "right": "left"}
@@ -72,38 +72,38 @@ def stream_stream_join(
         key: One or several columns.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970.
         value: The column that holds a record's value; several can be put into a struct.
-        before: How far before a left record its partners may lie, inclusive.
+        before: How far before a left record its partners may be, inclusive.
         after: How far after it, inclusive.
-        order: The order of arrival across both inputs, such as an offset; without it a batch is taken by timestamp.
-        right_key: The right input's key, where it isn't called as on the left; likewise the other `right_…`.
+        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order.
+        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
         right_timestamp: Its event time.
         right_value: Its value.
         right_order: Its order of arrival.
         join: `inner`, `left` or `outer`.
         grace: How much longer than its reach a record can find partners.
-        emit: When a row without partner is told: `arrival`, `eager` or `close`; see `StreamStreamJoin`.
-        null_key: `drop` records without a key, or `keep` them: left and outer tell such a row at once.
-        report_dropped: Whether rows that were dropped are told too.
+        emit: When a row without a partner is emitted: `arrival`, `eager` or `close`; see `StreamStreamJoin`.
+        null_key: `drop` records without a key, or `keep` them: left and outer emit such a row at once.
+        report_dropped: Whether rows that were dropped are emitted too.
         state_groups: As in `keyed`: None keeps one state for each key. A record stays in the state as long as it can
             find a partner: until the clock has passed its time + reach + grace.
-        logic: Makes what decides, of a declaration; another than `StreamStreamLogic` for seeded bugs.
+        logic: Makes the logic of a declaration; `StreamStreamLogic` by default, another for mutants.
 
     Returns:
         As `keyed`, without windows: `value struct<left, right>`, null where a row has no partner. A streaming result is
         in append mode. The clock is the largest event time of earlier batches.
 
     Raises:
-        BadInput: A bound is missing, for an unbounded join is refused; a column is missing or of the wrong type, the
+        BadInput: A bound is missing (an unbounded join is refused), a column is missing or of the wrong type, the
             sides' keys clash, a duration can't be parsed, or there is no such join or option.
 
-    Source: join semantics, "KStream-KStream Join"; Samza's window operator, "Stream-Stream Join".
+    Source: Kafka Streams Join Semantics, "KStream-KStream Join"; Samza's window operator, "Stream-Stream Join".
     """
     declared = StreamStreamJoin(
-        before_ms=UNSAID if before is None else milliseconds("before", before),
-        after_ms=UNSAID if after is None else milliseconds("after", after),
+        before_ms=UNSET if before is None else milliseconds("before", before),
+        after_ms=UNSET if after is None else milliseconds("after", after),
         join=join,
         grace_ms=milliseconds("grace", grace),
-        emit=UNSAID if emit is None else emit,
+        emit=UNSET if emit is None else emit,
         null_key=null_key,
     )
     inputs = two_sides(
@@ -119,14 +119,14 @@ def stream_stream_join(
         right_order=right_order,
     )
     types = [one.value_type for one in inputs]
-    kept_type = T.StructType()
+    state_type = T.StructType()
     for one in inputs:
         row = T.StructType().add("timestamp", "long").add("value", one.value_type).add("matched", "boolean")
-        kept_type = kept_type.add(one.side, T.ArrayType(row))
+        state_type = state_type.add(one.side, T.ArrayType(row))
     return keyed(
         inputs,
         (logic or StreamStreamLogic)(declared),
-        kept_type=kept_type,
+        state_type=state_type,
         value_type=joined_type(*types),
         state_groups=state_groups,
         report_dropped=report_dropped,
@@ -153,20 +153,18 @@ def native_stream_stream_join(
 ) -> DataFrame:
     """Join two streams by Spark's own join: right time in [left time - before, left time + after] (append mode).
 
-    Of the records that it takes it tells what `stream_stream_join` tells with `emit="close"`, in the same batches, when
+    Of the records that it accepts it emits what `stream_stream_join` emits with `emit="close"`, in the same batches, if
 
-    - `spark.sql.streaming.multipleWatermarkPolicy` is `max` as the query starts. With Spark's default, `min`, the
-      clock is that of the input which lags, and a quiet input stops it: nothing is late, closes or leaves the state;
+    - `spark.sql.streaming.multipleWatermarkPolicy` is `max` when the query starts. With Spark's default, `min`, the
+      clock is that of the slower input, and an idle input stops it: nothing is late, closes or leaves the state;
     - a batch without data follows every batch (Spark's default trigger). Under `availableNow` lateness is tested
-      against the watermark of one batch earlier, and a late record may still be taken.
+      against the watermark of one batch earlier, and a late record may still be accepted.
 
-    It takes fewer: a record is late if its timestamp <= clock - grace, whatever it could still reach. The smallest
-    history, without grace, after 6: a right record at 10, a cut, a left one at 10. The pair isn't told: to Spark the
-    left record is late, for `stream_stream_join` only when the clock has passed 16. A record that is later still is
-    dropped by both; where none comes in between, the result is the same. What closes, closes at the same clock.
+    It accepts fewer: a record is late if its timestamp <= clock - grace, whatever it could still join. The smallest
+    history, without grace, after 6: a right record at 10, a cut, a left one at 10. The pair isn't emitted: to Spark the
+    left record is late, to `stream_stream_join` only when the clock has passed 16. Rows close at the same clock.
 
-    It doesn't tell the records it drops, nor the results of a batch in any order; a record that comes again counts
-    again, as in `stream_stream_join`. Records before 1970 are late.
+    It doesn't emit the records it drops, and the results of a batch are in no order. Records before 1970 are late.
 
     Args:
         left: One stream, streaming or batch. A record whose value is null is dropped. A batch DataFrame is a history
@@ -175,15 +173,15 @@ def native_stream_stream_join(
         key: One or several columns.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970.
         value: The column that holds a record's value; several can be put into a struct.
-        before: How far before a left record its partners may lie, inclusive.
+        before: How far before a left record its partners may be, inclusive.
         after: How far after it, inclusive.
-        right_key: The right input's key, where it isn't called as on the left; likewise the other `right_…`.
+        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
         right_timestamp: Its event time.
         right_value: Its value.
         join: `inner`, `left` or `outer`.
-        grace: How much longer than its reach a record can find partners; and how far behind the clock it may come. It
-            is the watermarks' delay.
-        emit: `close`; means nothing for inner.
+        grace: How much longer than its reach a record can find partners, and how far behind the clock it may arrive:
+            the watermarks' delay.
+        emit: `close`; it has no effect on inner joins.
         null_key: `drop` records without a key. An inner join may `keep` them: they move the clock, and are dropped.
 
     Returns:
@@ -192,11 +190,11 @@ def native_stream_stream_join(
     Raises:
         BadInput: As `stream_stream_join`, and where an option isn't one that Spark's join can serve.
 
-    Source: join semantics, "KStream-KStream Join"; Spark's guide, "Stream-stream Joins"; SPARK-24730 for the policy.
+    Source: Kafka Streams Join Semantics, "KStream-KStream Join"; Spark's guide, "Stream-stream Joins"; SPARK-24730.
     """
     declared = StreamStreamJoin(
-        before_ms=UNSAID if before is None else milliseconds("before", before),
-        after_ms=UNSAID if after is None else milliseconds("after", after),
+        before_ms=UNSET if before is None else milliseconds("before", before),
+        after_ms=UNSET if after is None else milliseconds("after", after),
         join=join,
         grace_ms=milliseconds("grace", grace),
         emit=emit,
@@ -234,14 +232,14 @@ def native_stream_stream_join(
 
 
 def _watermarked(one: Input, join: StreamStreamJoin) -> DataFrame:
-    """Give the rows of an input that Spark's join is to take, with their watermark."""
+    """Return the rows of an input for Spark's join, with their watermark."""
     names = key_names(one.keys, one.side)
     without_key = any_null([column for column, _ in one.keys])
     clock, value = F.col(f"{one.side}_clock"), F.col(f"{one.side}_value")
     moving = one.time.isNotNull() if join.null_key == "keep" else one.time.isNotNull() & ~without_key
     at = F.unix_millis(one.time)
     rows = one.frame.filter(moving).select(
-        # A ms later: the watermark begins at 1970, and what lies at the watermark is late.
+        # A ms later: the watermark begins at 1970, and a record at the watermark is late.
         F.timestamp_millis(at + 1).alias(f"{one.side}_clock"),
         at.alias(f"{one.side}_timestamp"),
         *(column.alias(name) for name, (column, _) in zip(names, one.keys, strict=True)),
@@ -254,7 +252,7 @@ def _watermarked(one: Input, join: StreamStreamJoin) -> DataFrame:
 
 
 def require_native_stream_stream_join(declared: StreamStreamJoin) -> None:
-    """Refuse a join that Spark's own can't mean.
+    """Refuse a join that Spark's own join can't do.
 
     Raises:
         BadInput: The message names the option, the reason and the remedy.
@@ -263,12 +261,12 @@ def require_native_stream_stream_join(declared: StreamStreamJoin) -> None:
         return
     if declared.emit != "close":
         raise BadInput(
-            f"emit is {declared.emit!r}, but Spark's own join tells a row without partner once no partner can come any "
+            f"emit is {declared.emit!r}, but Spark's own join emits a row without partner once no partner can come any "
             "more: use emit close, or the stateful operator (spark)"
         )
     if declared.null_key != "drop":
         raise BadInput(
-            f"null_key is {declared.null_key!r}, but Spark's own join tells a row without a key once no partner could "
+            f"null_key is {declared.null_key!r}, but Spark's own join emits a row without a key once no partner could "
             "come any more, not at once: use null_key drop, or the stateful operator (spark)"
         )
 
@@ -296,20 +294,20 @@ class StreamStreamLogic(Logic[Buffers]):
         """No record on either side."""
         return {"left": [], "right": []}
 
-    def pack(self, kept: Buffers) -> tuple[Any, ...] | None:
+    def pack(self, state: Buffers) -> tuple[Any, ...] | None:
         """Both buffers, if there is a record."""
-        return (kept["left"], kept["right"]) if kept["left"] or kept["right"] else None
+        return (state["left"], state["right"]) if state["left"] or state["right"] else None
 
     def unpack(self, fields: tuple[Any, ...]) -> Buffers:
         """Both buffers again."""
         return {side: [Row(*row) for row in rows] for side, rows in zip(OTHER, fields, strict=True)}
 
-    def take(self, key: Key, kept: Buffers, row: Arrived, clock: int) -> list[Told]:
-        """Take a record: tell its pairs, or that it has none, and buffer it if one to come may find it."""
+    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
+        """Emit the pairs of a record, or the record without a partner, and buffer it if later ones can find it."""
         join, side, at = self.join, row.side, row.timestamp
         assert at is not None
         without_key = any(part is None for part in key)
-        if without_key and not join.tells_unmatched(side):
+        if without_key and not join.emits_unmatched(side):
             return [dropped(row, "null key")]
         if row.value is None:
             return [dropped(row, "null value")]
@@ -317,68 +315,68 @@ class StreamStreamLogic(Logic[Buffers]):
             return [dropped(row, "late")]
         if without_key:
             return [changed(row, self.alone(side, row.value), at)]
-        partners = self.partners(kept, side, at, clock)
+        partners = self.partners(state, side, at, clock)
         if side == "right" or join.right_drives:  # else no one looks up left rows
-            insort(kept[side], Row(at, row.value, bool(partners)), key=_timestamp)
+            insort(state[side], Row(at, row.value, bool(partners)), key=_timestamp)
         if side == "right" and not join.right_drives:
             return []
-        others = kept[OTHER[side]]
-        for place in partners:
-            others[place] = others[place]._replace(matched=True)
-        told = [self.pair(row, others[place]) for place in partners]
-        if not partners and join.emit != "close" and join.tells_unmatched(side):
-            told.append(changed(row, self.alone(side, row.value), at))
-        return told
+        others = state[OTHER[side]]
+        for index in partners:
+            others[index] = others[index]._replace(matched=True)
+        emitted = [self.pair(row, others[index]) for index in partners]
+        if not partners and join.emit != "close" and join.emits_unmatched(side):
+            emitted.append(changed(row, self.alone(side, row.value), at))
+        return emitted
 
     def is_late(self, side: str, timestamp: int, clock: int) -> bool:
         """Whether a record can find no partner any more."""
         return not self.join.is_open(side, timestamp, clock)
 
-    def partners(self, kept: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
-        """Give the places of a record's partners in the other side's buffer, in its order."""
+    def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        """Return the indexes of a record's partners in the other side's buffer."""
         join, other = self.join, OTHER[side]
         before, after = (join.before_ms, join.after_ms) if side == "left" else (join.after_ms, join.before_ms)
-        first = bisect_left(kept[other], max(timestamp - before, join.close_edge(other, clock)), key=_timestamp)
-        return list(range(first, bisect_right(kept[other], timestamp + after, key=_timestamp)))
+        first = bisect_left(state[other], max(timestamp - before, join.close_edge(other, clock)), key=_timestamp)
+        return list(range(first, bisect_right(state[other], timestamp + after, key=_timestamp)))
 
-    def pair(self, row: Arrived, partner: Row) -> Told:
-        """Tell a pair."""
+    def pair(self, row: Arrived, partner: Row) -> Emitted:
+        """Return the output of a pair."""
         left, right = (row.value, partner.value) if row.side == "left" else (partner.value, row.value)
         assert row.timestamp is not None
         return changed(row, joined(left, right), max(row.timestamp, partner.timestamp))
 
     def alone(self, side: str, value: Any) -> dict[str, Any]:
-        """Give the value of a row without partner."""
+        """Return the value of a row without a partner."""
         return joined(value, None) if side == "left" else joined(None, value)
 
-    def close(self, kept: Buffers, told: int, clock: int) -> list[Told]:
-        """Tell the unmatched records that can find no partner any more, by timestamp, right before left."""
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+        """Emit the unmatched records that can find no partner any more, by timestamp, right before left."""
         if self.join.emit != "close":
             return []
         closed = [
             Arrived(row.timestamp, None, row.value, side)
             for side in ("right", "left")
-            if self.join.tells_unmatched(side)
-            for row in kept[side]
+            if self.join.emits_unmatched(side)
+            for row in state[side]
             if not row.matched and row.timestamp < self.join.close_edge(side, clock)
         ]
-        self.forget(kept, clock)
+        self.forget(state, clock)
         in_order = sorted(closed, key=lambda row: row.timestamp or 0)
         return [changed(row, self.alone(row.side, row.value), row.timestamp) for row in in_order]
 
-    def forget(self, kept: Buffers, clock: int) -> None:
-        """Take the records out of the state that can find no partner any more."""
-        for side in kept:
+    def forget(self, state: Buffers, clock: int) -> None:
+        """Remove the records that can find no partner any more."""
+        for side in state:
             edge = self.join.close_edge(side, clock)
-            kept[side] = [row for row in kept[side] if row.timestamp >= edge]
+            state[side] = [row for row in state[side] if row.timestamp >= edge]
 
-    def keep(self, kept: Buffers, told: int, clock: int) -> Buffers:
-        """Forget what can find no partner any more; what is to be told at its close is told before."""
-        self.forget(kept, told if self.join.emit == "close" else clock)
-        return kept
+    def keep(self, state: Buffers, emitted: int, clock: int) -> Buffers:
+        """Return the state without the records that can find no partner any more and needn't be emitted."""
+        self.forget(state, emitted if self.join.emit == "close" else clock)
+        return state
 
-    def due(self, kept: Buffers, clock: int) -> int | None:
-        """The next time at which a record can find no partner any more."""
-        patience = {"left": self.join.after_ms, "right": self.join.before_ms}
-        times = [row.timestamp + patience[side] + self.join.grace_ms + 1 for side, rows in kept.items() for row in rows]
+    def due(self, state: Buffers, clock: int) -> int | None:
+        """Return the next time (ms) at which a record can find no partner any more."""
+        reach = {"left": self.join.after_ms, "right": self.join.before_ms}
+        times = [row.timestamp + reach[side] + self.join.grace_ms + 1 for side, rows in state.items() for row in rows]
         return min((time for time in times if time > clock), default=None)

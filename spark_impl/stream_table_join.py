@@ -1,6 +1,6 @@
-"""Stream-table joins on Spark: each record of a stream looks up the table's row of its key, as it is at that moment.
+"""Stream-table joins on Spark: each record of a stream looks up the present row of its key in a table.
 
-Source: join semantics, "KStream-KTable Joins".
+Source: Kafka Streams Join Semantics, "KStream-KTable Joins".
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..reference.errors import BadInput
-from ..reference.joins import StreamTableJoin
-from .columns import ColumnLike
-from .keyed import (
+from ..reference.core.errors import BadInput
+from ..reference.definitions.joins import StreamTableJoin
+from .runtime.columns import ColumnLike
+from .runtime.keyed import (
     Arrived,
+    Emitted,
     Key,
     Logic,
-    Told,
     any_null,
     changed,
     declaration_of,
@@ -30,7 +30,7 @@ from .keyed import (
     require_same,
     two_sides,
 )
-from .native import changelog, key_names
+from .runtime.native import changelog, key_names
 
 
 def stream_table_join(
@@ -55,21 +55,21 @@ def stream_table_join(
 
     Args:
         left: The stream, streaming or batch. A record whose value is null is dropped.
-        right: The changes of the table: a row whose value is null deletes its key, and the last to arrive stands.
+        right: The changes of the table: a row whose value is null deletes its key, and the last to arrive counts.
         key: One or several columns.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. The stream's stamps
-            the result.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. The stream's
+            is that of the result.
         value: The column that holds a row's value; several can be put into a struct.
-        order: The order of arrival across both inputs, such as an offset; without it a batch is taken by timestamp.
-        right_key: The right input's key, where it isn't called as on the left; likewise the other `right_…`.
+        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order.
+        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
         right_timestamp: Its event time.
         right_value: Its value.
         right_order: Its order of arrival.
-        join: `left` tells every record, `inner` those that find a row.
-        null_key: `drop` records of the stream without a key, or `keep` them: the left join tells them at once.
-        report_dropped: Whether rows that were dropped are told too.
+        join: `left` emits every record, `inner` those that find a row.
+        null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them at once.
+        report_dropped: Whether rows that were dropped are emitted too.
         state_groups: As in `keyed`: None keeps one state for each key. The state is as large as the table.
-        logic: Makes what decides, of a declaration; another than `StreamTableLogic` for seeded bugs.
+        logic: Makes the logic of a declaration; `StreamTableLogic` by default, another for mutants.
 
     Returns:
         As `keyed`, without windows: `value struct<left, right>`. A streaming result is in append mode.
@@ -77,7 +77,7 @@ def stream_table_join(
     Raises:
         BadInput: A column is missing or of the wrong type, the sides' keys clash, or there is no such join.
 
-    Source: join semantics, "KStream-KTable Joins".
+    Source: Kafka Streams Join Semantics, "KStream-KTable Joins".
     """
     declared = StreamTableJoin(join, null_key)
     inputs = two_sides(
@@ -96,7 +96,7 @@ def stream_table_join(
     return keyed(
         inputs,
         (logic or StreamTableLogic)(declared),
-        kept_type=T.StructType().add("row", types[1]),
+        state_type=T.StructType().add("row", types[1]),
         value_type=joined_type(*types),
         state_groups=state_groups,
         report_dropped=report_dropped,
@@ -120,30 +120,30 @@ def native_stream_table_join(
     join: Literal["left", "inner"] = "left",
     null_key: Literal["drop", "keep"] = "drop",
 ) -> DataFrame:
-    """Join a stream with a table that stands still, by Spark's own stream-static join, which keeps no state.
+    """Join a stream with a static table, by Spark's own stream-static join, which has no state.
 
-    It keeps the laws of `stream_table_join` where all changes of a key's row come before the records of that key. It
-    doesn't tell the records it drops, and tells those of a batch in no order; `cause` restores it.
+    It satisfies the laws of `stream_table_join` where all changes of a key's row come before the records of that key.
+    It doesn't emit the records it drops, and those of a batch are in no order; `cause` restores it.
 
-    The smallest history on which it can't: a record of the stream, then the row of its key. The left join tells the
+    The smallest history on which it doesn't: a record of the stream, then the row of its key. The left join emits the
     record with null, for the row isn't there yet; Spark, which knows the whole table from the start, with the row.
 
     Args:
         left: The stream, streaming or batch. A record whose value or timestamp is null is left out.
         right: The changes of the table, as a batch DataFrame: a row whose value is null deletes its key, and the last
-            stands. Spark reads it anew for every batch; one whose source grows changes the answer from then on.
+            one counts. Spark reads it anew for every batch, so that new files of it count from then on.
         key: One or several columns.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. The stream's stamps
-            the result.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. The stream's
+            is that of the result.
         value: The column that holds a row's value; several can be put into a struct.
-        order: The order of arrival: it becomes the `cause`, and says which change of a row is the last; without it
-            timestamps say that.
-        right_key: The right input's key, where it isn't called as on the left; likewise the other `right_…`.
+        order: The order of arrival: it becomes the `cause`, and decides which change of a row is the last; by default
+            the timestamp does.
+        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
         right_timestamp: Its event time.
         right_value: Its value.
         right_order: Its order of arrival.
-        join: `left` tells every record, `inner` those that find a row.
-        null_key: `drop` records of the stream without a key, or `keep` them: the left join tells them.
+        join: `left` emits every record, `inner` those that find a row.
+        null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them.
 
     Returns:
         The columns of `stream_table_join` but `place`; `ordinal` is 0.
@@ -151,12 +151,12 @@ def native_stream_table_join(
     Raises:
         BadInput: As `stream_table_join`, and where the right input is a stream.
 
-    Source: join semantics, "KStream-KTable Joins"; Spark's guide, "Stream-static Joins".
+    Source: Kafka Streams Join Semantics, "KStream-KTable Joins"; Spark's guide, "Stream-static Joins".
     """
     declared = StreamTableJoin(join, null_key)
     if right.isStreaming:
         raise BadInput(
-            "right: it is a stream, but Spark's own join with a table looks up one that stands still: give the table's "
+            "right: it is a stream, but Spark's own join with a table looks up a static one: give the table's "
             "changes as a batch DataFrame, or use stream_table_join"
         )
     stream, changes = two_sides(
@@ -205,7 +205,7 @@ def native_stream_table_join(
 
 
 class StreamTableLogic(Logic[list[Any]]):
-    """What happens to a key: its row of the table is kept, as a list of one value."""
+    """What happens to a key: its row of the table is its state, a list of one value."""
 
     def __init__(self, join: StreamTableJoin) -> None:
         self.join = join
@@ -215,24 +215,24 @@ class StreamTableLogic(Logic[list[Any]]):
         """No row."""
         return [None]
 
-    def pack(self, kept: list[Any]) -> tuple[Any, ...] | None:
+    def pack(self, state: list[Any]) -> tuple[Any, ...] | None:
         """The row, if there is one."""
-        return None if kept[0] is None else (kept[0],)
+        return None if state[0] is None else (state[0],)
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Any]:
         """The row again."""
         return list(fields)
 
-    def take(self, key: Key, kept: list[Any], row: Arrived, clock: int) -> list[Told]:
-        """Take a row of the table, or look one up for a record of the stream."""
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        """Change the row of the table, or look it up for a record of the stream."""
         without_key = any(part is None for part in key)
         if without_key and (row.side == "right" or self.join.join == "inner"):
             return [dropped(row, "null key")]
         if row.side == "right":
-            kept[0] = row.value
+            state[0] = row.value
             return []
         if row.value is None:
             return [dropped(row, "null value")]
-        if kept[0] is None and self.join.join == "inner":
+        if state[0] is None and self.join.join == "inner":
             return []
-        return [changed(row, joined(row.value, kept[0]), row.timestamp)]
+        return [changed(row, joined(row.value, state[0]), row.timestamp)]

@@ -1,7 +1,7 @@
-"""Table aggregates on Spark: a table aggregated by a column that is not its key, kept up to date as its rows change.
+"""Table aggregates on Spark: a table aggregated by a column that is not its key, updated as its rows change.
 
-Two stages: the rows, each of which remembers what it last added and to which group, and the groups.
-Source: join semantics, "KTable Aggregate".
+Two stages: the rows, whose state is what they added last and to which group, and the groups.
+Source: Kafka Streams Join Semantics, "KTable Aggregate".
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..reference.aggregates import AGGREGATES_OF_TABLES, Aggregate, TableAggregate, named_aggregate
-from .columns import ColumnLike, bare, value_and_result
-from .keyed import UPDATE, Arrived, Key, Told, changed, declaration_of, keyed, resolved
-from .stages import (
+from ..reference.definitions.aggregates import AGGREGATES_OF_TABLES, Aggregate, TableAggregate, named_aggregate
+from .runtime.columns import ColumnLike, bare, value_and_result
+from .runtime.keyed import UPDATE, Arrived, Emitted, Key, changed, declaration_of, keyed, resolved
+from .runtime.stages import (
     StageLogic,
     at_stage,
     dropped_before,
@@ -44,40 +44,39 @@ def table_aggregate(
     state_groups: int | None = None,
     logic: Callable[[TableAggregate], TableAggregateStages] | None = None,
 ) -> DataFrame:
-    """Aggregate a table by a column that is not its key, and give the changelog of the groups.
+    """Aggregate a table by a column that is not its key, and return the changelog of the groups.
 
     When a row changes, what it had added is subtracted from its old group, and what it holds now is added to its new
-    one; a group that stays the same is told once.
+    one; a group that stays the same is emitted once.
 
     Args:
         events: The changes of a table, streaming or batch.
         key: The table's key: one or several columns. A row in which one of them is null is dropped.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It only stamps the
-            changes: of two rows of a key the one that arrives last stands.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It becomes the
+            changes' timestamp: of two rows of a key the one that arrives last counts.
         group_by: One or several columns. **A row in which one of them is null is in no group: this is what deletes a
-            row**, since it takes back what the key had added, and adds nothing. In a changelog whose tombstones hold a
-            null `value`, the group is a field of it (`group_by=F.col("value.country")`), and so null of itself;
-            where a flag says that a row is deleted: `F.when(~F.col("deleted"), F.col("country")).alias("country")`.
+            row**, since what the key had added is subtracted, and nothing is added. In a changelog whose tombstones
+            have a null `value`, a field of it is null too (`group_by=F.col("value.country")`); where a flag marks
+            deleted rows: `F.when(~F.col("deleted"), F.col("country")).alias("country")`.
         value: What is aggregated; `count` needs none. `sum` can't take a null.
-        order: The order of arrival, such as an offset; without it a batch is taken by timestamp.
+        order: The order of arrival, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `list`, or an `Aggregate` with a subtractor and a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
-        report_dropped: Whether rows that were dropped are told too.
+        report_dropped: Whether rows that were dropped are emitted too.
         state_groups: As in `keyed`, for each stage: None keeps one state for each key, and for each group. The state is
-            as large as the table (for each row its group and value) and the groups that there ever were; a `list` holds
+            as large as the table (for each row its group and value) and all groups that ever had a row; a `list` stores
             its members once more.
-        logic: Makes what decides in each stage, of a declaration; another than `table_aggregate_stages` for seeded
-            bugs.
+        logic: Makes the logic of each stage of a declaration; `table_aggregate_stages` by default, another for mutants.
 
     Returns:
-        As `keyed`, without windows, under the columns of `group_by`. An emptied group shows the aggregate of nothing
-        (0, 0, []). The timestamp is the largest that the group has seen. A dropped row is told without a group. A
+        As `keyed`, without windows, under the columns of `group_by`. An emptied group has the aggregate of no rows
+        (0, 0, []). The timestamp is the largest that the group has seen. A dropped row is emitted without a group. A
         streaming result is in append mode.
 
     Raises:
         BadInput: A column is missing or of the wrong type, or the aggregate can't subtract.
 
-    Source: join semantics, "KTable Aggregate".
+    Source: Kafka Streams Join Semantics, "KTable Aggregate".
     """
     chosen = named_aggregate(aggregate, AGGREGATES_OF_TABLES) if isinstance(aggregate, str) else aggregate
     member, result_type = value_and_result(events, chosen, value, value_type)
@@ -97,20 +96,20 @@ def table_aggregate(
     sent = keyed(
         [at_stage(source._replace(keys=renamed("key", source.keys), value=row, value_type=of_row), 1)],
         stages.rows,
-        kept_type=of_row,
+        state_type=of_row,
         value_type=sent_type,
         **settings,
     )
     to = [(F.col(f"value.{ours.name}"), theirs) for ours, (_, theirs) in zip(group_fields, groups, strict=True)]
     received = messages(sent, source, 2, to, [F.col(f"value.{name}") for name in ("taken", "added", "takes", "adds")])
-    told = keyed(
+    emitted = keyed(
         [received._replace(spread=spread(to, [F.col("cause.at")]))],
         stages.groups,
-        kept_type=T.StructType().add("aggregate", result_type).add("largest", "long"),
+        state_type=T.StructType().add("aggregate", result_type).add("largest", "long"),
         value_type=result_type,
         **settings,
     )
-    return finished(told)
+    return finished(emitted)
 
 
 class InGroup(NamedTuple):
@@ -121,7 +120,7 @@ class InGroup(NamedTuple):
 
 
 class RowLogic(StageLogic[list[InGroup]]):
-    """What happens to a row of the table: it remembers what it added (at most one), and sends what is to change."""
+    """What happens to a row of the table: its state is what it added (at most one), and it sends the changes."""
 
     def __init__(self, groups: TableAggregate) -> None:
         self.groups = groups
@@ -130,22 +129,22 @@ class RowLogic(StageLogic[list[InGroup]]):
         """In no group."""
         return []
 
-    def pack(self, kept: list[InGroup]) -> tuple[Any, ...] | None:
-        """Its group and what it added, if it is in one."""
-        return (*kept[0].group, kept[0].member) if kept else None
+    def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
+        """The group, and what the row added to it, if it is in one."""
+        return (*state[0].group, state[0].member) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[InGroup]:
         """What it added again."""
         return [InGroup(tuple(fields[:-1]), fields[-1])]
 
-    def take(self, key: Key, kept: list[InGroup], row: Arrived, clock: int) -> list[Told]:
-        """Take a change of the row: send the old to be subtracted, then the new to be added."""
-        old, new = (kept[0] if kept else None), self.in_group(row)
-        kept[:] = [] if new is None else [new]
+    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
+        """Change the row: send the old value to be subtracted, and the new one to be added."""
+        old, new = (state[0] if state else None), self.in_group(row)
+        state[:] = [] if new is None else [new]
         return self.sends(row, old, new)
 
     def in_group(self, row: Arrived) -> InGroup | None:
-        """Give what a row adds, and to which group; nothing without a group."""
+        """Return what a row adds and to which group, or None without a group."""
         *group, member = row.value.values()
         found = parts(group)
         if found is None:
@@ -153,15 +152,15 @@ class RowLogic(StageLogic[list[InGroup]]):
         self.groups.aggregate.check(member)
         return InGroup(found, member)
 
-    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Told]:
-        """Give the messages to the groups concerned: one where the group is the same."""
+    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Emitted]:
+        """Return the messages to the groups concerned: one where the group is the same."""
         if old is not None and new is not None and old.group == new.group:
             return [self.message(row, old.group, old, new)]
-        told = [] if old is None else [self.message(row, old.group, old, None)]
-        return told if new is None else [*told, self.message(row, new.group, None, new)]
+        emitted = [] if old is None else [self.message(row, old.group, old, None)]
+        return emitted if new is None else [*emitted, self.message(row, new.group, None, new)]
 
-    def message(self, row: Arrived, group: Key, old: InGroup | None, new: InGroup | None) -> Told:
-        """Give the message to a group: what it is to subtract, and what to add."""
+    def message(self, row: Arrived, group: Key, old: InGroup | None, new: InGroup | None) -> Emitted:
+        """Return the message to a group: what it is to subtract, and what to add."""
         sent = (*group, old and old.member, new and new.member, old is not None, new is not None)
         return changed(row, sent, row.timestamp)
 
@@ -174,7 +173,7 @@ class Aggregated(NamedTuple):
 
 
 class GroupLogic(StageLogic[list[Aggregated]]):
-    """What happens to a group; it holds one aggregate, or none until its first row."""
+    """What happens to a group; its state is one aggregate, or none before its first row."""
 
     keeps_null_keys = True
 
@@ -185,48 +184,48 @@ class GroupLogic(StageLogic[list[Aggregated]]):
         """Nothing yet."""
         return []
 
-    def pack(self, kept: list[Aggregated]) -> tuple[Any, ...] | None:
+    def pack(self, state: list[Aggregated]) -> tuple[Any, ...] | None:
         """The aggregate, if there is one."""
-        return tuple(kept[0]) if kept else None
+        return tuple(state[0]) if state else None
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Aggregated]:
         """The aggregate again."""
         return [Aggregated(*fields)]
 
-    def take(self, key: Key, kept: list[Aggregated], row: Arrived, clock: int) -> list[Told]:
-        """Take a message: subtract the old, then add the new, and tell the group."""
+    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
+        """Subtract the old member of a message, add the new one, and emit the group."""
         timestamp, reason, taken, added, takes, adds = row.value.values()
         if reason is not None:
             return [dropped_before(row, reason, timestamp)]
-        value, largest = kept[0] if kept else (self.groups.aggregate.initializer(), 0)
+        value, largest = state[0] if state else (self.groups.aggregate.initializer(), 0)
         if takes:
             value = self.subtracted(key, value, taken)
         if adds:
             value = self.added(key, value, added)
-        kept[:] = [Aggregated(value, self.stamp(largest, timestamp))]
-        return [Told(None, None, self.groups.aggregate.finish(value), kept[0].largest, UPDATE, None, row.order)]
+        state[:] = [Aggregated(value, self.stamp(largest, timestamp))]
+        return [Emitted(None, None, self.groups.aggregate.finish(value), state[0].largest, UPDATE, None, row.order)]
 
     def subtracted(self, key: Key, value: Any, member: Any) -> Any:
-        """Give the aggregate without a member."""
+        """Return the aggregate without a member."""
         assert self.groups.aggregate.subtractor is not None
         return self.groups.aggregate.subtractor(bare(key), member, value)
 
     def added(self, key: Key, value: Any, member: Any) -> Any:
-        """Give the aggregate with a member more."""
+        """Return the aggregate with one more member."""
         return self.groups.aggregate.aggregator(bare(key), member, value)
 
     def stamp(self, largest: int, timestamp: int) -> int:
-        """Give the group's timestamp (ms): the largest that it has seen."""
+        """Return the group's timestamp (ms): the largest that it has seen."""
         return max(largest, timestamp)
 
 
 class TableAggregateStages(NamedTuple):
-    """What decides in each stage."""
+    """The logic of each stage."""
 
     rows: RowLogic
     groups: GroupLogic
 
 
 def table_aggregate_stages(groups: TableAggregate) -> TableAggregateStages:
-    """Give what decides in each stage of a table aggregate."""
+    """Return the logic of each stage of a table aggregate."""
     return TableAggregateStages(RowLogic(groups), GroupLogic(groups))

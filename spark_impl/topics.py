@@ -1,6 +1,6 @@
 """Topics: where a query's messages wait for another query, as files or on Kafka.
 
-A topic keeps the messages of one key in the order in which they were appended, and nothing more is asked of it.
+A topic keeps the messages of one key in the order in which they were appended; nothing more is needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..reference.errors import BadInput
+from ..reference.core.errors import BadInput
 
 FOR_EVER = "36500d"
 AS_WRITTEN = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
@@ -22,16 +22,22 @@ AS_WRITTEN = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
 
 class Topic(Protocol):
-    """What a topic does. Any class with these two methods is one."""
+    """A topic: any class with these two methods."""
 
     def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
-        """Give the messages, from the oldest on, as a streaming DataFrame of the schema."""
+        """Return the messages, from the oldest on, as a streaming DataFrame of the schema."""
 
     def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
-        """Append the messages of a producer's batch; those of one key (the columns `keys`) keep to one partition.
+        """Append the messages of a producer's batch, in order by key.
 
-        A producer that crashed between two topics appends a batch again. The messages of a batch are the same then,
-        and a topic may keep both (the protocol bears it) or leave the second ones out.
+        A producer that crashed between two topics appends a batch again, with the same messages. A topic may keep both
+        (the protocol tolerates that) or leave the second ones out.
+
+        Args:
+            messages: The messages.
+            keys: The columns of their key; those of one key go to one partition.
+            producer: The name of the query, the same after restarts.
+            batch: The number of its batch.
         """
 
 
@@ -39,8 +45,8 @@ class Topic(Protocol):
 class FileTopic:
     """A topic of parquet files in a folder, each message in it exactly once.
 
-    Every batch becomes a folder of its own, which appears whole and is never changed. Files are kept for ever: the
-    topic is meant for one machine, tests and small data.
+    Every batch becomes a folder of its own, which appears whole and is never changed. Files are never removed: the
+    topic is for one machine, tests and small data.
 
     Attributes:
         folder: Where the files are, on a file system that producer and consumer share; made where it is missing.
@@ -49,7 +55,7 @@ class FileTopic:
     folder: Path
 
     def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
-        """Give the messages as a stream; a batch takes all files that are there.
+        """Return the messages as a stream; a batch takes all files that are there.
 
         Raises:
             BadInput: The folder is missing, and can't be made.
@@ -60,7 +66,7 @@ class FileTopic:
             raise BadInput(
                 f"topics: {self.folder} can't be made ({error.strerror}): name a folder that can be written"
             ) from None
-        # Spark forgets files that are a week older than the newest one: a query that was held back would lose them.
+        # Spark forgets files that are a week older than the newest one: a query that lags would lose them.
         options = {"recursiveFileLookup": "true", "maxFileAge": FOR_EVER}
         return spark.readStream.schema(schema).options(**options).parquet(str(self.folder))
 
@@ -83,15 +89,15 @@ class KafkaTopic:
 
     Attributes:
         servers: The addresses, `host:port`, with commas between them.
-        name: The topic's name. Its retention must outlast the longest time that its consumer is held back; Spark fails
-            where messages were deleted that it hasn't read.
+        name: The topic's name. Its retention must be longer than its consumer may lag; Spark fails where messages were
+            deleted that it hasn't read.
     """
 
     servers: str
     name: str
 
     def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
-        """Give the messages as a stream, from the oldest on."""
+        """Return the messages as a stream, from the oldest on."""
         options = {"kafka.bootstrap.servers": self.servers, "subscribe": self.name, "startingOffsets": "earliest"}
         return decoded(spark.readStream.format("kafka").options(**options).load(), schema)
 
@@ -102,7 +108,7 @@ class KafkaTopic:
 
 
 def encoded(messages: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Give messages as `key string, value string`, both JSON."""
+    """Return messages as `key string, value string`, both JSON."""
     return messages.select(
         F.to_json(F.struct(*keys), AS_WRITTEN).alias("key"), F.to_json(F.struct("*"), AS_WRITTEN).alias("value")
     )
@@ -126,7 +132,7 @@ class Topics(NamedTuple):
 
 
 def file_topics(folder: str | Path) -> Topics:
-    """Give topics of files below a folder.
+    """Return topics of files below a folder.
 
     Raises:
         BadInput: The path is that of a file.
@@ -138,7 +144,7 @@ def file_topics(folder: str | Path) -> Topics:
 
 
 def kafka_topics(servers: str, prefix: str = "foreign_key_join") -> Topics:
-    """Give topics on Kafka, called `<prefix>-subscriptions` and `<prefix>-responses`.
+    """Return topics on Kafka, called `<prefix>-subscriptions` and `<prefix>-responses`.
 
     Raises:
         BadInput: An address has no port.

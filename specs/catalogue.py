@@ -1,4 +1,4 @@
-"""The catalogue: every specification with its models, and what TLC is expected to say of each.
+"""The catalogue: every specification with its models, and what TLC is expected to report of each.
 
 It is read from `manifest.json`, whose names are those of the manifest of tlaplus/Examples where that has them.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeGuard, get_args
 
-from ..reference.errors import BadInput
+from ..reference.core.errors import BadInput
 
 Expected: TypeAlias = Literal["success", "safety failure", "liveness failure", "deadlock failure"]
 Size: TypeAlias = Literal["small", "large"]

@@ -1,4 +1,4 @@
-"""Checks models with TLC, and holds what TLC says to what the catalogue expects."""
+"""Checks models with TLC, and compares what TLC reports with what the catalogue expects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..reference.errors import MissingTool, StreamproofError
+from ..reference.core.errors import MissingTool, StreamproofError
 from . import pytla
 from .catalogue import CatalogueModel, Expected
 from .java import find_java
@@ -24,7 +24,7 @@ from .pytla import (
     ValueSyntaxError,
     parse_value,
 )
-from .pytla.configuration import Configuration
+from .pytla.inputs.configuration import Configuration
 
 FOUND: Mapping[str, Expected] = {
     "passed": "success",
@@ -67,10 +67,10 @@ class Found:
         """What was found, in words: `passes`, `violates QuietIsJoined`, `ends in a deadlock`."""
         if self.passed:
             return "passes"
-        return "ends in a deadlock" if self.result == "deadlock failure" else f"violates {self.told}"
+        return "ends in a deadlock" if self.result == "deadlock failure" else f"violates {self.violation}"
 
     @property
-    def told(self) -> str:
+    def violation(self) -> str:
         """What is violated: a property, or a sentence where it is none; empty where nothing is."""
         if self.passed:
             return ""
@@ -81,7 +81,7 @@ class Found:
 
 @contextlib.contextmanager
 def tlc_errors() -> Iterator[None]:
-    """Make what TLC can't do one message of ours: no traceback, exit 3.
+    """Turn what TLC can't do into one message of ours: no traceback, exit 3.
 
     Raises:
         MissingTool: There is no tla2tools.jar.
@@ -100,7 +100,7 @@ QUICK = ("-XX:TieredStopAtLevel=1",)
 
 
 def find_tools(options: tuple[str, ...] = QUICK) -> Tools:
-    """Find Java and TLC; `options` are Java's, and suit short runs unless they are told otherwise.
+    """Find Java and TLC; `options` are Java's, and the default suits short runs.
 
     Raises:
         MissingTool: One of them isn't on this machine; the message says how to get it.
@@ -110,7 +110,7 @@ def find_tools(options: tuple[str, ...] = QUICK) -> Tools:
 
 
 def model_of(model: CatalogueModel, constants: Mapping[str, Value]) -> pytla.Model:
-    """Give a model of the catalogue as pytla takes it, with some constants overridden."""
+    """Return a model of the catalogue as pytla takes it, with some constants overridden."""
     return pytla.Model(model.module, model.configuration, constants=constants)
 
 
@@ -123,6 +123,13 @@ def check(
 ) -> Found:
     """Check a model; a deadlock is something found, as a violated property is.
 
+    Args:
+        model: What to check.
+        tools: Java and the jar.
+        workers: How many threads explore.
+        timeout: After how many seconds TLC is stopped; None lets it run.
+        progress: Called with each report of TLC's.
+
     Raises:
         TlcError: TLC gives no answer: it ran out of time or memory, or the model is wrong.
     """
@@ -133,7 +140,7 @@ def check(
 
 
 def broken_expectations(model: CatalogueModel, found: Found, exact: bool) -> list[str]:
-    """Tell where what was found isn't what is expected, a sentence each; none if all is.
+    """Return where what was found isn't what is expected, a sentence each; none if all is.
 
     Args:
         model: The model, with what is expected.
@@ -155,14 +162,14 @@ def broken_expectations(model: CatalogueModel, found: Found, exact: bool) -> lis
             ("the depth", found.depth, model.depth),
         ]
     return [
-        f"{what} is {_told(is_)}, where the manifest says {_told(expected)}"
+        f"{what} is {_shown(is_)}, where the manifest says {_shown(expected)}"
         for what, is_, expected in compared
         if is_ != expected
     ]
 
 
 def constants_of(model: pytla.Model) -> dict[str, Value]:
-    """Give the constants of a model: the configuration's that are values, and what is overridden.
+    """Return the constants of a model: the configuration's that are values, and what is overridden.
 
     Raises:
         TlcError: The configuration can't be read.
@@ -178,7 +185,13 @@ def constants_of(model: pytla.Model) -> dict[str, Value]:
 
 
 def own_model(module: Path, configuration: Path | None, constants: Mapping[str, Value], deadlock: bool) -> pytla.Model:
-    """Give a user's own module as pytla takes it; its configuration lies beside it, unless it is named.
+    """Return a user's own module as pytla takes it; its configuration lies beside it, unless it is named.
+
+    Args:
+        module: The `.tla` file.
+        configuration: The `.cfg` file; None for the one beside the module.
+        constants: Values for constants, instead of the configuration's.
+        deadlock: Whether a state without a successor is an error.
 
     Raises:
         StreamproofError: One of the files isn't there.
@@ -191,7 +204,7 @@ def own_model(module: Path, configuration: Path | None, constants: Mapping[str, 
 
 
 def as_found(result: Result) -> Found:
-    """Give what TLC found, as the manifest calls it."""
+    """Return what TLC found, as the manifest calls it."""
     return Found(
         FOUND[result.outcome],
         result.violated,
@@ -203,5 +216,5 @@ def as_found(result: Result) -> Found:
     )
 
 
-def _told(value: object) -> str:
+def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)

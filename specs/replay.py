@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
-from ..reference.errors import BadInput
-from ..reference.histories import History
+from ..reference.core.errors import BadInput
+from ..reference.core.history import History
 from .pytla import Step, Trace
 from .replays.common import Constants, Difference, Machine, ModuleReplay, difference, is_stuttering, steps_of
 from .replays.foreign_key_join import ForeignKeyJoinReplay
@@ -32,13 +32,13 @@ REPLAYS: Mapping[str, Callable[[Constants], ModuleReplay]] = {
 
 
 class Disagreement(NamedTuple):
-    """Where a behaviour and what it is replayed on first part.
+    """Where a behaviour and what it is replayed on first differ.
 
     Attributes:
         behaviour: The behaviour's number among those that were replayed, from 1.
-        step: The number of the step after which they part, as in the trace; 1 is the initial state.
+        step: The number of the step after which they differ, as in the trace; 1 is the initial state.
         action: The step's action.
-        what: In what they part.
+        what: In what they differ.
         ours: What the replay has there; None where it has nothing.
         model: What the model has there.
     """
@@ -58,7 +58,13 @@ class Disagreement(NamedTuple):
 
     @classmethod
     def after(cls, behaviour: int, step: Step, found: Difference) -> Disagreement:
-        """Give what was found after a step."""
+        """Return what was found after a step.
+
+        Args:
+            behaviour: The behaviour's number, from 1.
+            step: The step.
+            found: The difference of the two states after it.
+        """
         return cls(behaviour, step.number, step.action or "no action", *found)
 
 
@@ -84,7 +90,7 @@ class Replayed(NamedTuple):
 def replay(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
     """Replay behaviours on the reference, action by action.
 
-    Where the constants name a mutant, it is the reference with the same bug. What a behaviour has in common with the
+    Where the constants name a mutant, it is the reference as the same mutant. What a behaviour has in common with the
     one before it, from the beginning on, was replayed with that, and goes on from a copy.
 
     Args:
@@ -98,7 +104,7 @@ def replay(traces: Iterable[Trace], constants: Constants, module: str) -> Replay
     of_module = replay_named(module)(constants)
     actions, behaviours = 0, 0
     disagreements = []
-    path: list[_Place] = []
+    path: list[_Reached] = []
     for behaviours, trace in enumerate(traces, 1):
         shared = _alike(path, trace.steps)
         del path[shared:]
@@ -113,13 +119,13 @@ def replay(traces: Iterable[Trace], constants: Constants, module: str) -> Replay
                 if not is_stuttering(before, step):
                     machine.take(of_module.action(before, step))
                     actions += 1
-            path.append(_Place(step, machine, difference(machine.seen(), of_module.expected(step))))
+            path.append(_Reached(step, machine, difference(machine.seen(), of_module.expected(step))))
         if path[-1].found is not None:
             disagreements.append(Disagreement.after(behaviours, path[-1].step, path[-1].found))
     return Replayed(behaviours, actions, tuple(disagreements))
 
 
-class _Place(NamedTuple):
+class _Reached(NamedTuple):
     """How far a behaviour has been replayed: what it is replayed on, after a step, and what was found there."""
 
     step: Step
@@ -127,18 +133,23 @@ class _Place(NamedTuple):
     found: Difference | None
 
 
-def _alike(path: Sequence[_Place], steps: Sequence[Step]) -> int:
-    """Give how many steps at the beginning of a behaviour have been replayed with the one before it."""
-    for number, (place, step) in enumerate(zip(path, steps, strict=False)):
-        if place.step.state is not step.state or place.step.action != step.action:
+def _alike(path: Sequence[_Reached], steps: Sequence[Step]) -> int:
+    """Return how many steps at the beginning of a behaviour have been replayed with the one before it."""
+    for number, (reached, step) in enumerate(zip(path, steps, strict=False)):
+        if reached.step.state is not step.state or reached.step.action != step.action:
             return number
     return min(len(path), len(steps))
 
 
 def history_of(trace: Trace, constants: Constants, module: str) -> History:
-    """Give a behaviour as a history, whose lines are its actions; `History.to_text` makes a file of it.
+    """Return a behaviour as a history, whose lines are its actions; `History.to_text` makes a file of it.
 
     A change is stamped with its number, in ms.
+
+    Args:
+        trace: The behaviour.
+        constants: The constants of its model, all of them.
+        module: The module's name.
 
     Raises:
         BadInput: As `replay`; or a message overtakes another on its route, which no history can say.
@@ -146,7 +157,7 @@ def history_of(trace: Trace, constants: Constants, module: str) -> History:
     of_module = replay_named(module)(constants)
     lines = []
     for step, action in steps_of(trace, of_module):
-        if action.place:
+        if action.overtaken:
             raise BadInput(
                 f"step {step.number}: a message overtakes another on its route, which no history can say: "
                 "replay the behaviour on the reference"
@@ -156,7 +167,7 @@ def history_of(trace: Trace, constants: Constants, module: str) -> History:
 
 
 def replay_named(module: str) -> Callable[[Constants], ModuleReplay]:
-    """Give how the behaviours of a module are replayed.
+    """Return how the behaviours of a module are replayed.
 
     Raises:
         BadInput: They can't be; the message lists the modules whose behaviours can.

@@ -16,10 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+from ..reference.core.errors import MissingTool, install_command
 from .pytla import Function, ModelValue, Trace, Value, to_tla
-from .steps import ending, read_module, sequence_difference, told_steps, written
+from .steps import ending, read_module, readable_steps, sequence_difference, written
+
+try:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+except ImportError:
+    raise MissingTool(f"charts are drawn by jinja2, which isn't installed: {install_command('specs')}") from None
 
 State: TypeAlias = Mapping[str, Value]
 Keys: TypeAlias = tuple[Value, ...]
@@ -43,7 +47,7 @@ class Channel:
         sender: The lifeline that sends; `{0}` and `{1}` stand for the keys.
         receiver: The lifeline that a message is delivered to.
         lines: What is written beside a message: `{name}` stands for its field, `{0}` for a key, `{it}` for all of it.
-        discards: Tells of a delivered message whether the receiver took no notice of it, from the keys, the message
+        discards: Returns of a delivered message whether the receiver discards it, from the keys, the message
             and the states before and after.
     """
 
@@ -65,10 +69,10 @@ class Table:
         lane: The lifeline; `{0}` and `{1}` stand for the keys.
         line: What is written where a row changes; `{it}` stands for the row.
         at_the_end: What is written of each row below the chart.
-        kind: `changed` from outside, `noted` by the protocol for itself, or `told` as a result.
+        kind: `changed` from outside, `noted` by the protocol for itself, or an `output` of the operator.
         gone: What is written where a row becomes a model value, if that means that it is no longer there; such rows
             aren't written below the chart. Empty where it is written as any other.
-        teller: The lifeline that tells it, if that is another one; an arrow leads from there.
+        emitter: The lifeline that emits it, if that is another one; an arrow leads from there.
     """
 
     variable: str
@@ -76,9 +80,9 @@ class Table:
     lane: str
     line: str
     at_the_end: str
-    kind: Literal["changed", "noted", "told"] = "changed"
+    kind: Literal["changed", "noted", "output"] = "changed"
     gone: str = ""
-    teller: str = ""
+    emitter: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ DESCRIPTIONS: dict[str, Description] = {
                 "noted",
                 "{1} unsubscribed",
             ),
-            Table("result", 1, "result", "{0} = {it}", "result {0} = {it}", "told", teller="left"),
+            Table("result", 1, "result", "{0} = {it}", "result {0} = {it}", "output", emitter="left"),
         ),
         channels=(
             Channel("subscriptions", 1, "left", "right {0}", ("{instruction}", "{key}, hash {hash}")),
@@ -144,9 +148,9 @@ DESCRIPTIONS: dict[str, Description] = {
             Table("left", 1, "left", "{0} = {it}", "left {0} = {it}"),
             Table("right", 1, "right {0}", "{0} = {it}", "right {0} = {it}"),
             Table("kept", 2, "right {0}", "{1} kept: {row}", "{1} kept at {0}: {row}", "noted", "{1} not kept"),
-            Table("result", 2, "right {0}", "{0} {1} = {it}", "result {0} {1} = {it}", "told", "{0} {1} = None"),
+            Table("result", 2, "right {0}", "{0} {1} = {it}", "result {0} {1} = {it}", "output", "{0} {1} = None"),
             Table(
-                "collected", 2, "collected", "{0}: {1} = {it}", "collected {0}: {1} = {it}", "told", "{0}: {1} = None"
+                "collected", 2, "collected", "{0}: {1} = {it}", "collected {0}: {1} = {it}", "output", "{0}: {1} = None"
             ),
         ),
         channels=(
@@ -159,7 +163,7 @@ DESCRIPTIONS: dict[str, Description] = {
         lanes=("left", "join", "right"),
         tables=(
             Table("tables", 2, "join", "{0} {1} = {it}", "{0} {1} = {it}", "noted", "{0} {1} = None"),
-            Table("result", 1, "join", "result {0} = {it}", "result {0} = {it}", "told"),
+            Table("result", 1, "join", "result {0} = {it}", "result {0} = {it}", "output"),
         ),
         channels=(Channel("queue", 1, "{0}", "join", ("{key} = {value}",)),),
     ),
@@ -193,7 +197,7 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "") -
 
     Args:
         trace: The behaviour.
-        module: The file of its module: its name tells what is a channel, its text the actions' parameters.
+        module: The file of its module: its name selects what is a channel, its text the actions' parameters.
         title: The title.
         violated: The property that is violated, whose comment in the module is written below it; or a sentence, where
             it is no property. Empty for none.
@@ -205,18 +209,18 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "") -
     description = DESCRIPTIONS.get(module.stem)
     if description is None or not _fits(description, trace.steps[0].state):
         description = None
-    told = told_steps(trace, text, short)
-    drawing = _Drawing(trace, description, {step.number: step.action for step in told})
+    steps = readable_steps(trace, text, short)
+    drawing = _Drawing(trace, description, {step.number: step.action for step in steps})
     if description is None:
         first = text.ordered(trace.steps[0].state)
         drawing.plain_step("initial state", 1, [f"{name} = {written(value)}" for name, value in first.items()])
-        for step in told:
-            drawing.plain_step(step.action, step.number, [change.told for change in step.changes])
+        for step in steps:
+            drawing.plain_step(step.action, step.number, [change.text for change in step.changes])
     else:
         drawing.steps()
     verdict = f"{violated} is violated" if violated.isidentifier() else violated
     said = text.definitions[violated].comment if violated in text.definitions else ""
-    spoken = [f"{step.number}: {step.action}" for step in told]
+    spoken = [f"{step.number}: {step.action}" for step in steps]
     return drawing.svg(title, verdict, said, ". ".join([*spoken, *filter(None, (verdict, said))]))
 
 
@@ -272,7 +276,7 @@ class _Drawing:
             for table in description.tables:
                 first = dict(_leaves(self.trace.steps[0].state[table.variable], table.depth))
                 for keys, row in _leaves(step.state[table.variable], table.depth):
-                    if template in (table.lane, table.teller) and (_is_there(row) or first.get(keys) != row):
+                    if template in (table.lane, table.emitter) and (_is_there(row) or first.get(keys) != row):
                         names.add(_filled(template, keys, None))
             for channel in description.channels:
                 for keys, queue in _leaves(step.state[channel.variable], channel.depth):
@@ -298,7 +302,7 @@ class _Drawing:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def steps(self) -> None:
-        """Draw every step: what arrives, what changes, what is sent, what is told."""
+        """Draw every step: what arrives, what changes, what is sent, what is emitted."""
         assert self.description is not None
         first = self.trace.steps[0].state
         band = self._open_band("initial state", 1)
@@ -328,14 +332,14 @@ class _Drawing:
                     for message in self.messages
                     if message.channel is channel and message.keys == keys and message.delivered_at is None
                 ]
-                for place in gone:
-                    self._deliver(_taken(waiting, queue, place), before, after)
+                for index in gone:
+                    self._deliver(_taken(waiting, queue, index), before, after)
                 sent += [(channel, keys, message) for message in came]
             old = dict(_leaves(before[channel.variable], channel.depth))
             sent += [(channel, keys, one) for keys, queue in now.items() if keys not in old for one in _in_order(queue)]
         for last in (False, True):
             for table in self.description.tables:
-                if bool(table.teller) is last:
+                if bool(table.emitter) is last:
                     rows = dict(_leaves(before[table.variable], table.depth))
                     for keys, row in _leaves(after[table.variable], table.depth):
                         if rows.get(keys) != row:
@@ -382,10 +386,10 @@ class _Drawing:
         self.picture.y += 4
         width = MONOSPACE * len(text) + 18
         self.picture.events.append({"x": x, "y": y, "text": text, "kind": table.kind, "width": width})
-        if table.teller:
-            start = self._lane(table.teller, keys)
+        if table.emitter:
+            start = self._lane(table.emitter, keys)
             end = x + width / 2 if start > x else x - width / 2
-            self.picture.arrows.append(_arrow("told", start, y, end, y, ()))
+            self.picture.arrows.append(_arrow("output", start, y, end, y, ()))
         self.right_edge = max(self.right_edge, x + width / 2)
 
     def _send(self, channel: Channel, keys: Keys, message: Value) -> None:
@@ -400,7 +404,7 @@ class _Drawing:
     # -- the file ----------------------------------------------------------------------------------------------------
 
     def svg(self, title: str, verdict: str, said: str, spoken: str) -> str:
-        """Give the file: lifelines to the end of the last step, then what is still waiting, then the verdict."""
+        """Return the file: lifelines to the end of the last step, then what is still waiting, then the verdict."""
         picture = self.picture
         still_waiting = any(message.delivered_at is None for message in self.messages)
         picture.y += 26 if still_waiting else 10
@@ -483,14 +487,14 @@ class _Drawing:
         if self.description is None:
             return ""
         last = self.trace.steps[-1].state
-        told = [
+        rows = [
             _filled(table.at_the_end, keys, row)
             for table in self.description.tables
             for keys, row in _leaves(last[table.variable], table.depth)
             if not (table.gone and isinstance(row, ModelValue))
         ]
         # A row isn't broken over two lines.
-        return f"At the end: {'; '.join(one.replace(' ', NO_BREAK) for one in told)}."
+        return f"At the end: {'; '.join(one.replace(' ', NO_BREAK) for one in rows)}."
 
 
 def _arrow(kind: str, x: float, y: float, to_x: float, to_y: float, lines: tuple[str, ...]) -> dict[str, Any]:
@@ -550,24 +554,24 @@ def _in_order(queue: Value) -> tuple[Value, ...]:
 
 
 def _difference(before: Value, after: Value) -> tuple[list[int], tuple[Value, ...]]:
-    """The places of what was taken from a queue, among what waited in it, and what was put into it."""
+    """The indices of what was taken from a queue, among what waited in it, and what was put into it."""
     old, new = _in_order(before), _in_order(after)
     if isinstance(before, tuple):
         return sequence_difference(old, new)
     taken, put = Counter(old) - Counter(new), Counter(new) - Counter(old)
-    places = []
+    indices = []
     for number, message in enumerate(old):
         if taken[message]:
             taken[message] -= 1
-            places.append(number)
-    return places, tuple(put.elements())
+            indices.append(number)
+    return indices, tuple(put.elements())
 
 
-def _taken(waiting: list[_Message], queue: Value, place: int) -> _Message:
-    """The message at a place of a queue: sequences keep the order of sending, sets and bags have none."""
+def _taken(waiting: list[_Message], queue: Value, index: int) -> _Message:
+    """The message at an index of a queue: sequences keep the order of sending, sets and bags have none."""
     if isinstance(queue, tuple):
-        return waiting[place]
-    content = _in_order(queue)[place]
+        return waiting[index]
+    content = _in_order(queue)[index]
     return next(message for message in waiting if message.content == content and message.delivered_at is None)
 
 

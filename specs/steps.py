@@ -47,7 +47,7 @@ class Change:
         return self.variable + "".join(f"[{written(key)}]" for key in self.keys)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The difference in one line: `left["l"]: None → [version |-> 1]`, `+` for what came, `-` for what went."""
         return f"{self.path}: {self.difference}"
 
@@ -67,8 +67,8 @@ class Change:
                 return f"- {before} (not the head)"
 
 
-class Told(NamedTuple):
-    """A step of a behaviour, told: its number, its action with parameters, and what changed."""
+class ReadableStep(NamedTuple):
+    """A step of a behaviour as a reader sees it: its number, its action with parameters, and what changed."""
 
     number: int
     action: str
@@ -109,13 +109,13 @@ class ModuleText:
     variables: tuple[str, ...]
 
     def ordered(self, state: Mapping[str, Value]) -> dict[str, Value]:
-        """Give the variables of a state as they are declared; TLC has an order of its own."""
-        place = {name: number for number, name in enumerate(self.variables)}
-        return dict(sorted(state.items(), key=lambda item: place.get(item[0], len(place))))
+        """Return the variables of a state as they are declared; TLC has an order of its own."""
+        index = {name: number for number, name in enumerate(self.variables)}
+        return dict(sorted(state.items(), key=lambda item: index.get(item[0], len(index))))
 
 
 def changes(before: Mapping[str, Value], after: Mapping[str, Value]) -> tuple[Change, ...]:
-    """Tell the differences between two states, in the order of the second one's variables."""
+    """Return the differences between two states, in the order of the second one's variables."""
     return tuple(
         change for name, value in after.items() if name in before for change in _between(name, (), before[name], value)
     )
@@ -133,17 +133,25 @@ def written(value: Value) -> str:
     return to_tla(value)
 
 
-def told_steps(trace: Trace, text: ModuleText, write: Callable[[Value], str] | None = None) -> tuple[Told, ...]:
-    """Tell the steps of a behaviour after the initial state, with actions as they are called (see `called`)."""
-    told = []
+def readable_steps(
+    trace: Trace, text: ModuleText, write: Callable[[Value], str] | None = None
+) -> tuple[ReadableStep, ...]:
+    """Return the steps of a behaviour after the initial state, with actions as they are called (see `called`).
+
+    Args:
+        trace: The behaviour.
+        text: The text of its module.
+        write: Writes a value; in TLA+ if it isn't given.
+    """
+    steps = []
     for before, step in zip(trace.steps, trace.steps[1:], strict=False):
         found = changes(before.state, text.ordered(step.state))
-        told.append(Told(step.number, called(step, found, text, write), found))
-    return tuple(told)
+        steps.append(ReadableStep(step.number, called(step, found, text, write), found))
+    return tuple(steps)
 
 
 def ending(trace: Trace) -> str:
-    """Tell how a counterexample goes on for ever; empty for one that ends."""
+    """Return how a counterexample goes on for ever; empty for one that ends."""
     if trace.stutters:
         return "then nothing more happens, for ever (stuttering)"
     if trace.loop is not None:
@@ -152,11 +160,17 @@ def ending(trace: Trace) -> str:
 
 
 def called(step: Step, found: Sequence[Change], text: ModuleText, write: Callable[[Value], str] | None = None) -> str:
-    """Give a step's action with its parameters, as far as what changed tells them: `DeliverResponse("r1", _)`.
+    """Return a step's action with its parameters, as far as they show in what changed: `DeliverResponse("r1", _)`.
 
     TLC names an action without its parameters. Where the action's definition, or one that it calls, says
     `[variable EXCEPT ![key] = new]`, and these are parameters, the key that changed in that variable is the one, and
-    the value that it has now the other. `write` writes them; in TLA+, if it isn't given.
+    the value that it has now the other.
+
+    Args:
+        step: The step.
+        found: What changed in it.
+        text: The text of its module.
+        write: Writes a value; in TLA+ if it isn't given.
     """
     write = write or written
     action = step.action or "an action without a name"
@@ -169,8 +183,8 @@ def called(step: Step, found: Sequence[Change], text: ModuleText, write: Callabl
     # Those under a condition come last: another branch may have been taken.
     for variable, names, value, certain in sorted(assignments, key=lambda one: not one.certain):
         of_variable = [change.keys for change in found if change.variable == variable]
-        for place, name in enumerate(names):
-            _narrow(known, name, {write(keys[place]) for keys in of_variable if len(keys) > place}, certain)
+        for index, name in enumerate(names):
+            _narrow(known, name, {write(keys[index]) for keys in of_variable if len(keys) > index}, certain)
         deep = [keys[: len(names)] for keys in of_variable if len(keys) >= len(names)]
         _narrow(known, value, {write(_at(step.state[variable], keys)) for keys in deep}, certain)
     candidates = [known.get(name, set()) for name in definition.parameters]
@@ -182,7 +196,7 @@ def called(step: Step, found: Sequence[Change], text: ModuleText, write: Callabl
 def read_module(module: Path) -> ModuleText:
     """Read a module, and those that it extends and that lie beside it.
 
-    A file that can't be read says nothing: TLC has told of it already.
+    A file that can't be read adds nothing: TLC has reported it already.
     """
     found: dict[str, Definition] = {}
     variables: list[str] = []
@@ -256,20 +270,20 @@ def _between_sequences(
 ) -> Iterator[Change]:
     gone, came = sequence_difference(before, after)
     if len(before) == len(after) and len(gone) == len(came) and gone != [0]:
-        # An element was put in the place of another.
+        # An element replaced another.
         for number, (one, other) in enumerate(zip(before, after, strict=True), start=1):
             yield from _between(variable, (*keys, number), one, other)
     elif len(gone) == len(before) and len(came) == len(after) and before and after:
         yield Change(variable, keys, "set", before, after)
     else:
-        for place, number in enumerate(gone):
-            yield Change(variable, keys, "taken" if place == number else "removed", before[number], None)
+        for index, number in enumerate(gone):
+            yield Change(variable, keys, "taken" if index == number else "removed", before[number], None)
         for value in came:
             yield Change(variable, keys, "appended", None, value)
 
 
 def sequence_difference(before: tuple[Value, ...], after: tuple[Value, ...]) -> tuple[list[int], tuple[Value, ...]]:
-    """Tell how a queue became another: the places (from 0) of what was removed, and what was appended.
+    """Return how a queue became another: the indices (from 0) of what was removed, and what was appended.
 
     As little as possible is appended, and of equal elements the first are removed.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from streamproof.properties.spark_session import spark_session
+    from streamproof.properties.witnesses.spark.session import spark_session
 
     session = spark_session(cores=2)
     yield session
@@ -23,8 +23,8 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def kafka() -> None:
     """Skip a test, by its name and with the reason, where Kafka Streams can't be asked."""
-    from streamproof.properties.kafka_jvm import kafka_jvm
-    from streamproof.reference.errors import MissingTool
+    from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
+    from streamproof.reference.core.errors import MissingTool
 
     try:
         kafka_jvm()

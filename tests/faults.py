@@ -19,7 +19,7 @@ from pathlib import Path
 
 MARK = "STREAMPROOF_TEST_RUN"
 """An environment variable that all processes of a command inherit: by its value they are found."""
-PATIENCE = 120
+TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Fault:
 
 
 def assert_ends_as_it_must(fault: Fault, folder: Path) -> None:
-    """Run a case in a folder that is empty, and hold it to what it must do."""
+    """Run a case in an empty folder, and check what it must do."""
     work, home, temporary = (folder / name for name in ("work", "home", "tmp"))
     for made in (work, home, temporary):
         made.mkdir()
@@ -78,28 +78,28 @@ def assert_ends_as_it_must(fault: Fault, folder: Path) -> None:
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT_S,
         )
         said, out = (stream.decode(errors="replace") for stream in (ended.stderr, ended.stdout))
-        told = f"exit {ended.returncode}\nstdout:\n{out}\nstderr:\n{said}"
-        assert ended.returncode == fault.exit, told
-        assert "Traceback" not in out + said, told
-        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", out + said), told
+        printed = f"exit {ended.returncode}\nstdout:\n{out}\nstderr:\n{said}"
+        assert ended.returncode == fault.exit, printed
+        assert "Traceback" not in out + said, printed
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", out + said), printed
         lines = said.splitlines()
         if fault.after_steps:
             lines = [line for line in lines if line.startswith("error: ")]
-        assert re.fullmatch(fault.says, lines[0] if lines else ""), told
-        assert re.search(fault.reports, out), told
+        assert re.fullmatch(fault.says, lines[0] if lines else ""), printed
+        assert re.search(fault.reports, out), printed
         new = [name for name in listing(work) if name not in before]
-        assert new == sorted(fault.left), f"left in the folder: {new}\n{told}"
-        assert not processes_left(mark), told
+        assert new == sorted(fault.left), f"left in the folder: {new}\n{printed}"
+        assert not processes_left(mark), printed
     finally:
         end_processes(mark)
 
 
 def streamproof(*words: str) -> list[str]:
     """The command line of `streamproof` with this Python."""
-    return [sys.executable, "-m", "streamproof.properties.entry", *words]
+    return [sys.executable, "-m", "streamproof.properties.cli.entry", *words]
 
 
 def heed_signals() -> None:
@@ -116,14 +116,14 @@ def listing(folder: Path) -> list[str]:
 def processes_of(mark: str) -> list[int]:
     """The processes that inherited a mark and still run."""
     found = []
-    for place in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            inherited = f"{MARK}={mark}".encode() in (place / "environ").read_bytes().split(b"\0")
-            running = (place / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+            inherited = f"{MARK}={mark}".encode() in (process / "environ").read_bytes().split(b"\0")
+            running = (process / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
         except OSError:  # it ended meanwhile, or is somebody else's
             continue
         if inherited and running:
-            found.append(int(place.name))
+            found.append(int(process.name))
     return found
 
 

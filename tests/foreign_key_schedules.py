@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 EXAMPLE = "R Y=bar L A=1|Y A=2|Y >Y <Y/A >Y <Y/A"
-"""KIP-213, "Original Value Hash": without the hash the same result is told twice."""
+"""KIP-213, "Original Value Hash": without the hash the same result is emitted twice."""
 
 BUG_SCHEDULES: dict[str, tuple[str, dict[str, Any]]] = {
     "1 KAFKA-9244": ("R r1=A r2=B L l=v|r1 >r1 <r1/l l=v|r2 >r1 >r2 <r2/l R r1=A2 <r1/l", {"join": "left"}),
@@ -19,7 +19,7 @@ BUG_SCHEDULES: dict[str, tuple[str, dict[str, Any]]] = {
     "8 no hash check, deleted": ("R r1=A L l=v1|r1 >r1 l=∅ <r1/l", {}),
     "9 KAFKA-15303": ("R r1=A L l=v|r1 >r1 <r1/l", {}),
 }
-"""Bugs that shipped (`facts/bug_museum`): a schedule on which each shows, and the options of the join."""
+"""Bugs that shipped (`docs/facts.md`): a schedule on which each shows, and the options of the join."""
 
 GOOD = {
     "1 KAFKA-9244": "l=(v|r1,A)@2 l=(v|r2,B)@3",

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import types as T
-from streamproof.reference.histories import History
-from streamproof.reference.records import Change, Dropped, Output, Record
-from streamproof.spark_impl.keyed import DROPPED, KeyedProcessor, Logic
+from streamproof.reference.core.history import History
+from streamproof.reference.core.records import Change, Dropped, Output, Record
+from streamproof.spark_impl.runtime.keyed import DROPPED, KeyedProcessor, Logic
 
 CHANGE_NAMES = ["key", "start", "end", "value", "timestamp", "change", "reason", "cause", "phase", "at"]
 
@@ -51,10 +51,10 @@ def play_logic(
     sides: Sequence[str] = ("",),
     inputs: Sequence[str] = ("events",),
 ) -> tuple[list[tuple[int, Output]], dict[str, Any]]:
-    """Give what the logic tells, each with its batch and each key's in order, and the state that is left by key."""
+    """Return what the logic emits, each with its batch and each key's in order, and the state that is left by key."""
     processor = KeyedProcessor(logic, list(sides), 1, T.StructType(), CHANGE_NAMES, report_dropped=True, ended=False)
     keys = {record.key: Memory() for record in history.records if record.key is not None}
-    told: list[tuple[int, Output]] = []
+    emitted: list[tuple[int, Output]] = []
     clock = largest = order = 0
     batches = [*history.batches, []]
     for number, batch in enumerate(batches):
@@ -63,7 +63,7 @@ def play_logic(
             largest = max(largest, getattr(line, "timestamp", 0))
             if isinstance(line, Record) and line.key is not None:
                 side = inputs.index(line.input)
-                values = [value(line) if place == side else None for place in range(len(inputs))]
+                values = [value(line) if index == side else None for index in range(len(inputs))]
                 rows.setdefault(line.key, []).append((line.key, line.timestamp, order, side, *values))
                 order += 1
         for key, memory in keys.items():
@@ -75,10 +75,10 @@ def play_logic(
             for timer in sorted(timer for timer in memory.timers if timer <= clock):
                 memory.timers.discard(timer)
                 changes += [*processor.handleExpiredTimer(key, memory, None)]
-            batch_told = min(number, len(batches) - 2)
-            told += [(batch_told, _output(change)) for row in changes for change in row.changes]
+            batch_emitted = min(number, len(batches) - 2)
+            emitted += [(batch_emitted, _output(change)) for row in changes for change in row.changes]
         clock = max(clock, largest)
-    return told, {key: memory.state for key, memory in keys.items()}
+    return emitted, {key: memory.state for key, memory in keys.items()}
 
 
 def _output(change: dict[str, Any]) -> Output:
@@ -88,9 +88,9 @@ def _output(change: dict[str, Any]) -> Output:
     return Change(change["key"], window, change["value"], change["timestamp"])
 
 
-def by_key(told: Sequence[tuple[int, Output]]) -> dict[Any, list[tuple[int, Output]]]:
+def by_key(emitted: Sequence[tuple[int, Output]]) -> dict[Any, list[tuple[int, Output]]]:
     """Put outputs by key."""
     keys: dict[Any, list[tuple[int, Output]]] = {}
-    for batch, output in told:
+    for batch, output in emitted:
         keys.setdefault(output.key, []).append((batch, output))
     return keys

@@ -2,7 +2,7 @@
 
 `L`, `R` and `E` say on which input the records after them come (`left`, `right`, `events`). `k=v@5` is a record, `-` no
 key, `∅` a tombstone; without `@` the n-th record comes at n ms. `v|r1` is the value `{"v": "v", "fk": "r1"}`, `v/g` has
-the group g, `v:20` the start of a window. `~5` is a heartbeat, `|` a cut, `>r1` delivers a subscription, `<r1/l` a
+the group g, `v:20` the start of a window. `~5` is a clock advance, `|` a cut, `>r1` delivers a subscription, `<r1/l` a
 response.
 """
 
@@ -12,10 +12,10 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from streamproof.reference.histories import CUT, Delivery, Heartbeat, History, Line
-from streamproof.reference.operators import Behaviour, collect, operator_named
-from streamproof.reference.play import Played, play
-from streamproof.reference.records import Bag, Change, Dropped, Output, Record, Table
+from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line
+from streamproof.reference.core.operator import Behaviour, collect, operator_named
+from streamproof.reference.core.play import Played, play
+from streamproof.reference.core.records import Bag, Change, Dropped, Output, Record, Table
 
 SIDES = {"L": "left", "R": "right", "E": "events"}
 FIELDS = {"|": "fk", "/": "group", ":": "start"}
@@ -51,7 +51,7 @@ def lines_of(text: str, side: str = "events") -> list[Line]:
         elif word == "|":
             lines.append(CUT)
         elif word.startswith("~"):
-            lines.append(Heartbeat(int(word[1:])))
+            lines.append(ClockAdvance(int(word[1:])))
         elif word.startswith(">"):
             lines.append(Delivery("subscription", word[1:], None))
         elif word.startswith("<"):
@@ -92,10 +92,10 @@ def shown(output: Output) -> str:
 
 
 def steps_of(played: Played, history: History) -> list[str]:
-    told: list[list[str]] = [[] for line in history.lines if line != CUT]
+    emitted: list[list[str]] = [[] for line in history.lines if line != CUT]
     for entry in played.entries:
-        told[entry.arrival].append(shown(entry.output))
-    return [" ".join(outputs) or "-" for outputs in told]
+        emitted[entry.arrival].append(shown(entry.output))
+    return [" ".join(outputs) or "-" for outputs in emitted]
 
 
 def steps(text: str, operator: str, machine: Machine | None = None, **options: Any) -> list[str]:
@@ -112,8 +112,8 @@ def changelog(text: str, operator: str, machine: Machine | None = None, **option
 def rows_of(rows: Iterable[tuple[str, str]], operator: str, **options: Any) -> None:
     """Asserts a table of facts: an arrival a row, with what it sets off."""
     rows = list(rows)
-    told = steps(" ".join(arrival for arrival, _ in rows), operator, **options)
-    assert list(zip([arrival for arrival, _ in rows], told, strict=True)) == rows
+    emitted = steps(" ".join(arrival for arrival, _ in rows), operator, **options)
+    assert list(zip([arrival for arrival, _ in rows], emitted, strict=True)) == rows
 
 
 def result_of(text: str, operator: str, machine: Machine | None = None, **options: Any) -> Table | Bag:
@@ -187,7 +187,7 @@ def options_drawn(draw: random.Random, operator: str) -> dict[str, Any]:
     raise AssertionError(operator)
 
 
-def value_drawn(draw: random.Random, operator: str, side: str, options: dict[str, Any], place: int) -> Any:
+def value_drawn(draw: random.Random, operator: str, side: str, options: dict[str, Any], index: int) -> Any:
     tombstone = draw.random() < 0.25
     match operator, side:
         case (("foreign_key_join" | "one_to_many_join"), "left"):
@@ -195,16 +195,16 @@ def value_drawn(draw: random.Random, operator: str, side: str, options: dict[str
         case "table_aggregate", _:
             return None if tombstone else {"v": draw.randint(0, 2), "group": draw.choice(["g", "g", "h", None])}
         case (("window_aggregate" | "range_aggregate"), _):
-            return place
+            return index
         case "windowed_table", "events":
-            return place
+            return index
         case "windowed_table", "right":
             if options["with"] == "windowed_table":
-                return place
+                return index
             start = options["step_ms"] * draw.randint(0, 3)
             looked = options["with"] in ("stream_lookup", "table_lookup")
-            return None if tombstone else {"v": place, "start": draw.choice([start, start, None])} if looked else place
-    return None if tombstone else f"{side[0]}{place}"
+            return None if tombstone else {"v": index, "start": draw.choice([start, start, None])} if looked else index
+    return None if tombstone else f"{side[0]}{index}"
 
 
 def history_drawn(
@@ -212,7 +212,7 @@ def history_drawn(
     operator: str,
     options: dict[str, Any] | None = None,
     arrivals: int = 8,
-    heartbeats: bool = True,
+    clock_advances: bool = True,
     null_keys: bool = True,
     keys: Sequence[str] = ("a", "b"),
     clock: str | None = None,
@@ -222,15 +222,15 @@ def history_drawn(
     inputs = operator_named(operator).declare(options).inputs
     by_foreign_key = operator in ("foreign_key_join", "one_to_many_join")
     lines: list[Line] = []
-    for place in range(draw.randint(1, arrivals)):
-        now = max(0, place * 3 + draw.randint(-12, 8))
-        if heartbeats and draw.random() < 0.1:
-            lines += [Heartbeat(now), CUT]
+    for index in range(draw.randint(1, arrivals)):
+        now = max(0, index * 3 + draw.randint(-12, 8))
+        if clock_advances and draw.random() < 0.1:
+            lines += [ClockAdvance(now), CUT]
         side = draw.choice(inputs)
         key: str | None = draw.choice(["r1", "r2"] if by_foreign_key and side == "right" else list(keys))
         if null_keys and draw.random() < 0.06:
             key = None
-        lines += [Record(side, key, value_drawn(draw, operator, side, options, place), now), CUT]
+        lines += [Record(side, key, value_drawn(draw, operator, side, options, index), now), CUT]
     return History(operator, options, tuple(lines), clock or draw.choice(["stream_time", "stream_time", "batch"]))
 
 
@@ -255,8 +255,8 @@ def broken_prefix(history: History, machine: Machine | None = None) -> str | Non
     definition = played.definition
     meaning = operator_named(history.operator).meaning
     outputs = [entry.output for entry in played.entries]
-    for batch, (told, accepted, clock) in enumerate(played.steps):
-        folded = canonical(collect(definition, outputs[:told]), definition.unordered)
+    for batch, (emitted, accepted, clock) in enumerate(played.steps):
+        folded = canonical(collect(definition, outputs[:emitted]), definition.unordered)
         meant = canonical(meaning(definition, played.accepted[:accepted], clock), definition.unordered)
         if folded != meant:
             return f"{history.to_text()}\nbatch {batch}: behaviour {folded}\nmeaning {meant}"
@@ -264,18 +264,18 @@ def broken_prefix(history: History, machine: Machine | None = None) -> str | Non
 
 
 def without_other_keys(history: History, key: str) -> History:
-    """The same history for one key; the other keys leave heartbeats, so that the clock is the same."""
+    """The same history for one key; the other keys leave clock advances, so that the clock is the same."""
     return history.with_lines(
-        Heartbeat(line.timestamp) if isinstance(line, Record) and line.key != key else line for line in history.lines
+        ClockAdvance(line.timestamp) if isinstance(line, Record) and line.key != key else line for line in history.lines
     )
 
 
 def of_key(history: History, key: str, machine: Machine | None = None) -> list[tuple[int, Change]]:
     """What comes out for a key, with the arrival that sets it off; keys of windows in the key count too."""
-    told = [(entry.arrival, entry.output) for entry in play(history, machine).entries]
+    emitted = [(entry.arrival, entry.output) for entry in play(history, machine).entries]
     return [
         (at, output)
-        for at, output in told
+        for at, output in emitted
         if isinstance(output, Change) and output.key is not None and output.key.partition("@")[0] == key
     ]
 

@@ -23,7 +23,7 @@ class Counterexample(NamedTuple):
 
 
 def _model(module: str, suffix: str, constants: Mapping[str, Value]) -> Model:
-    return Model(FOLDER / f"{module}.tla", FOLDER / f"{module}{suffix}.cfg", constants=constants)
+    return Model(FOLDER / module / f"{module}.tla", FOLDER / module / f"{module}{suffix}.cfg", constants=constants)
 
 
 @cache

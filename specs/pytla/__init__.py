@@ -13,6 +13,7 @@ print(result.outcome, result.distinct)
 A violated property is a result. Whatever keeps TLC from an answer is a `TlcError`: it says where, what, and the remedy.
 """
 
+from .cover import Edge
 from .errors import (
     AssumptionFailed,
     ConfigurationFailed,
@@ -29,14 +30,13 @@ from .errors import (
     StateSpaceTooLarge,
     TimedOut,
     TlcCrashed,
-    TlcError,
-    ValueSyntaxError,
 )
-from .graph import Edge, StateGraph
-from .models import Model
+from .graph import StateGraph
+from .inputs.models import Model
 from .results import Coverage, Location, Progress, Result, Simulation, Step, Trace
 from .run import check, simulate, state_graph
-from .tools import Tools, find_jar
+from .tlc.tools import Tools, find_jar
+from .tlc_error import TlcError, ValueSyntaxError
 from .values import Function, ModelValue, Value, parse_state, parse_value, to_tla
 
 __all__ = [

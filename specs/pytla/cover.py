@@ -9,21 +9,34 @@ to where it lacks (a maximum flow, by Dinic's algorithm), and only what is still
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .graph import StateGraph
+from typing import NamedTuple
 
 
-def cover(graph: StateGraph) -> list[tuple[int, list[int]]]:
-    """Return the paths: the initial state of each, and the places of its edges. Raises `CyclicGraph`."""
-    order, leaving = graph.order, graph.leaving
+class Edge(NamedTuple):
+    """A step: the `action` that leads from one state to another, both by their index in `StateGraph.states`."""
+
+    source: int
+    action: str
+    target: int
+
+
+class Acyclic(NamedTuple):
+    """An acyclic graph, its states and edges by index; the attributes are those of `StateGraph`."""
+
+    initial: tuple[int, ...]
+    edges: Sequence[Edge]
+    leaving: Sequence[Sequence[int]]
+    order: Sequence[int]
+
+
+def cover(graph: Acyclic) -> list[tuple[int, list[int]]]:
+    """Return the paths: the initial state of each, and the indices of its edges."""
     flow = _Flow(graph)
     flow.spread()
     starts = dict.fromkeys(graph.initial, 0)
     came_by = _shortest_from_initial(graph)
-    leads_on = _shortest_to_the_end(graph, order)
-    for state in range(len(graph.states)):
+    leads_on = _shortest_to_the_end(graph)
+    for state in range(len(graph.order)):
         for _ in range(flow.lacks[state]):
             at = state
             while (number := came_by[at]) >= 0:
@@ -38,12 +51,12 @@ def cover(graph: StateGraph) -> list[tuple[int, list[int]]]:
     paths: list[tuple[int, list[int]]] = []
     for first, count in starts.items():
         paths += [(first, _walk(graph, first, flow.carried)) for _ in range(count)]
-        if not leaving[first]:
+        if not graph.leaving[first]:
             paths.append((first, []))
     return paths
 
 
-def _walk(graph: StateGraph, first: int, carried: list[int]) -> list[int]:
+def _walk(graph: Acyclic, first: int, carried: list[int]) -> list[int]:
     """Take one path off the flow."""
     path: list[int] = []
     at = first
@@ -55,9 +68,9 @@ def _walk(graph: StateGraph, first: int, carried: list[int]) -> list[int]:
     return path
 
 
-def _shortest_from_initial(graph: StateGraph) -> list[int]:
+def _shortest_from_initial(graph: Acyclic) -> list[int]:
     """For each state the last edge of a shortest way there; -1 for initial states."""
-    came_by = [-2] * len(graph.states)
+    came_by = [-2] * len(graph.order)
     reached = list(graph.initial)
     for state in reached:
         came_by[state] = -1
@@ -70,11 +83,11 @@ def _shortest_from_initial(graph: StateGraph) -> list[int]:
     return came_by
 
 
-def _shortest_to_the_end(graph: StateGraph, order: Sequence[int]) -> list[int]:
+def _shortest_to_the_end(graph: Acyclic) -> list[int]:
     """For each state the first edge of a shortest way to a state without successors; -1 for those."""
-    leads_on = [-1] * len(graph.states)
-    length = [0] * len(graph.states)
-    for state in reversed(order):
+    leads_on = [-1] * len(graph.order)
+    length = [0] * len(graph.order)
+    for state in reversed(graph.order):
         if graph.leaving[state]:
             number = min(graph.leaving[state], key=lambda number: length[graph.edges[number].target])
             leads_on[state] = number
@@ -85,12 +98,12 @@ def _shortest_to_the_end(graph: StateGraph, order: Sequence[int]) -> list[int]:
 class _Flow:
     """What every edge carries, and what each state has to spare or lacks."""
 
-    def __init__(self, graph: StateGraph) -> None:
+    def __init__(self, graph: Acyclic) -> None:
         self._graph = graph
         self.carried = [1] * len(graph.edges)
-        balance = [0] * len(graph.states)
+        balance = [0] * len(graph.order)
         # Both directions: over an edge any amount, back over it what it carries beyond its one.
-        self._arcs: list[list[tuple[int, int, bool]]] = [[] for _ in graph.states]
+        self._arcs: list[list[tuple[int, int, bool]]] = [[] for _ in graph.order]
         for number, edge in enumerate(graph.edges):
             balance[edge.target] += 1
             balance[edge.source] -= 1

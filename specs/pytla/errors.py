@@ -1,44 +1,11 @@
-"""Every way in which a run of TLC can fail, told with the place and the remedy."""
+"""Every way in which a run of TLC can fail, each with its location and the remedy."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .results import Progress, Result, Trace
-
-
-class TlcError(Exception):
-    """A run that gave no answer: the message says where, what, and the remedy.
-
-    `file` is the user's file, `module` the TLA+ module, `line` and `column` count from 1; each is None where unknown.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        file: Path | None = None,
-        module: str | None = None,
-        line: int | None = None,
-        column: int | None = None,
-    ) -> None:
-        place = "" if file is None and module is None else str(file or f"module {module}")
-        if place and line is not None:
-            place += f":{line}" if column is None else f":{line}:{column}"
-        super().__init__(f"{place}: {message}" if place else message)
-        self.file = file
-        self.module = module
-        self.line = line
-        self.column = column
-
-
-class ValueSyntaxError(TlcError, ValueError):
-    """A text that isn't a value of TLC: `line` and `column` say where, counted from 1 in that text."""
-
-    def __init__(self, message: str, line: int, column: int) -> None:
-        super().__init__(f"line {line}, column {column}: {message}", line=line, column=column)
+from .results import Progress, Result, Trace
+from .tlc_error import TlcError, ValueSyntaxError
 
 
 class ParseFailed(TlcError):
@@ -62,7 +29,7 @@ class DeadlockReached(TlcError):
 
 
 class EvaluationFailed(TlcError):
-    """An expression that TLC can't evaluate: `trace` leads to the state where it tried, None where it told none."""
+    """An expression that TLC can't evaluate: `trace` leads to the state where it tried, None where it printed none."""
 
     trace: Trace | None = None
 
@@ -70,7 +37,7 @@ class EvaluationFailed(TlcError):
 class StateSpaceTooLarge(TlcError):
     """More states than `max_distinct` allows, or a set of more elements than TLC holds.
 
-    `progress` is what TLC last told.
+    `progress` is what TLC last reported.
     """
 
     progress: Progress | None = None
@@ -95,7 +62,7 @@ class FolderUnusable(TlcError):
 
 
 class TimedOut(TlcError):
-    """The time was up: `progress` is what TLC last told, None where it told nothing."""
+    """The time was up: `progress` is what TLC last reported, None where it reported nothing."""
 
     progress: Progress | None = None
 
@@ -115,7 +82,7 @@ class MissingJava(TlcError):
 
 
 class CyclicGraph(TlcError):
-    """A state graph with a cycle, so that it has infinitely many behaviours; `states` are the places of one cycle."""
+    """A state graph with a cycle, so with infinitely many behaviours; `states` has the indices of those on a cycle."""
 
     states: tuple[int, ...] = ()
 

@@ -6,20 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
-from .cover import cover
-from .errors import CyclicGraph, TlcCrashed, ValueSyntaxError, unreadable
+from .cover import Acyclic, Edge, cover
+from .errors import CyclicGraph, TlcCrashed, unreadable
 from .results import Step, Trace
+from .tlc_error import ValueSyntaxError
 from .values import Value, parse_state
-
-
-class Edge(NamedTuple):
-    """A step: the `action` that leads from one state to another, both by their place in `StateGraph.states`."""
-
-    source: int
-    action: str
-    target: int
 
 
 @dataclass(frozen=True)
@@ -30,7 +22,7 @@ class StateGraph:
 
     Attributes:
         states: Every reachable state, in the order in which TLC found them.
-        initial: The places of the initial states in `states`.
+        initial: The indices of the initial states in `states`.
         edges: The steps. Several actions may lead from one state to the same other one.
     """
 
@@ -40,7 +32,7 @@ class StateGraph:
 
     @cached_property
     def leaving(self) -> Sequence[Sequence[int]]:
-        """For each state the places in `edges` of the steps that leave it."""
+        """For each state the indices in `edges` of the steps that leave it."""
         leaving: list[list[int]] = [[] for _ in self.states]
         for number, edge in enumerate(self.edges):
             leaving[edge.source].append(number)
@@ -69,7 +61,10 @@ class StateGraph:
         """Return how many maximal behaviours there are, without walking them.
 
         A behaviour is maximal when it starts in an initial state and its last state has no successor. Two that pass
-        the same states by different actions are two. Raises `CyclicGraph` where there are infinitely many.
+        the same states by different actions are two.
+
+        Raises:
+            CyclicGraph: There are infinitely many.
         """
         ways = [0] * len(self.states)
         for state in reversed(self.order):
@@ -78,7 +73,11 @@ class StateGraph:
         return sum(ways[state] for state in self.initial)
 
     def behaviours(self) -> Iterator[Trace]:
-        """Yield every maximal behaviour, depth first, in the order of `edges`. Raises `CyclicGraph`."""
+        """Yield every maximal behaviour, depth first, in the order of `edges`.
+
+        Raises:
+            CyclicGraph: There are infinitely many.
+        """
         _ = self.order  # raises before the first
         for first in self.initial:
             path: list[int] = []
@@ -103,14 +102,20 @@ class StateGraph:
     def covering(self) -> list[Trace]:
         """Return the fewest maximal behaviours that together take every edge, and so pass every state.
 
-        The same ones every time. Raises `CyclicGraph`.
+        The same ones every time.
+
+        Raises:
+            CyclicGraph: There are infinitely many.
         """
-        return [self._trace(first, path) for first, path in cover(self)]
+        return [
+            self._trace(first, path)
+            for first, path in cover(Acyclic(self.initial, self.edges, self.leaving, self.order))
+        ]
 
     def _trace(self, first: int, path: Sequence[int]) -> Trace:
         steps = [Step(1, "Initial", self.states[first])]
-        for number, place in enumerate(path, 2):
-            edge = self.edges[place]
+        for number, index in enumerate(path, 2):
+            edge = self.edges[index]
             steps.append(Step(number, edge.action, self.states[edge.target]))
         return Trace(tuple(steps))
 
@@ -143,22 +148,22 @@ _EDGE = re.compile(rf"(-?\d+) -> (-?\d+)(?: \[(?:[^\"]*,)?{_LABEL})?")
 
 def read_dot(lines: Iterable[str]) -> StateGraph:
     """Read a state graph as `-dump dot,actionlabels` writes it; every distinct value is parsed once."""
-    places: dict[str, int] = {}
+    indices: dict[str, int] = {}
     texts: list[str | None] = []
     initial: list[int] = []
     edges: dict[Edge, None] = {}
     actions: dict[str, str] = {}
 
-    def place_of(identity: str) -> int:
-        place = places.setdefault(identity, len(places))
-        if place == len(texts):
+    def index_of(identity: str) -> int:
+        index = indices.setdefault(identity, len(indices))
+        if index == len(texts):
             texts.append(None)
-        return place
+        return index
 
     line = ""
     for line in lines:
         if edge := _EDGE.match(line):
-            source, target = place_of(edge[1]), place_of(edge[2])
+            source, target = index_of(edge[1]), index_of(edge[2])
             if source != target:
                 label = edge[3] or ""
                 action = actions.get(label)
@@ -166,11 +171,11 @@ def read_dot(lines: Iterable[str]) -> StateGraph:
                     action = actions[label] = _unescaped(label)
                 edges[Edge(source, action, target)] = None
         elif node := _NODE.match(line):
-            place = place_of(node[1])
-            if texts[place] is None:
-                texts[place] = node[2]
-            if "filled" in node[3] and place not in initial:
-                initial.append(place)
+            index = index_of(node[1])
+            if texts[index] is None:
+                texts[index] = node[2]
+            if "filled" in node[3] and index not in initial:
+                initial.append(index)
     known: dict[str, tuple[str, Value]] = {}
     states = []
     for text in texts:

@@ -1,4 +1,4 @@
-"""What a run of TLC tells: counts, coverage, and the behaviour that violates a property."""
+"""What a run of TLC reports: counts, coverage, and the behaviour that violates a property."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Location(NamedTuple):
 class Step(NamedTuple):
     """One state of a behaviour, and the action that led to it.
 
-    `number` counts from 1. `action` is "Initial" for the first, and None where TLC doesn't tell it (simulation).
-    `location` is where the action stands in its module, None for the first and where TLC doesn't tell it.
+    `number` counts from 1. `action` is "Initial" for the first, and None where TLC doesn't name it (simulation).
+    `location` is where the action stands in its module, None for the first and where TLC doesn't report it.
     """
 
     number: int

@@ -12,16 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from .conclude import Case, conclude, no_initial_state
-from .configuration import Configuration, check_names, prepare
-from .errors import ConfigurationFailed, ParseFailed, TimedOut, TlcCrashed, ValueSyntaxError, unreadable
+from .errors import ConfigurationFailed, ParseFailed, TimedOut, TlcCrashed, unreadable
 from .graph import StateGraph, read_dot
-from .models import Model
-from .modules import read_modules
-from .output import Output, listen
-from .process import TimeUp, private_folder, started, usable_folder
+from .inputs.configuration import Configuration, check_names, prepare
+from .inputs.models import Model
+from .inputs.modules import read_modules
 from .results import Progress, Result, Simulation, Step, Trace
-from .tools import Tools, check_jar, find_java
+from .tlc.conclude import Case, conclude, no_initial_state
+from .tlc.output import Output, listen
+from .tlc.process import TimeUp, private_folder, started, usable_folder
+from .tlc.tools import Tools, check_jar, find_java
+from .tlc_error import ValueSyntaxError
 from .values import Value, parse_state
 
 Listener = Callable[[Progress], None]
@@ -63,7 +64,7 @@ def check(
         *(["-coverage", "1"] if coverage else []),
         # Else liveness is checked at times that depend on the machine's speed, and counts with it.
         *("-lncheck", "final"),
-        # Else TLC draws one each time, and with it which of several counterexamples to a temporal property is told.
+        # Else TLC draws one each time, and with it which of several counterexamples to a temporal property it reports.
         *("-fp", "0"),
     ]
     with _executed(model, tools, arguments, timeout, memory_mb, max_distinct, progress) as (case, output, _):
@@ -82,7 +83,7 @@ def simulate(
 ) -> Simulation:
     """Walk `behaviours` random behaviours of at most `depth` states each, the same ones for the same seed.
 
-    TLC 2.15 doesn't tell the actions of the behaviours that it walks, so their steps have None for it; those of a
+    TLC 2.15 doesn't name the actions of the behaviours that it walks, so their steps have None for it; those of a
     trace that violates a property have theirs.
 
     Args:
@@ -167,7 +168,7 @@ def _executed(
     progress: Listener | None,
     drop: Sequence[str] = (),
 ) -> Iterator[tuple[Case, Output, Path]]:
-    """Run TLC to its end, and give what it said while the folder with its files is there."""
+    """Run TLC to its end, and yield what it printed while the folder with its files is there."""
     began = time.monotonic()
     find_java(tools)
     check_jar(tools)
@@ -199,13 +200,13 @@ def _executed(
 
 
 def _time_is_up(model: Model, timeout: float | None, output: Output) -> TimedOut:
-    told = output.progress
-    found = f"{told.distinct} distinct states were found" if told.distinct else f"TLC was at: {told.phase}"
+    reported = output.progress
+    found = f"{reported.distinct} distinct states were found" if reported.distinct else f"TLC was at: {reported.phase}"
     error = TimedOut(
         f"stopped after {timeout:g} seconds, when {found}: allow more time, or make the model's constants smaller.",
         file=model.configuration,
     )
-    error.progress = told
+    error.progress = reported
     return error
 
 

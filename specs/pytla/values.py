@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
-from .errors import ValueSyntaxError
+from .tlc_error import ValueSyntaxError
 
 MAX_INTERVAL = 1_000_000
 """The most elements of an interval that are read: TLC's own bound for sets."""
@@ -80,11 +80,11 @@ class Function(Mapping["Value", "Value"]):
     def as_sequence(self) -> tuple[Value, ...] | None:
         """The values in order where the domain is 1..n, else None."""
         found: list[Value] = []
-        for place in range(1, len(self._items) + 1):
-            if place not in self._items:
+        for index in range(1, len(self._items) + 1):
+            if index not in self._items:
                 return None
-            found.append(self._items[place])
-        # True is the key 1 to Python, but no place in a sequence.
+            found.append(self._items[index])
+        # True is the key 1 to Python, but no index of a sequence.
         return None if any(isinstance(key, bool) for key in self._items) else tuple(found)
 
 
@@ -95,7 +95,8 @@ Value: TypeAlias = Union[bool, int, str, ModelValue, "frozenset[Value]", "tuple[
 def parse_value(text: str) -> Value:
     """Return the value that `text` writes in TLC's notation, on one line or several.
 
-    Raises `ValueSyntaxError` where it isn't one; an interval of more than `MAX_INTERVAL` elements counts as that.
+    Raises:
+        ValueSyntaxError: It isn't one; an interval of more than `MAX_INTERVAL` elements counts as that.
     """
     return _Parser(text).whole()
 
@@ -104,7 +105,9 @@ def parse_state(text: str, known: dict[str, tuple[str, Value]] | None = None) ->
     r"""Return the variables of a state as TLC prints it: `/\ a = 1` and `/\ b = <<>>` a line each, or only `a = 1`.
 
     `known` remembers what was read, by text: hand in the same dictionary to read many states quickly.
-    Raises `ValueSyntaxError`, with the line in `text`.
+
+    Raises:
+        ValueSyntaxError: It is none; with the line in `text`.
     """
     known = {} if known is None else known
     state: dict[str, Value] = {}
@@ -122,8 +125,9 @@ def parse_state(text: str, known: dict[str, tuple[str, Value]] | None = None) ->
 def to_tla(value: Value) -> str:
     """Return `value` in TLC's notation, on one line; `parse_value` reads it back. Equal sets give equal texts.
 
-    Raises `TypeError` for what isn't a `Value`, and `ValueError` for a string with a control character that TLA+
-    can't write.
+    Raises:
+        TypeError: It isn't a `Value`.
+        ValueError: A string has a control character that TLA+ can't write.
     """
     match value:
         case bool():

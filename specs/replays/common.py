@@ -1,16 +1,21 @@
-"""What the replays of all modules share: what a step does, and how two states are held against each other."""
+"""What the replays of all modules share: what a step does, and how two states are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Set
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ...reference.errors import BadInput
-from ...reference.histories import Line
+from ...reference.core.clocks import Clock
+from ...reference.core.errors import BadInput
+from ...reference.core.history import ClockAdvance, Cut, Line
+from ...reference.core.operator import Behaviour
+from ...reference.core.records import Output, Record
 from ..pytla import Step, Trace, Value
 
 Constants: TypeAlias = Mapping[str, Value]
 State: TypeAlias = Mapping[str, Value]
+AnyBehaviour = TypeVar("AnyBehaviour", bound=Behaviour)
 
 
 class Action(NamedTuple):
@@ -18,42 +23,98 @@ class Action(NamedTuple):
 
     Attributes:
         line: The line of a history that does the same.
-        place: Of a delivery: how many older messages of its route are overtaken; 0 but for a seeded bug.
+        overtaken: Of a delivery: how many older messages of its route are overtaken; 0 but for a mutant.
     """
 
     line: Line
-    place: int = 0
+    overtaken: int = 0
 
 
 class Machine(Protocol):
-    """What a behaviour is replayed on. Where behaviours part, `copy.deepcopy` gives each its own."""
+    """What a behaviour is replayed on. Where behaviours branch, `copy.deepcopy` makes each its own."""
 
     def take(self, action: Action) -> object:
         """Do what a step does."""
-        ...
 
     def seen(self) -> Mapping[str, Any]:
-        """Give the state by its parts, as `ModuleReplay.expected` does of the model."""
-        ...
+        """Return the state by its parts, as `ModuleReplay.expected` does of the model."""
 
 
-class ModuleReplay(Protocol):
-    """How the behaviours of one module are replayed, under the constants of a model."""
+class ReferenceMachine(Generic[AnyBehaviour]):
+    """A behaviour of the reference, or a mutant of one, on which actions are taken."""
 
-    @property
-    def operator(self) -> str:
-        """The operator that the module is about."""
-        ...
+    def __init__(self, behaviour: AnyBehaviour, clock: Clock) -> None:
+        self.behaviour, self.clock = behaviour, clock
+        self.outputs: list[Output] = []
 
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """Its options, as in a history file."""
-        ...
+    def take(self, action: Action) -> list[Output]:
+        """Do what a step does, and return what is emitted."""
+        if isinstance(action.line, Record):
+            emitted = self.behaviour.arrive(action.line)
+        else:
+            if isinstance(action.line, ClockAdvance):
+                self.clock.observe(action.line.timestamp)
+            elif isinstance(action.line, Cut):
+                self.clock.cut()
+            emitted = self.behaviour.advance()
+        self.outputs += emitted
+        return emitted
 
-    @property
-    def clock(self) -> str:
-        """The clock, as in a history file."""
-        ...
+
+class Unreadable(Exception):
+    """A value or a step that is none of the module's; the message says what it is."""
+
+
+class ModuleReplay(ABC):
+    """How the behaviours of one module are replayed, under the constants of a model.
+
+    Attributes:
+        module: The module's name.
+        variables: Its variables.
+        actions: Its actions by name; empty where a step is known by its states alone.
+        operator: The operator that it is about.
+        options: Its options, as in a history file.
+        clock: The clock, as in a history file.
+
+    Args:
+        constants: The constants of the model.
+        names: Those that have to be there.
+
+    Raises:
+        BadInput: A constant is missing; the message names the first one.
+    """
+
+    module: ClassVar[str]
+    variables: ClassVar[frozenset[str]]
+    actions: ClassVar[frozenset[str]] = frozenset()
+    operator: ClassVar[str]
+    options: Mapping[str, Any]
+    clock: str = "stream_time"
+
+    def __init__(self, constants: Constants, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in constants:
+                raise BadInput(f"the constant {name} of {self.module} is missing: give all constants of the model")
+
+    @abstractmethod
+    def machine(self) -> Machine:
+        """Start a reference, with the mutant that the constants name, if they do."""
+
+    def expected(self, step: Step) -> Mapping[str, Any]:
+        """Return the model's state after a step, part by part, each named as in a message.
+
+        Raises:
+            BadInput: It is no state of the module.
+        """
+        missing = sorted(self.variables - step.state.keys())
+        if missing:
+            raise self._unreadable(step, f"it has no variable {missing[0]}")
+        try:
+            return self._parts(step.state)
+        except Unreadable as error:
+            raise self._unreadable(step, str(error)) from None
+        except (AttributeError, IndexError, KeyError, TypeError) as error:
+            raise self._unreadable(step, f"a value is none of the module's ({error!r})") from None
 
     def action(self, before: Step, after: Step) -> Action:
         """Read what a step does, of the states before and after it.
@@ -61,23 +122,34 @@ class ModuleReplay(Protocol):
         Raises:
             BadInput: No action of the module makes this step.
         """
-        ...
+        if self.actions and after.action is not None and after.action not in self.actions:
+            raise self._unreadable(after, "the module has no such action")
+        self.expected(before)
+        self.expected(after)
+        try:
+            return self._action(before, after)
+        except Unreadable as error:
+            raise self._unreadable(after, str(error)) from None
 
-    def expected(self, step: Step) -> Mapping[str, Any]:
-        """Give the model's state after a step, part by part, each named as in a message.
+    @abstractmethod
+    def _parts(self, state: Any) -> Mapping[str, Any]: ...
 
-        Raises:
-            BadInput: It is no state of the module.
-        """
-        ...
+    @abstractmethod
+    def _action(self, before: Step, after: Step) -> Action: ...
 
-    def machine(self) -> Machine:
-        """Start a reference, with the seeded bug that the constants name, if they do."""
-        ...
+    def _mutant(self, constants: Constants, mutants: Iterable[str]) -> str:
+        mutant, known = str(constants["Mutant"]), list(mutants)
+        if mutant not in known:
+            raise BadInput(f"no mutant of {self.module} is {mutant!r}: use one of {', '.join(known)}")
+        return mutant
+
+    def _unreadable(self, step: Step, why: str) -> BadInput:
+        number = f"step {step.number}" + (f" ({step.action})" if step.action else "")
+        return BadInput(f"{number}: {why}: replay the behaviours of {self.module} alone, as TLC gives them")
 
 
 def steps_of(trace: Trace, replay: ModuleReplay) -> Iterator[tuple[Step, Action]]:
-    """Give the steps of a behaviour with what each does, without the initial state and those that do nothing.
+    """Return the steps of a behaviour with what each does, without the initial state and those that do nothing.
 
     Raises:
         BadInput: A step can't be read.
@@ -93,7 +165,7 @@ def is_stuttering(before: Step, after: Step) -> bool:
 
 
 class Difference(NamedTuple):
-    """Where two states part: in what, and what each has there (None: nothing)."""
+    """Where two states differ: in what, and what each has there (None: nothing)."""
 
     what: str
     ours: Any
@@ -101,7 +173,7 @@ class Difference(NamedTuple):
 
 
 def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> Difference | None:
-    """Give the first part in which two states differ; of a part with rows the first row."""
+    """Return the first part in which two states differ; of a part with rows the first row."""
     for part, expected in model.items():
         seen = ours[part]
         if seen == expected:
@@ -112,52 +184,3 @@ def difference(ours: Mapping[str, Any], model: Mapping[str, Any]) -> Difference 
             return Difference(f"{part} {row}", seen.get(rows[0]), expected.get(rows[0]))
         return Difference(part, seen, expected)
     return None
-
-
-def unreadable(step: Step, module: str, why: str) -> BadInput:
-    """Say why a step can't be read."""
-    action = f" ({step.action})" if step.action else ""
-    return BadInput(f"step {step.number}{action}: {why}: replay the behaviours of {module} alone, as TLC gives them")
-
-
-def require_constants(constants: Constants, module: str, names: Iterable[str]) -> None:
-    """Refuse the constants of a model that lack one.
-
-    Raises:
-        BadInput: The message names the first one that is missing.
-    """
-    for name in names:
-        if name not in constants:
-            raise BadInput(f"the constant {name} of {module} is missing: give all constants of the model")
-
-
-def require_mutant(mutant: str, module: str, mutants: Iterable[str]) -> None:
-    """Refuse a mutant that the module hasn't.
-
-    Raises:
-        BadInput: The message lists those that it has.
-    """
-    known = list(mutants)
-    if mutant not in known:
-        raise BadInput(f"no mutant of {module} is {mutant!r}: use one of {', '.join(known)}")
-
-
-def require_variables(step: Step, module: str, variables: Set[str]) -> None:
-    """Refuse a state that isn't the module's.
-
-    Raises:
-        BadInput: The message names the first variable that is missing.
-    """
-    missing = sorted(variables - step.state.keys())
-    if missing:
-        raise unreadable(step, module, f"it has no variable {missing[0]}")
-
-
-def require_action(step: Step, module: str, actions: Container[str]) -> None:
-    """Refuse a step whose action isn't the module's; one without a name is read from its states.
-
-    Raises:
-        BadInput: The message names the step.
-    """
-    if step.action is not None and step.action not in actions:
-        raise unreadable(step, module, "the module has no such action")

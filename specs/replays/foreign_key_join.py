@@ -2,25 +2,25 @@
 
 TLC names no parameters, so what a step does is read from the states before and after it. A left row is the value
 `{"version": …, "foreign_key": …}`, a right row `{"version": …, "key": …}`. The model's hash of a row is the row; a
-digest of the reference is held against it as the row that it is the digest of.
+digest of the reference is compared with it as the row that it is the digest of.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from ...reference.clocks import StreamTime
+from ...reference.core.clocks import StreamTime
+from ...reference.core.history import Delivery, History, Line
+from ...reference.core.operator import operator_named
+from ...reference.core.records import Change, Key, Output, Record
+from ...reference.core.records import Value as Row
+from ...reference.definitions.joins import ForeignKeyJoin
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription, digest_of, prefix_of
-from ...reference.histories import Delivery, History, Line
-from ...reference.joins import ForeignKeyJoin
-from ...reference.operators import operator_named
-from ...reference.records import Change, Key, Output, Record
-from ...reference.records import Value as Row
 from ..pytla import Step, Trace, Value
-from .common import Action, Constants, State, require_constants, require_mutant, steps_of, unreadable
+from .common import Action, Constants, ModuleReplay, State, Unreadable, steps_of
 from .foreign_key_mutants import MUTANTS, RoutesOutOfOrder
 
 MODULE = "ForeignKeyJoin"
@@ -36,7 +36,6 @@ MAY_CHANGE = {
     "response": {"responses", "result"},
 }
 """Which variables each kind of action changes, if any; the module leaves all others as they are."""
-VARIABLES = frozenset[str]().union(*MAY_CHANGE.values())
 _ACTIONS = {
     "UpdateLeft": "left change",
     "DeleteLeft": "left change",
@@ -47,31 +46,26 @@ _ACTIONS = {
     "DeliverSubscription": "subscription",
     "DeliverResponse": "response",
 }
-_Read = TypeVar("_Read")
 _KEPT_STATES = 50_000
 
 
-class _Odd(Exception):
-    """A value that is none of the module's; the message says what it is."""
-
-
-class ForeignKeyJoinReplay:
+class ForeignKeyJoinReplay(ModuleReplay):
     """Reads behaviours of `ForeignKeyJoin.tla`, under the constants of a model.
 
     Raises:
         BadInput: A constant is missing or isn't one of the module's values.
     """
 
+    module = MODULE
     operator = OPERATOR
-    clock = "stream_time"
+    variables = frozenset[str]().union(*MAY_CHANGE.values())
 
     def __init__(self, constants: Constants) -> None:
-        require_constants(constants, MODULE, ("None", "Mutant", *OPTIONS.values()))
+        super().__init__(constants, ("None", "Mutant", *OPTIONS.values()))
         self.none = constants["None"]
-        self.mutant = str(constants["Mutant"])
-        require_mutant(self.mutant, MODULE, MUTANTS)
+        self.mutant = self._mutant(constants, MUTANTS)
         named = {option: str(constants[name]) for option, name in OPTIONS.items()}
-        self.options: Mapping[str, Any] = {"foreign_key": "foreign_key", **named, "delivery": "manual"}
+        self.options = {"foreign_key": "foreign_key", **named, "delivery": "manual"}
         self.join: ForeignKeyJoin = operator_named(OPERATOR).declare(self.options)
         # States are shared between the behaviours of a graph, so each is read once; it is kept, for ids are used again.
         self._states: dict[int, tuple[State, Mapping[str, Any]]] = {}
@@ -79,18 +73,18 @@ class ForeignKeyJoinReplay:
 
     @property
     def is_right(self) -> bool:
-        """Whether the code is the right one: without a bug, and every left change is answered."""
+        """Whether the code is the right one: no mutant, and every left change is answered."""
         return self.mutant == "none" and self.join.answers_all
 
     def machine(self) -> ProtocolMachine:
-        """Start the reference's protocol, with the seeded bug that the constants name, if they do."""
+        """Start the reference's protocol, with the mutant that the constants name, if they do."""
         return ProtocolMachine(self.join, MUTANTS[self.mutant])
 
     def expected(self, step: Step) -> Mapping[str, Any]:
-        """Give the model's state after a step, part by part."""
+        """Return the model's state after a step, part by part."""
         known = self._states.get(id(step.state))
         if known is None:
-            known = step.state, self._reading(step, lambda: self._parts(step.state))
+            known = step.state, super().expected(step)
             if len(self._states) >= _KEPT_STATES:
                 self._states.clear()
             self._states[id(step.state)] = known
@@ -98,34 +92,23 @@ class ForeignKeyJoinReplay:
 
     def action(self, before: Step, after: Step) -> Action:
         """Read what a step does."""
-        place = id(before.state), id(after.state)
-        known = self._steps.get(place)
+        states = id(before.state), id(after.state)
+        known = self._steps.get(states)
         if known is None:
-            self.expected(before)
-            self.expected(after)
-            known = before.state, after.state, self._reading(after, lambda: self._action(before, after))
+            known = before.state, after.state, super().action(before, after)
             if len(self._steps) >= _KEPT_STATES:
                 self._steps.clear()
-            self._steps[place] = known
+            self._steps[states] = known
         return known[2]
 
     def joined(self, step: Step) -> dict[Key, list[Row]]:
-        """Give what the result ought to be after a step, by the tables alone (the module's `JoinOf`)."""
+        """Return what the result ought to be after a step, by the tables alone (the module's `JoinOf`)."""
         parts = self.expected(step)
         return join_of(self.join, parts["left table"], parts["right table"])
 
-    def _reading(self, step: Step, read: Callable[[], _Read]) -> _Read:
-        try:
-            return read()
-        except _Odd as odd:
-            raise unreadable(step, MODULE, str(odd)) from None
-
     # What a state says.
 
-    def _parts(self, state: State) -> Mapping[str, Any]:
-        missing = sorted(VARIABLES - state.keys())
-        if missing:
-            raise _Odd(f"it has no variable {missing[0]}")
+    def _parts(self, state: Any) -> Mapping[str, Any]:
         waiting: dict[Route, tuple[Mapping[str, Any], ...]] = {}
         for to, queue in self._items(state["subscriptions"]):
             if messages := tuple(map(self._subscription, _queue(queue))):
@@ -155,12 +138,12 @@ class ForeignKeyJoinReplay:
 
     def _items(self, function: Value) -> list[tuple[Key, Value]]:
         if not isinstance(function, Mapping):
-            raise _Odd(f"{function} is no function of keys")
+            raise Unreadable(f"{function} is no function of keys")
         return [(self._key(key), value) for key, value in function.items()]
 
     def _key(self, key: Value) -> Key:
         if isinstance(key, (int, frozenset, tuple, Mapping)):
-            raise _Odd(f"the key {key} is neither a string nor a model value")
+            raise Unreadable(f"the key {key} is neither a string nor a model value")
         return str(key)
 
     def _row(self, value: Value, fields: Sequence[str]) -> Row:
@@ -168,7 +151,7 @@ class ForeignKeyJoinReplay:
             return None
         version, key = _fields(value, fields)
         if isinstance(version, bool) or not isinstance(version, int):
-            raise _Odd(f"the version {version} is no number")
+            raise Unreadable(f"the version {version} is no number")
         return {fields[0]: version, fields[1]: None if key == self.none else self._key(key)}
 
     def _pair(self, value: Value) -> list[Row] | None:
@@ -201,22 +184,24 @@ class ForeignKeyJoinReplay:
         ]
         if len(causes) != 1:
             what = " and ".join(kind if route is None else _shown(route) for kind, route in causes)
-            raise _Odd(f"several things happen at once, {what}" if causes else "nothing happens that an action does")
+            raise Unreadable(
+                f"several things happen at once, {what}" if causes else "nothing happens that an action does"
+            )
         kind, route = causes[0]
         if _ACTIONS.get(after.action or "", kind) != kind:
-            raise _Odd(f"it does what a {kind} does")
-        for name in sorted(VARIABLES - MAY_CHANGE[kind]):
+            raise Unreadable(f"it does what a {kind} does")
+        for name in sorted(self.variables - MAY_CHANGE[kind]):
             if old[name] != new[name]:
-                raise _Odd(f"a {kind} changes {name}")
+                raise Unreadable(f"a {kind} changes {name}")
         if route is not None:
-            place = _taken(was["waiting"][route], now["waiting"].get(route, ()), kind)
-            if place and self.mutant != "routes out of order":
-                raise _Odd(f"{_shown(route)}: a message overtakes another")
-            return Action(Delivery(*route), place)
+            index = _taken(was["waiting"][route], now["waiting"].get(route, ()), kind)
+            if index and self.mutant != "routes out of order":
+                raise Unreadable(f"{_shown(route)}: a message overtakes another")
+            return Action(Delivery(*route), index)
         side, table = kind.split()[0], f"{kind.split()[0]} table"
         rows = [row for row in {**was[table], **now[table]} if was[table].get(row) != now[table].get(row)]
         if len(rows) > 1:
-            raise _Odd(f"several rows of the {table} change")
+            raise Unreadable(f"several rows of the {table} change")
         unsaid = self._unsaid_left if side == "left" else self._unsaid_right
         key = rows[0] if rows else unsaid(was, now, [key for key, _ in self._items(old[side])])
         count = sum(number for number in (new["left_changes"], new["right_changes"]) if isinstance(number, int))
@@ -231,46 +216,46 @@ class ForeignKeyJoinReplay:
             if was["result"].get(key) != now["result"].get(key):
                 return key
         for key in keys:
-            # A row without foreign key, of which there is nothing to tell: whichever it was, the states are the same.
+            # A row without foreign key, for which nothing is emitted: whichever it was, the states are the same.
             row = now["left table"].get(key)
-            told = not self.join.answers_all or now["result"].get(key) == joined(self.join, row, None)
-            if told and self.join.foreign_key_of(row) is None:
+            silent = not self.join.answers_all or now["result"].get(key) == joined(self.join, row, None)
+            if silent and self.join.foreign_key_of(row) is None:
                 return key
-        raise _Odd("it can't be told which left row was changed")
+        raise Unreadable("it doesn't show which left row was changed")
 
     def _unsaid_right(self, was: Mapping[str, Any], now: Mapping[str, Any], keys: list[Key]) -> Key:
-        """The right key of a change that leaves its row as it is, by whom it tells."""
+        """The right key of a change that leaves its row as it is, by what it sends."""
         answers = {route: message["brings"] for route, message in _sent(was, now)}
         for (_, source, _), row in sorted(answers.items(), key=str):
             if row is not None:
                 return str(row["key"])
             if source not in now["right table"]:
                 return source
-        # No one was told of it, or a prefix scan told the wrong ones of a row that isn't there.
+        # It was sent to no one, or a prefix scan sent it to the wrong ones for a row that isn't there.
         subscribed = {to for to, _ in was["subscribed"]}
         absent = [key for key in keys if key not in now["right table"]]
         for key in [*(key for key in keys if not answers and key not in subscribed), *absent]:
             return key
-        raise _Odd("it can't be told which right row was changed")
+        raise Unreadable("it doesn't show which right row was changed")
 
 
 def _fields(value: Value, names: Sequence[str]) -> list[Value]:
     if not isinstance(value, Mapping) or set(value) != set(names):
-        raise _Odd(f"{value} is no record of {', '.join(names)}")
+        raise Unreadable(f"{value} is no record of {', '.join(names)}")
     return [value[name] for name in names]
 
 
 def _queue(value: Value) -> tuple[Value, ...]:
     if not isinstance(value, tuple):
-        raise _Odd(f"{value} is no queue")
+        raise Unreadable(f"{value} is no queue")
     return value
 
 
 def _taken(was: Sequence[Any], now: Sequence[Any], kind: str) -> int:
-    for place in range(len(was)):
-        if [*was[:place], *was[place + 1 :]] == [*now]:
-            return place
-    raise _Odd(f"more than one {kind} leaves its queue")
+    for index in range(len(was)):
+        if [*was[:index], *was[index + 1 :]] == [*now]:
+            return index
+    raise Unreadable(f"more than one {kind} leaves its queue")
 
 
 def _sent(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Route, Mapping[str, Any]]]:
@@ -284,7 +269,7 @@ def _shown(route: Route) -> str:
 
 
 class ProtocolMachine:
-    """The reference's protocol, or one with a seeded bug, on which actions are taken."""
+    """The reference's protocol, or one with a mutant, on which actions are taken."""
 
     def __init__(self, join: ForeignKeyJoin, protocol: type[Protocol] = Protocol) -> None:
         self.join = join
@@ -304,27 +289,27 @@ class ProtocolMachine:
         return twin
 
     def take(self, action: Action) -> list[Output]:
-        """Do what a step does, and give what is told."""
+        """Do what a step does, and return what is emitted."""
         line = action.line
-        told: Sequence[Output] = []
+        emitted: Sequence[Output] = []
         if isinstance(line, Record):
             if line.input == "left":
                 self.rows[digest_of(line.value)] = line.value
-            told = self.protocol.arrive(line)
+            emitted = self.protocol.arrive(line)
         elif isinstance(line, Delivery):
-            if action.place and isinstance(self.protocol, RoutesOutOfOrder):
-                self.protocol.overtake((line.channel, line.foreign_key, line.key), action.place)
-            told = self.protocol.deliver(*line)
-        for change in told:
+            if action.overtaken and isinstance(self.protocol, RoutesOutOfOrder):
+                self.protocol.overtake((line.channel, line.foreign_key, line.key), action.overtaken)
+            emitted = self.protocol.deliver(*line)
+        for change in emitted:
             assert isinstance(change, Change)
             assert change.key is not None
             self.result.pop(change.key, None)
             if change.value is not None:
                 self.result[change.key] = change.value
-        return [*told]
+        return [*emitted]
 
     def seen(self) -> Mapping[str, Any]:
-        """Give the state by its parts."""
+        """Return the state by its parts."""
         left, right, waiting = self.protocol.left, self.protocol.right, self.protocol.waiting
         return {
             "left table": left.table,
@@ -353,11 +338,17 @@ def _foreign_key(combined: bytes) -> Key:
     return combined[length : length + int.from_bytes(combined[:length], "big")].decode()
 
 
-# What ought to hold, of the code itself.
+# What ought to hold for the code itself.
 
 
 def joined(join: ForeignKeyJoin, left: Row, right: Row) -> list[Row] | None:
-    """Give what a left row with a right value is joined to; None where it isn't shown (the module's `Joined`)."""
+    """Return what a left row with a right value is joined to; None where it isn't shown (the module's `Joined`).
+
+    Args:
+        join: The definition of the join.
+        left: The left row; None for none.
+        right: The right row that it names; None for none.
+    """
     if left is None:
         return None
     if right is not None:
@@ -367,7 +358,13 @@ def joined(join: ForeignKeyJoin, left: Row, right: Row) -> list[Row] | None:
 
 
 def join_of(join: ForeignKeyJoin, left: Mapping[Key, Row], right: Mapping[Key, Row]) -> dict[Key, list[Row]]:
-    """Give the join of two tables (the module's `JoinOf`)."""
+    """Return the join of two tables (the module's `JoinOf`).
+
+    Args:
+        join: The definition of the join.
+        left: The left table, without tombstones.
+        right: The right table.
+    """
     pairs = {key: joined(join, row, right.get(row["foreign_key"])) for key, row in left.items()}
     return {key: pair for key, pair in pairs.items() if pair is not None}
 
@@ -380,11 +377,11 @@ class Broken(NamedTuple):
 
 
 def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
-    """Take actions, and give which of the module's properties the code itself breaks, each where it first does."""
+    """Take actions, and return which of the module's properties the code itself breaks, each where it first does."""
     found: dict[str, int] = {}
     together: list[list[Row]] = []
     for arrival, action in enumerate(actions):
-        told = [change for change in machine.take(action) if isinstance(change, Change) and change.value is not None]
+        emitted = [change for change in machine.take(action) if isinstance(change, Change) and change.value is not None]
         seen = machine.seen()
         meant = join_of(machine.join, seen["left table"], seen["right table"])
         together += meant.values()
@@ -394,9 +391,9 @@ def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
         holds = {
             "QuietIsJoined": bool(seen["waiting"]) or seen["result"] == meant,
             "QuietIsSubscribed": bool(seen["waiting"]) or seen["subscribed"] == named,
-            "NoResultForDeletedRow": all(change.key in seen["left table"] for change in told),
+            "NoResultForDeletedRow": all(change.key in seen["left table"] for change in emitted),
             "NoRowOfAnotherKey": all(
-                right is None or right["key"] == left["foreign_key"] for left, right in (one.value for one in told)
+                right is None or right["key"] == left["foreign_key"] for left, right in (one.value for one in emitted)
             ),
             "NoFiction": all(pair in together for pair in seen["result"].values()),
         }
@@ -407,7 +404,7 @@ def broken(machine: ProtocolMachine, actions: Sequence[Action]) -> list[Broken]:
 
 
 def completed(history: History) -> History:
-    """Give what becomes of a history on the right code.
+    """Return what becomes of a history on the right code.
 
     Deliveries for which nothing waits are left out, for another protocol sends other messages; and what waits at the
     end is delivered.
@@ -432,9 +429,9 @@ class Contrast(NamedTuple):
 
     Attributes:
         actions: What the behaviour does.
-        broken: Which properties the code breaks that has the model's bug, or its protocol.
-        right: The same changes and deliveries as a history of the right code: without the bug, and where there is none
-            with the protocol `answer`.
+        broken: Which properties the code breaks that is the model's mutant, or has its protocol.
+        right: The same changes and deliveries as a history of the right code: without the mutation, and where there is
+            none with the protocol `answer`.
         broken_on_right: Which properties the right code breaks on it.
     """
 

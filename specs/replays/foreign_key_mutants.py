@@ -1,13 +1,15 @@
-"""The mutants of `ForeignKeyJoin.tla` as seeded bugs of the reference's protocol, message by message the same.
+"""The mutants of `ForeignKeyJoin.tla` as mutants of the reference's protocol, message by message the same.
 
-Most were shipped once (`facts/bug_museum`).
+Most were shipped once (`docs/facts.md`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...reference.clocks import Clock
+from ...reference.core.clocks import Clock
+from ...reference.core.records import Change, Key, Value
+from ...reference.definitions.joins import ForeignKeyJoin
 from ...reference.foreign_key_protocol import (
     Instruction,
     Left,
@@ -19,83 +21,74 @@ from ...reference.foreign_key_protocol import (
     digest_of,
     prefix_of,
 )
-from ...reference.joins import ForeignKeyJoin
-from ...reference.records import Change, Key, Value
 
 
 class NoHashCheck(Left):
     """An answer is joined whatever value it was asked for."""
 
     def receive(self, response: Response) -> list[Change]:
-        """Join a response with the left row as it is now."""
-        return self._tell(response.key, response.value, response.timestamp)
+        return self._emit(response.key, response.value, response.timestamp)
 
 
 class AsksTheOldKey(Left):
     """A change of foreign key asks the old key for an answer, too (KAFKA-18713)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        """Change a row."""
-        sent, told = super().change(key, new, timestamp)
+        sent, emitted = super().change(key, new, timestamp)
         asks = Instruction.DELETE_KEY_AND_PROPAGATE
-        return [*(one._replace(instruction=asks, digest=digest_of(new)) for one in sent[:-1]), *sent[-1:]], told
+        return [*(one._replace(instruction=asks, digest=digest_of(new)) for one in sent[:-1]), *sent[-1:]], emitted
 
 
 class UnsubscribeNotSent(Left):
-    """The old key isn't told of a change of foreign key (KAFKA-9244)."""
+    """The old key doesn't learn of a change of foreign key (KAFKA-9244)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        """Change a row."""
-        sent, told = super().change(key, new, timestamp)
-        return sent[-1:], told
+        sent, emitted = super().change(key, new, timestamp)
+        return sent[-1:], emitted
 
 
 class UnsubscribesWithHash(Left):
-    """The old key is told of a change of foreign key with the new hash."""
+    """The old key learns of a change of foreign key with the new hash."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        """Change a row."""
-        sent, told = super().change(key, new, timestamp)
-        return [*(one._replace(digest=digest_of(new)) for one in sent[:-1]), *sent[-1:]], told
+        sent, emitted = super().change(key, new, timestamp)
+        return [*(one._replace(digest=digest_of(new)) for one in sent[:-1]), *sent[-1:]], emitted
 
 
 class StoresTheHash(Right):
     """An unsubscribe stores the hash that it brings, if any (KAFKA-9244, with `UnsubscribesWithHash`)."""
 
     def receive(self, subscription: Subscription) -> list[Response]:
-        """Do what a subscription says."""
-        told = super().receive(subscription)
+        emitted = super().receive(subscription)
         foreign_key, key, digest, *_ = subscription
         if digest is not None:
             self.subscriptions[prefix_of(foreign_key) + key.encode()] = (key, digest)
-        return told
+        return emitted
 
 
 class MoveSilent(Left):
     """A change to a foreign key that isn't there is not answered (KAFKA-3705)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        """Change a row."""
-        sent, told = super().change(key, new, timestamp)
+        sent, emitted = super().change(key, new, timestamp)
         if len(sent) < 2:
-            return sent, told
-        return [sent[0], sent[1]._replace(instruction=Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE)], told
+            return sent, emitted
+        return [sent[0], sent[1]._replace(instruction=Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE)], emitted
 
 
 class DeleteSilent(Left):
     """A row that is deleted, or loses its foreign key, isn't answered (KAFKA-16434)."""
 
     def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
-        """Change a row."""
-        sent, told = super().change(key, new, timestamp)
+        sent, emitted = super().change(key, new, timestamp)
         silent = Instruction.DELETE_KEY_NO_PROPAGATE
         return [one._replace(instruction=silent) for one in sent] if self.join.foreign_key_of(
             new
-        ) is None else sent, told
+        ) is None else sent, emitted
 
 
 class NullKeySilent(Left):
-    """A new row without a foreign key isn't told of."""
+    """Nothing is emitted for a new row without a foreign key."""
 
     def _owes_an_answer(self, key: Key, new: Value) -> bool:
         return self.join.answers_all and key in self.shown
@@ -105,32 +98,30 @@ class NoPrefixLength(Right):
     """The scan of `r1` finds the subscriptions to `r10`, too."""
 
     def change(self, foreign_key: Key, value: Value, timestamp: int) -> list[Response]:
-        """Change a row, and answer everyone who is subscribed to a foreign key that begins like it."""
-        told = super().change(foreign_key, value, timestamp)
+        emitted = super().change(foreign_key, value, timestamp)
         for combined, (key, digest) in self.subscriptions.items():
             other = combined[len(prefix_of("")) : len(combined) - len(key.encode())].decode()
             if other.startswith(foreign_key) and other != foreign_key:
-                told.append(Response(other, key, digest, value, timestamp))
-        return told
+                emitted.append(Response(other, key, digest, value, timestamp))
+        return emitted
 
 
 class RightTombstoneSilent(Right):
-    """The delete of a right row isn't told to its subscribers."""
+    """The delete of a right row isn't sent to its subscribers."""
 
     def change(self, foreign_key: Key, value: Value, timestamp: int) -> list[Response]:
-        """Change a row."""
-        told = super().change(foreign_key, value, timestamp)
-        return [] if value is None else told
+        emitted = super().change(foreign_key, value, timestamp)
+        return [] if value is None else emitted
 
 
 class RoutesOutOfOrder(Protocol):
     """Any message of a route may be handed on."""
 
-    def overtake(self, route: Route, place: int) -> None:
-        """Let the message at a place go to the head of its route."""
+    def overtake(self, route: Route, index: int) -> None:
+        """Move the message at an index to the head of its route."""
         messages = self.waiting[route]
-        message = messages[place]
-        del messages[place]
+        message = messages[index]
+        del messages[index]
         messages.appendleft(message)
 
 

@@ -1,6 +1,6 @@
-"""The mutants of `SessionWindows.tla` as seeded bugs of the reference.
+"""The mutants of `SessionWindows.tla` as mutants of the reference.
 
-Most were shipped once (`facts/bug_museum`, `facts/kafka_streams_4.3.1`).
+Most were shipped once (`docs/facts.md`).
 """
 
 from __future__ import annotations
@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 
-from ...reference.clocks import Clock, StreamTime
-from ...reference.records import Change, Dropped, Key, Output, Record
+from ...reference.core.clocks import Clock, StreamTime
+from ...reference.core.records import Change, Dropped, Key, Output, Record
+from ...reference.definitions.windows import SessionWindows
 from ...reference.session_store import Session
 from ...reference.session_windows import Behaviour
-from ...reference.windows import SessionWindows
 
 
 class GapExclusive(Behaviour):
     """Records exactly one gap apart don't merge."""
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
-        """Give the open sessions nearer than the gap."""
         reach = self.windows.gap_ms - 1
         return self.store.fetch(key, max(timestamp - reach, edge), timestamp + reach)
 
@@ -28,15 +27,13 @@ class MergesOne(Behaviour):
     """Of two sessions that a record bridges, the first alone is merged."""
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
-        """Give the first open session within the gap."""
         return super().near(key, timestamp, edge)[:1]
 
 
 class NoTombstone(Behaviour):
-    """Sessions that are no more aren't told."""
+    """Sessions that are no more aren't emitted."""
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record."""
         return [one for one in super().arrive(record) if isinstance(one, Dropped) or one.value is not None]
 
 
@@ -72,13 +69,12 @@ class LateKept(Behaviour):
     """A late record isn't dropped, and begins a session that is closed."""
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record."""
-        told = super().arrive(record)
-        if record.key is None or not told or not isinstance(told[-1], Dropped):
-            return told
+        emitted = super().arrive(record)
+        if record.key is None or not emitted or not isinstance(emitted[-1], Dropped):
+            return emitted
         at = record.timestamp
         self.store.put(record.key, Session(at, at, 1))
-        return [*told[:-1], Change(record.key, (at, at), 1, at)]
+        return [*emitted[:-1], Change(record.key, (at, at), 1, at)]
 
 
 class RescueForgotten(Behaviour):
@@ -89,7 +85,7 @@ class RescueForgotten(Behaviour):
 
 
 class _Forgets(Behaviour):
-    """A heartbeat that doesn't move the clock stands for the model's `Forget`: the store forgets what it may."""
+    """A clock advance that doesn't move the clock stands for the model's `Forget`: the store forgets what it may."""
 
     early_ms = 0
 
@@ -98,7 +94,6 @@ class _Forgets(Behaviour):
         self.at = clock.now
 
     def advance(self) -> list[Output]:
-        """Tell what the clock has closed, or forget."""
         moved, self.at = self.clock.now != self.at, self.clock.now
         edge = self.windows.expiry_edge(self.clock.now) + self.early_ms
         for key in [] if moved else [*self.store.sessions]:
@@ -118,7 +113,6 @@ class ClockFollows(StreamTime):
     """The clock is the timestamp that came last, not the largest."""
 
     def observe(self, timestamp: int) -> None:
-        """Move to a timestamp, back or forth."""
         self.now = timestamp
 
 
@@ -126,17 +120,15 @@ class NullKeyMovesClock(Behaviour):
     """A record without a key moves the clock."""
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record."""
         if record.key is None:
             self.clock.observe(record.timestamp)
         return super().arrive(record)
 
 
-class TellsAgain(Behaviour):
-    """A closed session is told whenever the clock moves, not once."""
+class EmitsAgain(Behaviour):
+    """A closed session is emitted whenever the clock moves, not once."""
 
     def advance(self) -> list[Output]:
-        """Tell all closed sessions that the store holds."""
         super().advance()
         edge = self.windows.close_edge(self.clock.now)
         return [
@@ -151,7 +143,6 @@ class Revises(_Forgets):
     """A closed session is merged, as long as it is stored: the model's `Closed = "revised"`."""
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
-        """Give the sessions of a key within the gap of a timestamp, closed ones too."""
         return super().near(key, timestamp, 0)
 
 
@@ -167,6 +158,6 @@ MUTANTS: Mapping[str, type[Behaviour]] = {
     "forgets early": ForgetsEarly,
     "clock follows": Behaviour,
     "null key moves clock": NullKeyMovesClock,
-    "tells again": TellsAgain,
+    "tells again": EmitsAgain,
 }
 """The state machine for each value of the constant `Mutant`; "clock follows" is a clock."""

@@ -1,6 +1,6 @@
-"""The mutants of `StreamStreamJoin.tla` as seeded bugs of the reference.
+"""The mutants of `StreamStreamJoin.tla` as mutants of the reference.
 
-Some were shipped once (`facts/bug_museum`, `facts/kafka_streams_4.3.1`).
+Some were shipped once (`docs/facts.md`).
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 
-from ...reference.clocks import Clock
-from ...reference.joins import StreamStreamJoin
-from ...reference.records import Change, Dropped, Output, Record
+from ...reference.core.clocks import Clock
+from ...reference.core.records import Change, Dropped, Output, Record
+from ...reference.definitions.joins import StreamStreamJoin
 from ...reference.stream_stream_join import Behaviour, Row, alone
 
 
@@ -23,7 +23,7 @@ def _is_pair(output: Output) -> bool:
 
 
 class _Declared(Behaviour):
-    """A bug of the declaration. Rows are forgotten whenever a record comes, as in the model."""
+    """A mutation of the definition. Rows are forgotten whenever a record comes, as in the model."""
 
     kind: type[StreamStreamJoin] = StreamStreamJoin
 
@@ -31,20 +31,18 @@ class _Declared(Behaviour):
         super().__init__(_as(self.kind, join), clock)
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record."""
         self.clock.observe(record.timestamp)
         return [*self.advance(), *super().arrive(record)]
 
 
 class PairForEveryWindow(Behaviour):
-    """A pair is told for each of the hopping windows that both are in."""
+    """A pair is emitted for each of the hopping windows that both are in."""
 
     def __init__(self, join: StreamStreamJoin, clock: Clock) -> None:
         super().__init__(join, clock)
         self.timestamps: dict[int, int] = {}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record."""
         self.timestamps[record.value] = record.timestamp
         return [one for output in super().arrive(record) for one in [output] * self.times(output)]
 
@@ -101,7 +99,7 @@ class _ClosesWithoutGrace(StreamStreamJoin):
 
 
 class ClosesWithoutGrace(_Declared):
-    """A row is told unmatched once it is out of reach, though grace is left (KAFKA-19536)."""
+    """A row is emitted unmatched once it is out of reach, though grace is left (KAFKA-19536)."""
 
     kind = _ClosesWithoutGrace
 
@@ -110,17 +108,16 @@ class MatchForgotten(Behaviour):
     """A row counts as matched only while its partner is in the buffer (SPARK-26154)."""
 
     def advance(self) -> list[Output]:
-        """Forget the rows that can find no partner any more, and tell those whose partner isn't there."""
         rows = {side: [row for kept in buffer.values() for row in kept] for side, buffer in self.buffers.items()}
         matched = [(row, row.matched) for side in rows for row in rows[side]]
         for left in rows["left"]:
             left.matched = any(self.joins(left.record, right.record) for right in rows["right"])
         for right in rows["right"]:
             right.matched = any(self.joins(left.record, right.record) for left in rows["left"])
-        told = super().advance()
+        emitted = super().advance()
         for row, was in matched:
             row.matched = was
-        return told
+        return emitted
 
     def joins(self, left: Record, right: Record) -> bool:
         """Whether two records are partners."""
@@ -140,7 +137,7 @@ class LateRecordsJoin(_Declared):
 
 class _ClockOfEach(StreamStreamJoin):
     def clocks(self) -> dict[str, int]:
-        """Give the largest timestamp of each input (ms)."""
+        """Return the largest timestamp of each input (ms)."""
         found: dict[str, int] = self.__dict__.setdefault("seen", {"left": 0, "right": 0})
         return found
 
@@ -154,7 +151,6 @@ class ClockOfEachInput(_Declared):
     kind = _ClockOfEach
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record."""
         assert isinstance(self.join, _ClockOfEach)
         clocks = self.join.clocks()
         clocks[record.input] = max(clocks[record.input], record.timestamp)
@@ -165,40 +161,36 @@ class LeftRowsKept(Behaviour):
     """Left rows are buffered, too, where the left record alone drives and nothing looks them up."""
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record."""
-        told = super().arrive(record)
-        taken = not any(isinstance(one, Dropped) for one in told)
+        emitted = super().arrive(record)
+        taken = not any(isinstance(one, Dropped) for one in emitted)
         if taken and record.key is not None and record.input == "left" and not self.join.right_drives:
             self.buffers["left"][record.key].append(Row(record))
-        return told
+        return emitted
 
 
 class NullInAnyCase(Behaviour):
-    """A record is told without partner when it comes, whether it has one or not."""
+    """A record is emitted without partner when it comes, whether it has one or not."""
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a record."""
-        told = super().arrive(record)
-        found = bool(told) and _is_pair(told[-1])
-        return [*told, alone(record)] if found and self.join.tells_unmatched(record.input) else told
+        emitted = super().arrive(record)
+        found = bool(emitted) and _is_pair(emitted[-1])
+        return [*emitted, alone(record)] if found and self.join.emits_unmatched(record.input) else emitted
 
 
 class NullAgainOnClose(Behaviour):
-    """A row that was told without partner at once is told so again when it closes."""
+    """A row that was emitted without partner at once is emitted so again when it closes."""
 
     def advance(self) -> list[Output]:
-        """Forget the rows that can find no partner any more, and tell the unmatched."""
         declared, self.join = self.join, replace(self.join, emit="close")
-        told = super().advance()
+        emitted = super().advance()
         self.join = declared
-        return told
+        return emitted
 
 
 class RightClosesSilently(Behaviour):
-    """Of the rows that close, only left ones are told."""
+    """Of the rows that close, only left ones are emitted."""
 
     def advance(self) -> list[Output]:
-        """Forget the rows that can find no partner any more, and tell the unmatched left ones."""
         return [one for one in super().advance() if isinstance(one, Change) and one.value[0] is not None]
 
 

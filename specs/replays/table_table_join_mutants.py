@@ -1,17 +1,17 @@
-"""The mutants of `TableTableJoin.tla` as seeded bugs of the reference, and the join that tells no tombstone twice."""
+"""The mutants of `TableTableJoin.tla` as mutants of the reference, and the join that emits no tombstone twice."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...reference.clocks import Clock
-from ...reference.joins import TableTableJoin
-from ...reference.records import Change, Output, Record, Row, Table, Value, fold
+from ...reference.core.clocks import Clock
+from ...reference.core.records import Change, Output, Record, Row, Table, Value, fold
+from ...reference.definitions.joins import TableTableJoin
 from ...reference.table_table_join import Behaviour, TableJoin
 
 
 class _Joins(Behaviour):
-    """A bug of how two tables are joined."""
+    """A mutant of how two tables are joined."""
 
     tables_of: type[TableJoin] = TableJoin
 
@@ -35,8 +35,8 @@ class LeftTombstoneIgnored(_Joins):
 
 class _RightSilent(TableJoin):
     def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
-        told = super().change(side, row, value, timestamp)
-        return [] if (self.join, side) == ("left", "right") else told
+        emitted = super().change(side, row, value, timestamp)
+        return [] if (self.join, side) == ("left", "right") else emitted
 
 
 class RightSilent(_Joins):
@@ -54,9 +54,9 @@ class _StaleOtherSide(TableJoin):
         other = "right" if side == "left" else "left"
         self.stale[side] = dict(self.tables[side])
         current, self.tables[other] = self.tables[other], self.stale[other]
-        told = super().change(side, row, value, timestamp)
+        emitted = super().change(side, row, value, timestamp)
         self.tables[other] = current
-        return told
+        return emitted
 
 
 class StaleOtherSide(_Joins):
@@ -83,29 +83,29 @@ class _TombstoneForNothing(TableJoin):
     def change(self, side: str, row: Row, value: Value, timestamp: int) -> list[Change]:
         drives = self.join == "outer" or (self.join, side) == ("left", "left")
         nothing = value is None and not any(row in table for table in self.tables.values())
-        told = super().change(side, row, value, timestamp)
-        return [Change(*row, None, timestamp)] if drives and nothing else told
+        emitted = super().change(side, row, value, timestamp)
+        return [Change(*row, None, timestamp)] if drives and nothing else emitted
 
 
 class TombstoneForNothing(_Joins):
-    """A tombstone is told though neither table has or had a row."""
+    """A tombstone is emitted though neither table has or had a row."""
 
     tables_of = _TombstoneForNothing
 
 
-class TellsOnce(Behaviour):
-    """No bug: a tombstone is told only where something is shown, the model's `Tombstones = "once"`."""
+class EmitsOnce(Behaviour):
+    """No mutant: a tombstone is emitted only where something is shown, the model's `Tombstones = "once"`."""
 
     def __init__(self, join: TableTableJoin, clock: Clock) -> None:
         super().__init__(join, clock)
         self.result: Table = {}
 
     def arrive(self, record: Record) -> list[Output]:
-        """Take a change of a row."""
         shown = (record.key, None) in self.result
-        told = [one for one in super().arrive(record) if shown or not isinstance(one, Change) or one.value is not None]
-        self.result = fold(told, self.result)
-        return told
+        outputs = super().arrive(record)
+        emitted = [one for one in outputs if shown or not isinstance(one, Change) or one.value is not None]
+        self.result = fold(emitted, self.result)
+        return emitted
 
 
 MUTANTS: Mapping[str, type[Behaviour]] = {

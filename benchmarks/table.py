@@ -1,0 +1,35 @@
+"""The table of figures in `docs/benchmarks.md`, made of the figures that are saved in `benchmarks/results.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).with_name("results.json")
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- begin: python -m benchmarks table -->\n", "<!-- end -->\n"
+COLUMNS = ("figure", "measured", "target", "command")
+
+
+def table(results: Mapping[str, Any]) -> str:
+    """Return the figures as a Markdown table, those that are older than the present code marked with †."""
+    rows = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    for figure in results["figures"]:
+        name, *others = (figure[column] for column in COLUMNS)
+        rows.append(f"| {' | '.join(['† ' * figure['older'] + name, *others])} |")
+    return "\n".join([f"Machine: {results['machine']}.", "", *rows]) + "\n"
+
+
+def page(text: str, results: Mapping[str, Any]) -> str:
+    """Return the text of the page with the table of these results."""
+    before, rest = text.split(BEGIN)
+    after = rest.split(END, 1)[1]
+    return f"{before}{BEGIN}\n{table(results)}\n{END}{after}"
+
+
+def write() -> None:
+    """Bring the page up to date."""
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")

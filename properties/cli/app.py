@@ -1,0 +1,161 @@
+"""The command `streamproof`.
+
+It exits 0 when what was checked conforms, 1 when it is violated, 2 when the check is inconclusive, and 3 when it
+could not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from typing import Any, NoReturn
+
+import typer
+
+from ...reference.core.errors import BadInput
+from ..system import signals
+from ..system.standard_streams import OutputLost, prepare_streams
+from ..system.visible import visible
+from ..system.work import remove_own, sweep
+from .check import check
+from .compare import compare
+from .divergences import divergences
+from .doctor import doctor
+from .mutants import mutants
+from .regress import regress
+from .run import run
+from .spec.app import specs
+from .terminal import COULD_NOT_RUN, messages
+
+INTERRUPTED = 130
+"""What typer makes of Ctrl-C."""
+
+
+app = typer.Typer(
+    help="Check Spark stream operators against a reference model. "
+    "Exits 0 where it conforms, 1 where it is violated, 2 where that is inconclusive, and 3 if it could not run.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+for command in (check, run, compare, mutants, divergences, doctor):
+    app.command()(command)
+app.add_typer(specs, name="spec")
+app.add_typer(regress, name="regress")
+
+
+def main() -> NoReturn:
+    """Run the command line: usage errors and bad input exit 3 with one message, and no traceback."""
+    # An interrupted call to the JVM is reported once, by us, and not by its client's log.
+    logging.disable(logging.CRITICAL)
+    code: int = COULD_NOT_RUN
+    try:
+        with signals.interrupting():
+            prepare_streams()
+            _require_working_directory()
+            sweep()
+            code = app(prog_name="streamproof", standalone_mode=False) or 0
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        sys.stdout.flush()
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        signals.leave()
+        code = COULD_NOT_RUN
+        by = f" by {signals.received()}" if signals.received() not in ("", "SIGINT") else ""
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            messages.print(f"interrupted{by}: what was found until then is on disk", style="yellow")
+    except SystemExit:  # nobody's but a library's, and no verdict
+        code = COULD_NOT_RUN
+    except Exception as error:
+        code = COULD_NOT_RUN
+        _say_why(error)
+    _leave(code)
+
+
+def _say_why(error: Exception) -> None:
+    """Say what ended the command: what the user or the machine can fix, or an error of ours with its traceback."""
+    from .failures import explained
+
+    if _is_usage_error(error):
+        _say_error(_usage(error))
+        return
+    known = explained(error)
+    _say_error(known.message)
+    if known.details:
+        messages.print(known.details, markup=False, soft_wrap=True)
+
+
+def _say_error(text: str) -> None:
+    if text:
+        messages.print(f"error: {visible(text)}", style="red", markup=False, soft_wrap=True)
+
+
+def _require_working_directory() -> None:
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise BadInput(f"the working directory is gone ({error.strerror}): change to one that is there") from None
+
+
+def _leave(code: int) -> NoReturn:
+    signals.leave()
+    if signals.received():
+        _leave_at_once(code)
+    try:
+        sys.stdout.flush()
+    except OutputLost as lost:
+        code = COULD_NOT_RUN
+        _say_error(lost.message)
+    sys.stderr.flush()
+    with contextlib.suppress(Exception):  # of a JVM that has died every question fails
+        session = _running_session()
+        if session is not None:
+            with contextlib.suppress(Exception):
+                _report_who_took_part(session)
+            session.stop()
+    sys.exit(code)
+
+
+def _leave_at_once(code: int) -> NoReturn:
+    """Leave after a signal: the JVMs are killed already, and nothing is asked of them any more."""
+    jvm = sys.modules.get(f"{__package__.removesuffix('.cli')}.witnesses.spark.jvm")
+    if jvm is not None:
+        jvm.end()
+    remove_own()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _report_who_took_part(session: Any) -> None:
+    """Say of a cluster which of its executors ran how many tasks: an answer of one executor isn't that of a cluster."""
+    from ..witnesses.spark.cluster import is_cluster, tasks_of_executors
+
+    master = session.sparkContext.master
+    if is_cluster(master):
+        shares = ", ".join(f"executor {name} ran {count:,}" for name, count in tasks_of_executors(session).items())
+        messages.print(f"tasks on {master}: {shares or 'none'}", markup=False, soft_wrap=True)
+
+
+def _running_session() -> Any:
+    spark = sys.modules.get("pyspark.sql")
+    return None if spark is None else spark.SparkSession.getActiveSession()
+
+
+def _is_usage_error(error: Exception) -> bool:
+    return hasattr(error, "format_message")
+
+
+def _usage(error: Any) -> str:
+    if not error.format_message():
+        return ""  # the command was called without arguments, and the help is printed already
+    context = getattr(error, "ctx", None)
+    hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+    return f"{error.format_message()}{hint}"

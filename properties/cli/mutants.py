@@ -1,0 +1,84 @@
+"""The command `mutants`: whether the laws kill what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from ..system import signals
+from .options import Master, Partitions, Seed, Shared
+from .terminal import results, steps
+from .witnesses import start_spark
+
+if TYPE_CHECKING:
+    from ..runner.mutation import Kill
+
+
+def mutants(
+    operator: Annotated[str, typer.Argument(help="The operator, such as session_windows.")],
+    names: Annotated[list[str] | None, typer.Argument(help="Mutants; all by default.")] = None,
+    histories: Annotated[int, typer.Option(min=1, help="How many random histories each is checked on.")] = 100,
+    seed: Seed = 0,
+    rounds: Annotated[int, typer.Option(min=0, help="Rounds of shrinking.")] = 4,
+    master: Master = None,
+    partitions: Partitions = None,
+    shared: Shared = None,
+) -> None:
+    """Check mutants against the laws: one that survives is a hole in the gate."""
+    from ..runner.mutation import check_mutants, chosen
+
+    selected = chosen(operator, names or [])
+    start_spark(master, partitions, shared)
+    kills: dict[str, Kill] = {}
+    try:
+        with signals.interrupting(), steps() as progress:
+            check_mutants(selected, histories, seed, progress, rounds, kills)
+    except BaseException:
+        # Whatever ended it, what was found until then is reported.
+        if signals.received():
+            signals.leave()
+        _print_kills(operator, [*kills.values()], seed, finished=False)
+        raise
+    survivors = _print_kills(operator, [*kills.values()], seed, finished=True)
+    if survivors:
+        results.print(f"survived: {', '.join(survivors)}", style="bold red", markup=False)
+    raise typer.Exit(1 if survivors else 0)
+
+
+def _print_kills(operator: str, kills: Sequence[Kill], seed: int, finished: bool) -> list[str]:
+    """Print what became of mutants, and return the names of those that survived, or aren't killed yet."""
+    table = Table(
+        "mutant",
+        "killed by",
+        "in histories",
+        "shrunk to",
+        "also by",
+        "what is wrong",
+        title=operator,
+        title_justify="left",
+    )
+    for kill in kills:
+        if kill.law is None:
+            count = f"0 of {max(kill.judged.values(), default=0)}"
+            table.add_row(
+                kill.mutant.name,
+                "[bold red]survived[/]" if finished else "[yellow]not finished[/]",
+                count,
+                "",
+                "",
+                kill.mutant.sentence,
+            )
+            continue
+        smallest = kill.shrunk or kill.smallest(kill.law)
+        length = f"{len(smallest.records)} records{'' if kill.shrunk else ', as drawn'}"
+        others = ", ".join(sorted(law for law in kill.laws if law != kill.law))
+        count = f"{kill.laws[kill.law]} of {kill.judged[kill.law]}"
+        table.add_row(kill.mutant.name, kill.law, count, length, others, kill.mutant.sentence)
+    results.print(table)
+    survivors = [kill.mutant.name for kill in kills if not kill.killed]
+    until = "" if finished else " until then"
+    results.print(f"{len(kills) - len(survivors)} of {len(kills)} mutants killed{until}, seed {seed}.", markup=False)
+    return survivors

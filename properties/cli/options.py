@@ -1,0 +1,59 @@
+"""What commands share: their options, and the files that their arguments name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...reference.core.errors import BadInput
+from ..witnesses.spark.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
+
+CounterexamplesFolder = Annotated[
+    Path, typer.Option("--findings", help="Folder that counterexamples are written to and replayed from.")
+]
+
+
+Seed = Annotated[int, typer.Option(help="What the random histories are drawn from.")]
+
+
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar=MASTER_VARIABLE,
+        help="Run on this Spark cluster: spark://HOST:PORT, local-cluster[WORKERS,CORES,MEGABYTES], yarn or k8s://….",
+    ),
+]
+
+
+Partitions = Annotated[
+    int | None, typer.Option(min=1, envvar=PARTITIONS_VARIABLE, help="Shuffle partitions of each query; 2 by default.")
+]
+
+
+Shared = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        envvar=SHARED_VARIABLE,
+        help="Folder that this machine and all workers see under one path; needed where they are other machines.",
+    ),
+]
+
+
+def files_of(paths: Sequence[Path], what: str) -> list[Path]:
+    """Return the files that arguments name, those of a folder (`*.jsonl`) in order.
+
+    Raises:
+        BadInput: A folder has none; `what` says in the message what they would be.
+    """
+    files: list[Path] = []
+    for path in paths:
+        found = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+        if not found:
+            raise BadInput(f"{path}: a folder without {what}: they end in .jsonl")
+        files += found
+    return files

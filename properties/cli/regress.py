@@ -1,0 +1,93 @@
+"""The commands of `regress`: a witness's answers, recorded and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...reference.core.errors import BadInput
+from ..system.visible import visible
+from .options import Seed, files_of
+from .terminal import EXITS, STYLES, messages, results
+from .witnesses import ON_SPARK, WitnessName, counted, evaluated
+
+if TYPE_CHECKING:
+    from ...reference.core.history import History
+    from ..witnesses.outcomes import Outcome
+
+
+regress = typer.Typer(
+    help="Record a witness's answers, and check a witness of today against them.", no_args_is_help=True
+)
+
+
+@regress.command("record")
+def regress_record(
+    folder: Annotated[Path, typer.Argument(help="Folder that the recordings are written to, a file a definition.")],
+    operators: Annotated[
+        list[str] | None, typer.Argument(help="Operators; all that the witness has by default.")
+    ] = None,
+    on: Annotated[WitnessName, typer.Option("--on", help="The witness that answers.")] = WitnessName.REFERENCE,
+    histories: Annotated[int, typer.Option(min=1, help="How many histories an operator, at the least.")] = 100,
+    seed: Seed = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace recordings that say something else.")] = False,
+) -> None:
+    """Record what a witness says of random histories, so that it can be checked where the witness can't run.
+
+    A recording that is there already and says something else is replaced with --force alone.
+    """
+    from ...reference.core.operator import OPERATORS, operator_named
+    from ..report.recordings import drawn, record, recording, refuse_others
+    from ..witnesses.by_name import witness_named
+
+    clock = "batch" if on in ON_SPARK else "stream_time"
+    answered: dict[Path, tuple[list[History], list[Outcome]]] = {}
+    for operator in [operator_named(name).name for name in operators or OPERATORS]:
+        for profile, of_profile in drawn(operator, histories, seed, clock, witness_named(on).refuses).items():
+            path = folder / f"{operator}-{profile.replace(', ', '-').replace(' ', '-')}.jsonl"
+            answered[path] = of_profile, evaluated(of_profile, on)
+    if not answered:
+        raise BadInput(f"{on.value} answers none of {', '.join(operators or OPERATORS)}: choose another witness")
+    texts = {path: recording(on.value, *pair, seed) for path, pair in answered.items()}
+    same = [] if force else refuse_others(texts, seed)
+    for path, (of_profile, outcomes) in answered.items():
+        if path not in same:
+            record(path, on.value, of_profile, outcomes, seed)
+        note = ", recorded before" if path in same else ""
+        messages.print(f"{path}: {counted(of_profile)}{note}", markup=False, soft_wrap=True)
+    count = sum(len(of_profile) for of_profile, _ in answered.values())
+    results.print(f"{count:,} histories recorded on {on.value}, seed {seed}.", markup=False)
+
+
+@regress.command("check")
+def regress_check(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Recordings, or folders of them (*.jsonl).", metavar="RECORDING…")
+    ],
+    on: Annotated[WitnessName, typer.Option("--on", help="The witness that is checked.")] = WitnessName.REFERENCE,
+) -> None:
+    """Check a witness against recorded answers, but for the named divergences of a recorded Kafka Streams."""
+    from ..report.counterexamples import side_by_side
+    from ..report.recordings import compare_recorded
+
+    comparison = compare_recorded(files_of(paths, "recordings"), lambda histories: evaluated(histories, on))
+    for history, found, now, before in comparison.mismatches[:3]:
+        keys = {difference.key for difference in found} | {record.key for record in history.records}
+        results.print(
+            "\n".join(
+                [visible(history.name), history.to_text(), *side_by_side((on.value, now), ("recorded", before), keys)]
+            ),
+            markup=False,
+            soft_wrap=True,
+        )
+    named = ", ".join(f"{name} {count:,}" for name, count in comparison.divergences.most_common())
+    if named:
+        results.print(f"Named divergences of Kafka Streams, in how many histories: {named}.", markup=False)
+    verdict = "violated" if comparison.mismatches else "conforms" if comparison.histories else "inconclusive"
+    results.print(
+        f"[{STYLES[verdict]}]{verdict}[/]: {comparison.histories:,} recorded histories, {len(comparison.mismatches):,} "
+        f"of them answered otherwise by {on.value}."
+    )
+    raise typer.Exit(EXITS[verdict])

@@ -1,0 +1,24 @@
+"""The commands of `streamproof spec`: what the TLA+ models say, checked by TLC and replayed on the code."""
+
+from __future__ import annotations
+
+import typer
+
+from .behaviours import behaviours_of
+from .check import check_models
+from .list import list_models
+from .replay import replay_model
+from .simulate import simulate_model
+
+specs = typer.Typer(
+    help="The TLA+ models of the protocols: check them with TLC, and replay their behaviours on the code. "
+    "Exits as streamproof does: 0, 1 where something is violated, 2 where that is inconclusive, 3 if it could not run.",
+    no_args_is_help=True,
+)
+
+
+specs.command("list")(list_models)
+specs.command("check")(check_models)
+specs.command("simulate")(simulate_model)
+specs.command("behaviours")(behaviours_of)
+specs.command("replay")(replay_model)

@@ -1,0 +1,123 @@
+"""The command `spec behaviours`: the behaviours of a small model, counted and written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...system.outputs import BEHAVIOURS, require_replaceable
+from ..terminal import messages, results, steps
+
+if TYPE_CHECKING:
+    from ....specs.pytla import StateGraph, Trace, Value
+
+from .files import write_lines
+from .models import ChosenModel, constants_given, one_model
+from .options import Configuration, Constants, Cover, Force, Memory, ModelName, Timeout
+from .printing import count_of
+from .tlc import inconclusive_out_of_time, reporter, with_heap
+
+
+def behaviours_of(
+    model: ModelName,
+    cover: Annotated[
+        Cover, typer.Option(help="Every edge of the state graph at least once, or every behaviour.")
+    ] = Cover.EDGES,
+    count: Annotated[bool, typer.Option("--count", help="Count the behaviours, and look for no covering set.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours there, as JSON Lines.")
+    ] = None,
+    constant: Constants = None,
+    config: Configuration = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    force: Force = False,
+) -> None:
+    """Count the behaviours of a small model from start to end, and write them, one a line.
+
+    What isn't counted within --timeout is inconclusive: exit 2.
+    """
+    one = one_model(model, constants_given(constant), config)
+    path = None if out is None else out / f"{one.name}-{cover.value}.jsonl"
+    if path is not None:
+        require_replaceable(path, BEHAVIOURS, force)
+    with steps() as progress:
+        graph = graph_of(one, timeout, memory, progress)
+        counts = [
+            count_of(len(graph.states), "state"),
+            count_of(len(graph.edges), "edge"),
+            f"{count_of(behaviours_counted(graph), 'behaviour')} from start to end",
+        ]
+        chosen: Sequence[Trace] | None = None
+        if not count and cover is Cover.EDGES:
+            progress(f"{one.name}: covering every edge")
+            chosen = covering(graph)
+            counts.append(f"{len(chosen):,} of them cover{'s' if len(chosen) == 1 else ''} every edge")
+        if path is not None:
+            progress(f"{one.name}: writing behaviours")
+            written = write_lines(path, _behaviour_lines(graph.behaviours() if chosen is None else chosen))
+            messages.print(f"{path}: {count_of(written, 'behaviour')}", markup=False, soft_wrap=True)
+    results.print(f"{one.name}: {', '.join(counts)}.", markup=False)
+
+
+def graph_of(
+    one: ChosenModel, timeout: float | None, memory: int | None, progress: Callable[[str], None]
+) -> StateGraph:
+    """Return the state graph of a model.
+
+    Args:
+        one: The model.
+        timeout: How long TLC may take (s); None for as long as it takes.
+        memory: The size of TLC's heap (MiB), where it is given.
+        progress: Called with the name of each step.
+    """
+    from ....specs import pytla
+    from ....specs.checking import find_tools, tlc_errors
+
+    tools = with_heap(find_tools(), memory)
+    with tlc_errors(), inconclusive_out_of_time(one):
+        return pytla.state_graph(one.model, tools, timeout=timeout, progress=reporter(one.name, progress))
+
+
+def behaviours_counted(graph: StateGraph) -> int:
+    """Count the behaviours of a state graph from start to end."""
+    from ....specs.checking import tlc_errors
+
+    with tlc_errors():
+        return graph.count_behaviours()
+
+
+def covering(graph: StateGraph) -> Sequence[Trace]:
+    """Return behaviours that go along every edge of a state graph."""
+    from ....specs.checking import tlc_errors
+
+    with tlc_errors():
+        return graph.covering()
+
+
+def behaviour_json(trace: Trace) -> list[dict[str, Any]]:
+    """Return a behaviour as JSON: of each step its number, its action, and its state, each value in TLA+."""
+    return [{"step": step.number, "action": step.action, "state": _state_json(step.state)} for step in trace.steps]
+
+
+def _state_json(state: Mapping[str, Value]) -> dict[str, str]:
+    from ....specs.pytla import to_tla
+
+    return {name: to_tla(value) for name, value in state.items()}
+
+
+def _behaviour_lines(traces: Iterable[Trace]) -> Iterator[str]:
+    """Behaviours as JSON, one a line; the states of a graph, which they share, are written once each."""
+    states: dict[int, tuple[Mapping[str, Value], str]] = {}  # with the state, so that no other has its id
+    for trace in traces:
+        steps = []
+        for step in trace.steps:
+            if id(step.state) not in states:
+                states[id(step.state)] = step.state, json.dumps(_state_json(step.state), ensure_ascii=False)
+            _, state = states[id(step.state)]
+            steps.append(f'{{"step": {step.number}, "action": {json.dumps(step.action)}, "state": {state}}}')
+        yield f"[{', '.join(steps)}]"

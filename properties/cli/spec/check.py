@@ -1,0 +1,276 @@
+"""The command `spec check`: models checked by TLC, each against what is expected of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.outputs import CHART, REPORT, require_replaceable
+from ..terminal import EXITS, STYLES, messages, results, steps
+
+if TYPE_CHECKING:
+    from ....specs.checking import Found
+    from ....specs.pytla import Tools, Value
+
+from .behaviours import behaviour_json
+from .files import write_text
+from .models import ChosenModel, constants_given, one_model
+from .options import Configuration, Constants, Deadlock, Force, Memory, Timeout
+from .printing import print_counterexample
+from .tlc import reporter, with_heap
+
+_AS_VERB = {"conforms": "conform"}
+
+
+class SizeChoice(StrEnum):
+    """Which models a check takes."""
+
+    SMALL = "small"
+    LARGE = "large"
+    ALL = "all"
+
+
+def check_models(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL]...", help="Models, or .tla files of your own; all small models by default."),
+    ] = None,
+    size: Annotated[SizeChoice, typer.Option(help="Which models are checked if none is named.")] = SizeChoice.SMALL,
+    workers: Annotated[
+        int, typer.Option(min=1, help="TLC's threads; with more than one, counts vary and aren't compared.")
+    ] = 1,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="How many models are checked at a time; what the cores allow by default.")
+    ] = None,
+    constant: Constants = None,
+    config: Configuration = None,
+    deadlock: Deadlock = True,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Print expected counterexamples step by step, too.")] = False,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the counterexample of the one model that is checked.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE.json", help="Write what was found as JSON, too.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Check models with TLC against what is expected of each: the outcome, the violated property, and the counts.
+
+    A model that should fail and passes is a violation. With --constant, or a module of your own, nothing is expected.
+    What isn't found within --timeout is inconclusive: exit 2.
+    """
+    from ....specs.checking import find_tools
+
+    chosen = _chosen(models, size, constants_given(constant), config, deadlock)
+    if (constant or chart) and len(chosen) != 1:
+        raise BadInput(f"{'--constant' if constant else '--chart'} is of one model: name it")
+    for path, kind in ((chart, CHART), (json_file, REPORT)):
+        if path is not None:
+            require_replaceable(path, kind, force)
+    if chart is not None:
+        from ....specs import sequence_chart  # noqa: F401 - what draws it may be missing: refused before TLC runs
+    tools = with_heap(find_tools(), memory)
+    width = max(len(one.name) for one in chosen)
+    # For a third of a short run TLC waits, for files and for threads of its own.
+    at_a_time = jobs or max(1, _cores() * 3 // 2 // workers)
+    checked: list[_Checked] = []
+    started = time.monotonic()
+    try:
+        progress = _Progress()
+        answers = _check_all(chosen, tools, workers, at_a_time, timeout, progress)
+        for _ in chosen:
+            with progress.shown():
+                checked.append(next(answers))
+            _print_checked(checked[-1], width, trace)
+    finally:
+        if json_file is not None:
+            write_text(json_file, json.dumps([one.to_json() for one in checked], indent=2, ensure_ascii=False) + "\n")
+    if chart is not None:
+        _draw(checked[0], chart)
+    counts = {verdict: sum(one.verdict == verdict for one in checked) for verdict in EXITS}
+    if len(checked) > 1:
+        summary = ", ".join(
+            f"{counts[verdict]} {_AS_VERB.get(verdict, verdict)}" for verdict in EXITS if counts[verdict]
+        )
+        note = "" if workers == 1 else f" Counts aren't compared with {workers} workers."
+        results.print(f"{len(checked)} models: {summary}; {time.monotonic() - started:.0f} s.{note}", markup=False)
+    raise typer.Exit(next((EXITS[verdict] for verdict in ("violated", "inconclusive") if counts[verdict]), 0))
+
+
+def _chosen(
+    names: Sequence[str] | None, size: SizeChoice, constants: Mapping[str, Value], config: Path | None, deadlock: bool
+) -> list[ChosenModel]:
+    from ....specs.catalogue import catalogue
+
+    if names:
+        return [one_model(name, constants, config, deadlock) for name in names]
+    if config is not None:
+        raise BadInput("--config is of a .tla file of your own: name it")
+    wanted = [model for one in catalogue() for model in one.models if size in (SizeChoice.ALL, model.size)]
+    if not wanted:
+        raise BadInput(f"the catalogue has no {size.value} models")
+    return [one_model(model.name, constants) for model in wanted]
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A model that was checked, and the verdict on it."""
+
+    chosen: ChosenModel
+    found: Found | None
+    broken: Sequence[str]
+    verdict: str
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        found, chosen = self.found, self.chosen
+        content: dict[str, Any] = {
+            "model": chosen.name,
+            "module": str(chosen.model.module),
+            "configuration": str(chosen.model.configuration),
+            "verdict": self.verdict,
+        }
+        if found is None:
+            return {**content, "why": self.why}
+        return {
+            **content,
+            "result": found.result,
+            "property": found.violated,
+            "unexpected": list(self.broken),
+            "distinctStates": found.distinct,
+            "totalStates": found.generated,
+            "stateDepth": found.depth,
+            "seconds": round(found.seconds, 3),
+            "trace": None if found.trace is None else behaviour_json(found.trace),
+        }
+
+
+class _Progress:
+    """Reports the present step wherever it is shown at the time: on a terminal not while results are printed."""
+
+    def __init__(self) -> None:
+        self._report: Callable[[str], None] = lambda step: None
+
+    def __call__(self, step: str) -> None:
+        self._report(step)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show steps for a while."""
+        with steps() as self._report:
+            yield
+
+
+def _check_all(
+    chosen: Sequence[ChosenModel],
+    tools: Tools,
+    workers: int,
+    at_a_time: int,
+    timeout: float | None,
+    progress: Callable[[str], None],
+) -> Iterator[_Checked]:
+    """Check models, some at a time, and yield what is found in their order."""
+    if at_a_time == 1 or len(chosen) == 1:
+        for one in chosen:
+            yield _check(one, tools, workers, timeout, progress)
+        return
+    answers: list[Future[_Checked]] = [Future() for _ in chosen]
+    waiting = deque(zip(chosen, answers, strict=True))
+
+    def work() -> None:
+        while waiting:
+            with suppress(IndexError):  # another thread took the last one
+                one, answer = waiting.popleft()
+                try:
+                    answer.set_result(_check(one, tools, workers, timeout, progress))
+                except BaseException as error:
+                    answer.set_exception(error)
+
+    # Daemons, for nothing waits for them when a check ends early; TLC ends with this process.
+    for _ in range(min(at_a_time, len(chosen))):
+        Thread(target=work, daemon=True).start()
+    try:
+        for answer in answers:
+            yield answer.result()
+    finally:
+        waiting.clear()
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _tools_for(one: ChosenModel, tools: Tools) -> Tools:
+    """Let Java compile less where a model is small: it would spend more time on that than the model takes."""
+    from ....specs.checking import QUICK
+
+    others = tuple(option for option in tools.options if option not in QUICK)
+    return tools._replace(options=(*QUICK, *others) if one.entry is not None and one.entry.size == "small" else others)
+
+
+def _check(
+    one: ChosenModel, tools: Tools, workers: int, timeout: float | None, progress: Callable[[str], None]
+) -> _Checked:
+    from ....specs.checking import broken_expectations, check, tlc_errors
+    from ....specs.pytla import StateSpaceTooLarge, TimedOut
+
+    with tlc_errors():
+        try:
+            found = check(one.model, _tools_for(one, tools), workers, timeout, reporter(one.name, progress))
+        except (TimedOut, StateSpaceTooLarge) as unfinished:
+            return _Checked(one, None, [], "inconclusive", str(unfinished))
+    if one.entry is None:
+        return _Checked(one, found, [], "conforms" if found.passed else "violated")
+    broken = broken_expectations(one.entry, found, exact=workers == 1)
+    return _Checked(one, found, broken, "violated" if broken else "conforms")
+
+
+def _print_checked(checked: _Checked, width: int, with_trace: bool) -> None:
+    name, found = checked.chosen.name, checked.found
+    verdict = f"[{STYLES[checked.verdict]}]{checked.verdict:12}[/] {escape(f'{name:{width}}')}"
+    if found is None:
+        results.print(f"{verdict} {escape(checked.why)}", soft_wrap=True)
+        return
+    expected = checked.chosen.entry is not None and not checked.broken
+    if found.trace is None:
+        said = found.verdict
+    else:
+        said = f"{found.verdict} in {len(found.trace)} states" + (", as it should" if expected else "")
+    results.print(
+        f"{verdict} {escape(said)}; {found.distinct:,} distinct states of {found.generated:,} generated, "
+        f"depth {found.depth}; {found.seconds:.1f} s",
+        soft_wrap=True,
+    )
+    for sentence in checked.broken:
+        results.print(f"  {sentence}", markup=False, soft_wrap=True)
+    if found.trace is not None and (with_trace or not expected):
+        print_counterexample(found, checked.chosen.model.module)
+
+
+def _draw(checked: _Checked, path: Path) -> None:
+    from ....specs.sequence_chart import sequence_chart
+
+    found = checked.found
+    if found is None or found.trace is None:
+        raise StreamproofError(f"{path}: not written, for {checked.chosen.name} has no counterexample to draw")
+    entry = checked.chosen.entry
+    title = checked.chosen.name if entry is None else f"{entry.name}: {entry.says}"
+    write_text(path, sequence_chart(found.trace, checked.chosen.model.module, title, found.violation))
+    messages.print(f"{path}: the counterexample, {len(found.trace)} states", markup=False, soft_wrap=True)

@@ -1,0 +1,76 @@
+"""The model that a command is about: one of the catalogue, or a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ....reference.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from ....specs.catalogue import CatalogueModel
+    from ....specs.pytla import Model, Value
+
+
+class ChosenModel(NamedTuple):
+    """A model to be run: of the catalogue, with what is expected of it, or a user's own."""
+
+    name: str
+    model: Model
+    entry: CatalogueModel | None
+
+    @property
+    def fails(self) -> bool:
+        """Whether a counterexample is expected."""
+        return self.entry is not None and self.entry.fails
+
+
+def constants_given(given: Sequence[str] | None) -> dict[str, Value]:
+    """Return the constants that were given as `NAME=VALUE`.
+
+    Raises:
+        BadInput: One is written otherwise.
+    """
+    from ....specs.pytla import ValueSyntaxError, parse_value
+
+    constants: dict[str, Value] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"--constant {text}: not NAME=VALUE, such as LeftChanges=2 or Join='\"inner\"'")
+        try:
+            constants[name.strip()] = parse_value(value)
+        except ValueSyntaxError as error:
+            raise BadInput(f"--constant {text}: {error}; strings have quotes, '{name}=\"text\"'") from None
+    return constants
+
+
+def one_model(
+    name: str, constants: Mapping[str, Value], config: Path | None = None, deadlock: bool = True
+) -> ChosenModel:
+    """Return a model of the catalogue, or a user's own.
+
+    Args:
+        name: The model's name, or the path of a `.tla` file.
+        constants: Values that replace those of the configuration; then nothing is expected of the model.
+        config: The configuration of a user's own module; None for the `.cfg` beside it.
+        deadlock: Whether a state without a next one is an error, in a user's own module.
+
+    Raises:
+        BadInput: There is no such model, or an option doesn't go with it.
+    """
+    from ....specs.catalogue import find_model
+    from ....specs.checking import model_of, own_model
+
+    if name.endswith(".tla"):
+        own = own_model(Path(name), config, constants, deadlock)
+        return ChosenModel(own.configuration.stem, own, None)
+    if config is not None:
+        raise BadInput(f"--config goes with a .tla file of your own, and {name} has its own configuration")
+    if name.endswith(".cfg"):
+        raise BadInput(f"{name}: name the .tla file, and this one with --config")
+    if not deadlock:
+        raise BadInput(f"--no-deadlock goes with a .tla file of your own, and of {name} it is known what is expected")
+    entry = find_model(name)
+    return ChosenModel(entry.name, model_of(entry, constants), entry if not constants else None)

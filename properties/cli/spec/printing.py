@@ -1,0 +1,72 @@
+"""How models, counterexamples and behaviours are printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from ...system.visible import visible
+from ..terminal import results
+
+if TYPE_CHECKING:
+    from ....specs.catalogue import CatalogueModel
+    from ....specs.checking import Found
+    from ....specs.pytla import Trace
+
+
+def expected_of(model: CatalogueModel) -> str:
+    """Return what is expected of a model of the catalogue, in words."""
+    if not model.fails:
+        return "passes"
+    failure = "a deadlock" if model.violated is None else f"{model.violated} violated"
+    return f"{failure} in {model.trace_length} states"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number of things, such as `2 states`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def print_counterexample(found: Found, module: Path) -> None:
+    """Print a counterexample: what is violated, where that stands and what it says, and the steps there."""
+    from ....specs.steps import read_module
+
+    if found.trace is None:
+        return
+    violated = read_module(module).definitions.get(found.violated or "")
+    where = "" if violated is None else f" ({violated.path.name}, line {violated.line})"
+    results.print()
+    said = found.violation if found.result == "deadlock failure" else f"violated: {found.violation}{where}"
+    results.print(f"  {said}", style="bold red", markup=False, soft_wrap=True)
+    if violated is not None and violated.comment:
+        results.print(f"  {violated.comment}", markup=False, soft_wrap=True)
+    print_steps(found.trace, module)
+    results.print()
+
+
+def print_steps(trace: Trace, module: Path) -> None:
+    """Print a behaviour: its first state, then of each step the action and what changed."""
+    from ....specs.steps import ending, read_module, readable_steps, written
+
+    text = read_module(module)
+    _print_indented(2, Text.assemble((f"{1:2}", "dim"), "  initial state"))
+    for name, value in text.ordered(trace.steps[0].state).items():
+        _print_indented(8, Text.assemble((name, "cyan"), f" = {visible(written(value))}"))
+    for step in readable_steps(trace, text):
+        _print_indented(2, Text.assemble((f"{step.number:2}", "dim"), "  ", (visible(step.action), "bold")))
+        for change in step.changes:
+            _print_indented(8, Text.assemble((visible(change.path), "cyan"), f": {visible(change.difference)}"))
+        if not step.changes:
+            _print_indented(8, Text("nothing changes", "dim"))
+    if ending(trace):
+        _print_indented(6, Text(ending(trace), "yellow"))
+
+
+def _print_indented(indent: int, text: Text) -> None:
+    if results.is_terminal:
+        results.print(Padding(text, (0, 0, 0, indent)))
+    else:
+        results.print(Text(" " * indent) + text, soft_wrap=True)

@@ -1,0 +1,192 @@
+"""The command `spec replay`: a model's behaviours, replayed on the code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from glob import escape as escape_pattern
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+from rich.markup import escape
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.outputs import HISTORY, require_replaceable
+from ..terminal import EXITS, STYLES, messages, results, steps
+
+if TYPE_CHECKING:
+    from ....specs.pytla import Trace, Value
+    from ....specs.replay import Disagreement
+
+from .behaviours import behaviours_counted, covering, graph_of
+from .files import write_text
+from .models import ChosenModel, constants_given, one_model
+from .options import Constants, Cover, Force, Memory, ModelName, Timeout
+from .printing import count_of, expected_of, print_steps
+from .tlc import inconclusive_out_of_time, reporter, with_heap
+
+
+class ReplayedOn(StrEnum):
+    """What behaviours are replayed on."""
+
+    REFERENCE = "reference"
+    SPARK = "spark"
+
+
+def replay_model(
+    model: ModelName,
+    on: Annotated[ReplayedOn, typer.Option("--on", help="What the behaviours are replayed on.")] = ReplayedOn.REFERENCE,
+    cover: Annotated[
+        Cover, typer.Option(help="Every edge of the state graph at least once, or every behaviour.")
+    ] = Cover.EDGES,
+    constant: Constants = None,
+    write: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours there as history files.")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--findings", help="Folder that a disagreement is written to, as a history.")
+    ] = Path(".streamproof/counterexamples"),
+    timeout: Timeout = None,
+    memory: Memory = None,
+    force: Force = False,
+) -> None:
+    """Replay a model's behaviours on the code, action by action: after each, both must be in the same state.
+
+    Of a model that is expected to fail it is the counterexample that is replayed. What TLC doesn't find within
+    --timeout is inconclusive: exit 2.
+    """
+    from ....specs.checking import constants_of, tlc_errors
+    from ....specs.replay import replay, replay_named
+
+    one = one_model(model, constants_given(constant))
+    replay_named(one.model.module.stem)
+    if write is not None:
+        _require_replaceable_histories(one, write, force)
+    with tlc_errors():
+        constants = constants_of(one.model)
+    with steps() as progress:
+        traces, what = _traces(one, cover, timeout, memory, progress)
+        if write is not None:
+            written = _write_histories(traces(), one, constants, write)
+            messages.print(f"{write}: {count_of(written, 'history file')}", markup=False, soft_wrap=True)
+        progress(f"{one.name}: replaying on {on.value}")
+        if on is ReplayedOn.SPARK:
+            from ...runner.spec_replay import replay_on_spark
+
+            replayed = replay_on_spark(traces(), constants, one.model.module.stem)
+        else:
+            replayed = replay(traces(), constants, one.model.module.stem)
+    differing = len(replayed.disagreements)
+    contrasted = _contrasted(next(traces()), constants, one) if one.fails and on is ReplayedOn.REFERENCE else []
+    violated = differing or not all(line.holds for line in contrasted)
+    verdict = "violated" if violated else "conforms" if replayed.behaviours else "inconclusive"
+    behaviours = count_of(replayed.behaviours, "behaviour")
+    results.print(
+        f"[{STYLES[verdict]}]{verdict}[/] {escape(one.name)} on {on.value}: {behaviours} "
+        f"({what}), {count_of(replayed.actions, 'action')}, {count_of(differing, 'disagreement')}"
+    )
+    for line in contrasted:
+        results.print(f"  {line.sentence}", style="" if line.holds else "bold red", markup=False, soft_wrap=True)
+    if differing:
+        first = replayed.disagreements[0]
+        trace = next(islice(traces(), first.behaviour - 1, None))
+        _print_disagreement(first, trace, one.model.module)
+        try:
+            said = f"saved as {_save_disagreement(trace, constants, one, folder, on)}"
+        except BadInput as error:  # what was found is printed already, and stands
+            said = f"not saved as a history: {error}"
+        messages.print(said, markup=False, soft_wrap=True)
+    raise typer.Exit(EXITS[verdict])
+
+
+def _traces(
+    one: ChosenModel, cover: Cover, timeout: float | None, memory: int | None, progress: Callable[[str], None]
+) -> tuple[Callable[[], Iterator[Trace]], str]:
+    """What is replayed, from its beginning whenever it is called, and what that is."""
+    from ....specs.checking import check, find_tools, tlc_errors
+
+    if one.entry is not None and one.fails:
+        tools = with_heap(find_tools(), memory)
+        with tlc_errors(), inconclusive_out_of_time(one):
+            found = check(one.model, tools, timeout=timeout, progress=reporter(one.name, progress))
+        if found.trace is None:
+            raise StreamproofError(f"{one.name}: no property is violated, where {expected_of(one.entry)} was expected")
+        return lambda: iter([found.trace] if found.trace else []), f"the counterexample: it {found.verdict}"
+    graph = graph_of(one, timeout, memory, progress)
+    behaviours_counted(graph)  # a graph with a cycle is reported before anything is replayed
+    if cover is Cover.ALL:
+        return graph.behaviours, "all"
+    chosen = covering(graph)
+    return lambda: iter(chosen), "covering every edge"
+
+
+class _Contrasted(NamedTuple):
+    """A sentence on what a counterexample does to a code, and whether that is as it should be."""
+
+    sentence: str
+    holds: bool
+
+
+def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) -> list[_Contrasted]:
+    """Play a counterexample on the code as the model has it, which it must break, and on the right code."""
+    from ....specs.replays.foreign_key_join import MODULE, contrast
+
+    if one.model.module.stem != MODULE or one.entry is None:
+        return []
+    both = contrast(trace, constants)
+    mutant, protocol = constants["Mutant"], constants["Protocol"]
+    # A liveness failure of this module is a wrong result that nothing will correct.
+    wanted = one.entry.violated if one.entry.result == "safety failure" else "QuietIsJoined"
+    code = f"the reference with the mutant {mutant!r}" if mutant != "none" else f"the reference, protocol {protocol!r},"
+    is_other = mutant != "none" or (protocol == "kip" and constants["Join"] == "inner")
+    broken = {found.property: found.arrival for found in both.broken}
+    if wanted in broken:
+        found = [_Contrasted(f"{code} breaks {wanted} at arrival {broken[wanted]}, as the model does", True)]
+    else:
+        found = [_Contrasted(f"{code} doesn't break {wanted}, where the model does", False)]
+    on_right = ", ".join(f"{found.property} at arrival {found.arrival}" for found in both.broken_on_right)
+    if is_other:
+        right = f"the right reference{'' if mutant != 'none' else ', protocol answer,'}"
+        found.append(_Contrasted(f"{right} breaks {on_right or 'nothing'} on the same changes", not on_right))
+    else:
+        found.append(_Contrasted("no other code is known that does better", True))
+    return found
+
+
+def _require_replaceable_histories(one: ChosenModel, folder: Path, force: bool) -> None:
+    for path in [folder / f"{one.name}-1.jsonl", *folder.glob(f"{escape_pattern(one.name)}-*.jsonl")]:
+        if path.stem.removeprefix(f"{one.name}-").isdecimal():
+            require_replaceable(path, HISTORY, force)
+
+
+def _write_histories(traces: Iterable[Trace], one: ChosenModel, constants: Mapping[str, Value], folder: Path) -> int:
+    from ....specs.replay import history_of
+
+    count = 0
+    for count, trace in enumerate(traces, 1):
+        write_text(folder / f"{one.name}-{count}.jsonl", history_of(trace, constants, one.model.module.stem).to_text())
+    return count
+
+
+def _print_disagreement(found: Disagreement, trace: Trace, module: Path) -> None:
+    results.print()
+    results.print(f"  {found}", style="bold red", markup=False, soft_wrap=True)
+    print_steps(replace(trace, steps=trace.steps[: found.step], loop=None, stutters=False), module)
+    results.print()
+
+
+def _save_disagreement(
+    trace: Trace, constants: Mapping[str, Value], one: ChosenModel, folder: Path, on: ReplayedOn
+) -> Path:
+    from ....specs.replay import history_of
+    from ...laws.all import Subject
+    from ...report.store import HISTORY, save_history
+    from ...runner.counterexample import Metadata
+
+    history = history_of(trace, constants, one.model.module.stem)
+    subject: Subject = "spark" if on is ReplayedOn.SPARK else "reference"
+    saved, _ = save_history(history, Metadata(folder, f"replay {one.name}", subject, history.operator))
+    return saved / HISTORY

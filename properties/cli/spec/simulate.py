@@ -1,0 +1,72 @@
+"""The command `spec simulate`: random behaviours of a model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from ..terminal import EXITS, STYLES, results, steps
+from .models import constants_given, one_model
+from .options import Configuration, Constants, Deadlock, Memory, ModelName, Timeout
+from .printing import count_of, expected_of, print_counterexample
+from .tlc import inconclusive_out_of_time, reporter, with_heap
+
+
+def simulate_model(
+    model: ModelName,
+    behaviours: Annotated[int, typer.Option(min=1, help="How many random behaviours.")] = 1000,
+    depth: Annotated[int, typer.Option(min=1, help="How many states each has at the most.")] = 100,
+    seed: Annotated[int, typer.Option(help="What the behaviours are drawn from.")] = 0,
+    constant: Constants = None,
+    config: Configuration = None,
+    deadlock: Deadlock = True,
+    timeout: Timeout = None,
+    memory: Memory = None,
+) -> None:
+    """Walk random behaviours of a model, where it is too large to be searched, and check them against its properties.
+
+    What isn't walked within --timeout is inconclusive: exit 2.
+    """
+    from ....specs import pytla
+    from ....specs.checking import as_found, find_tools, tlc_errors
+
+    one = one_model(model, constants_given(constant), config, deadlock)
+    tools = with_heap(find_tools(), memory)
+    with steps() as progress, tlc_errors(), inconclusive_out_of_time(one):
+        try:
+            simulation = pytla.simulate(
+                one.model,
+                tools,
+                behaviours=behaviours,
+                depth=depth,
+                seed=seed,
+                timeout=timeout,
+                progress=reporter(one.name, progress),
+            )
+            found, walked = as_found(simulation.result), simulation.behaviours
+        except pytla.DeadlockReached as reached:
+            found, walked = as_found(reached.result), ()
+    lengths = [len(behaviour) for behaviour in walked]
+    walk = count_of(len(walked), "behaviour")
+    if lengths:
+        walk += f" of {min(lengths)} to {max(lengths)} states"
+    expected = one.entry is not None and one.entry.fails and not constant
+    if found.passed:
+        verdict = "inconclusive" if expected else "conforms"
+        wanted = (
+            f"; {expected_of(one.entry)} was expected, and a search would find it" if expected and one.entry else ""
+        )
+        said = f"no property is violated in them{wanted}"
+    else:
+        met = one.entry is not None and expected and found.result == one.entry.result
+        verdict = "conforms" if met and one.entry and found.violated == one.entry.violated else "violated"
+        said = found.verdict + (", as it should" if verdict == "conforms" else "")
+    results.print(
+        f"[{STYLES[verdict]}]{verdict}[/] {escape(one.name)}: {walk}; {escape(said)}; "
+        f"seed {seed}; {found.seconds:.1f} s"
+    )
+    if verdict == "violated":
+        print_counterexample(found, one.model.module)
+    raise typer.Exit(EXITS[verdict])

@@ -1,0 +1,74 @@
+"""How commands ask a witness: by its name, and with Spark started where that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..system.visible import visible
+from .terminal import messages, steps
+
+if TYPE_CHECKING:
+    from ...reference.core.history import History
+    from ..witnesses.outcomes import Outcome
+
+
+class WitnessName(StrEnum):
+    """The witnesses that can run a history."""
+
+    REFERENCE = "reference"
+    SPARK = "spark"
+    SPARK_NATIVE = "spark-native"
+    DUCKDB = "duckdb"
+    KAFKA = "kafka"
+    PROTOCOL = "protocol"
+
+
+ON_SPARK = {WitnessName.SPARK, WitnessName.SPARK_NATIVE}
+
+
+STARTED = {WitnessName.SPARK: "Spark", WitnessName.SPARK_NATIVE: "Spark", WitnessName.KAFKA: "Kafka Streams"}
+"""What is started before a witness can answer."""
+
+
+def start_spark(master: str | None, partitions: int | None, shared: Path | None) -> None:
+    """Start Spark where an option of it is given, before anything else: an unusable cluster is reported at once."""
+    if master is None and partitions is None and shared is None:
+        return
+    from ..witnesses.spark.session import spark_session
+
+    with steps() as progress:
+        progress(f"starting Spark on {master or 'this machine'}")
+        spark_session(master=master, partitions=partitions, shared=shared)
+
+
+def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
+    """Return what comes out of each history on a witness, and say on stderr what is started for it.
+
+    Raises:
+        BadInput: The witness refuses a history.
+        MissingTool: The machine lacks what the witness needs.
+        StreamproofError: A query failed.
+    """
+    from ..witnesses.by_name import witness_named
+
+    witness = witness_named(on)
+    if on not in STARTED:
+        return witness.evaluate(histories)
+    otherwise = [history.name for history in histories if history.clock != "batch"]
+    if on in ON_SPARK and otherwise:
+        messages.print(
+            f"note: Spark has the batch clock, not stream time: {', '.join(map(visible, otherwise))}",
+            markup=False,
+            soft_wrap=True,
+        )
+    with steps() as progress:
+        progress(f"{counted(histories)} on {STARTED[on]}")
+        return witness.evaluate(histories)
+
+
+def counted(histories: Sequence[History]) -> str:
+    """Return how many histories there are, in words."""
+    return f"{len(histories)} {'history' if len(histories) == 1 else 'histories'}"

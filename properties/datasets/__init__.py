@@ -1,0 +1,1 @@
+"""Real data: loading it, and comparing witnesses on it."""

@@ -1,0 +1,223 @@
+"""Compares witnesses on a data set: one big history, in its real order of arrival, cut into micro-batches."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+from ...reference.core.errors import BadInput
+from ...reference.core.history import CUT, History, Line
+from ...reference.core.operator import operator_named
+from ...reference.core.records import Change, Dropped, Record
+from ...reference.definitions.windows import SessionWindows
+from ..witnesses.base import Witness
+from ..witnesses.outcomes import Difference, Grain, Outcome, differences
+from .data import DataSet, check_values
+
+SHOWN = 20
+"""So many differences a comparison has at the most."""
+
+
+class Disagreement(NamedTuple):
+    """A difference, and the two witnesses between which it lies."""
+
+    left: str
+    right: str
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison found.
+
+    Attributes:
+        verdict: `conforms`, `violated`, or `inconclusive` where there was nothing to compare.
+        why: The verdict in one sentence.
+        witnesses: Who was asked; the first is compared with each of the others.
+        rows: How many records there were, null keys included.
+        batches: Into how many micro-batches they were cut.
+        sessions: How many sessions the first witness's table has.
+        changes: How many changes were emitted, tombstones included; 0 where only tables were compared.
+        tombstones: How many of them were tombstones.
+        merges: How many records joined two or more sessions; None where the reference wasn't asked, or where no
+            tombstones show it (`emit` is `close`).
+        dropped: The dropped records by reason, for each witness that knows them.
+        seconds: How long each witness took.
+        difference_count: How many differences there are.
+        differences: The first of them.
+    """
+
+    verdict: Literal["conforms", "violated", "inconclusive"]
+    why: str
+    witnesses: tuple[str, ...]
+    rows: int
+    batches: int
+    sessions: int = 0
+    changes: int = 0
+    tombstones: int = 0
+    merges: int | None = None
+    dropped: dict[str, dict[str, int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    difference_count: int = 0
+    differences: list[Disagreement] = field(default_factory=list)
+
+    @property
+    def late(self) -> int | None:
+        """How many records were dropped as late; None where no witness knows."""
+        return next((reasons.get("late", 0) for reasons in self.dropped.values()), None)
+
+
+def compare_data(
+    data: DataSet,
+    options: Mapping[str, Any],
+    witnesses: Sequence[Witness],
+    batches: int = 12,
+    progress: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Run session windows over a data set on several witnesses, and compare the first with each of the others.
+
+    The order of arrival is cut into micro-batches of equal row count (to within one row), and the clock is the batch
+    clock. Witnesses that emit changes are compared by the ordered list of changes of each key in each batch, and by
+    dropped records; a witness that knows only the table (`duckdb`), by the table at the end. There two sums of floats
+    that agree to nine digits count as equal, for the order of addition isn't fixed.
+
+    Args:
+        data: The data set.
+        options: The options of `session_windows`, as in a history file; durations in ms.
+        witnesses: The witnesses; one that is named twice is asked once.
+        batches: How many micro-batches; no more than there are rows.
+        progress: Called with the name of each step before it starts.
+
+    Raises:
+        BadInput: The options can't be declared, `batches` isn't positive, the aggregate can't take the data's values,
+            or a witness refuses them.
+    """
+    report = progress or (lambda step: None)
+    asked = {witness.name: witness for witness in witnesses}
+    names = tuple(asked)
+    if batches < 1:
+        raise BadInput(f"batches is {batches}: give a positive number")
+    windows: SessionWindows = operator_named("session_windows").declare(options)
+    check_values(data, windows.aggregate)
+    history = history_of(data, options, batches)
+    rows, cuts = data.table.num_rows, len(history.batches) if data.table.num_rows else 0
+    if not rows:
+        return Comparison("inconclusive", f"{data.name} has no rows.", names, rows, cuts)
+    for witness in asked.values():
+        if (reason := witness.refuses(history)) is not None:
+            raise BadInput(reason)
+
+    outcomes: dict[str, Outcome] = {}
+    seconds: dict[str, float] = {}
+    for name, witness in asked.items():
+        report(f"{name}: {rows:,} records in {cuts} micro-batches")
+        started = time.perf_counter()
+        (outcomes[name],) = witness.evaluate([history])
+        seconds[name] = time.perf_counter() - started
+    found: list[Disagreement] = []
+    for name in names[1:]:
+        report(f"comparing {names[0]} with {name}")
+        between = _between(
+            outcomes[names[0]], outcomes[name], unordered="spark-native" in (names[0], name), windows=windows
+        )
+        found += [Disagreement(names[0], name, difference) for difference in between]
+
+    sessions = len(outcomes[names[0]].result) if names else 0
+    verdict, why = _verdict(names, sessions, found)
+    changes, tombstones = _changes(outcomes)
+    return Comparison(
+        verdict=verdict,
+        why=why,
+        witnesses=names,
+        rows=rows,
+        batches=cuts,
+        sessions=sessions,
+        changes=changes,
+        tombstones=tombstones,
+        merges=_merges(outcomes.get("reference"), windows),
+        dropped={name: _dropped(outcome) for name, outcome in outcomes.items() if _knows_dropped(outcome)},
+        seconds=seconds,
+        difference_count=len(found),
+        differences=found[:SHOWN],
+    )
+
+
+def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> History:
+    """Return a data set as one history of session windows under the batch clock.
+
+    Args:
+        data: The data set, in its order of arrival.
+        options: The options of `session_windows`, as in a history file; durations in ms.
+        batches: Into how many batches it is cut, of equal size to within one row; no more than there are rows.
+    """
+    keys, values, timestamps = (data.table.column(name).to_pylist() for name in ("key", "value", "timestamp"))
+    if options.get("aggregate", "count") == "count":
+        values = [None] * len(keys)  # a count looks at no value, and not every type of value travels to Spark
+    records = [Record("events", *row) for row in zip(keys, values, timestamps, strict=True)]
+    count = min(batches, len(records))
+    bounds = [-(-number * len(records) // count) for number in range(count + 1)] if count else []
+    lines: list[Line] = []
+    for start, end in pairwise(bounds):
+        lines += [*([CUT] if start else []), *records[start:end]]
+    return History("session_windows", options, tuple(lines), "batch", data.name)
+
+
+def _between(left: Outcome, right: Outcome, unordered: bool, windows: SessionWindows) -> list[Difference]:
+    found = differences(left, right, unordered)
+    if Grain.END in (left.grain, right.grain) and windows.aggregate.name == "sum":
+        return [difference for difference in found if not _only_rounded(difference)]
+    return found
+
+
+def _only_rounded(difference: Difference) -> bool:
+    match difference.left, difference.right:
+        case Change(value=one), Change(value=two) if isinstance(one, float) or isinstance(two, float):
+            same_otherwise = difference.left._replace(value=0) == difference.right._replace(value=0)
+            return same_otherwise and math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-9)
+    return False
+
+
+def _verdict(
+    names: tuple[str, ...], sessions: int, found: Sequence[Disagreement]
+) -> tuple[Literal["conforms", "violated", "inconclusive"], str]:
+    if found:
+        pairs = list(dict.fromkeys(f"{left} and {right}" for left, right, _ in found))
+        more = "1 difference" if len(found) == 1 else f"{len(found):,} differences"
+        return "violated", f"{more} between {', '.join(pairs)}."
+    if len(names) < 2:
+        return "inconclusive", "One witness alone compares with nothing: name two."
+    if not sessions:
+        return "inconclusive", "No session came out, so nothing was compared."
+    others = ", ".join(names[1:])
+    return "conforms", f"{names[0]} and {others} agree on {sessions:,} sessions."
+
+
+def _changes(outcomes: Mapping[str, Outcome]) -> tuple[int, int]:
+    """How many changes and tombstones the first witness emits that emits any."""
+    for outcome in outcomes.values():
+        if outcome.grain is not Grain.END:
+            values = [output.value for _, _, output in outcome.entries if isinstance(output, Change)]
+            return len(values), sum(value is None for value in values)
+    return 0, 0
+
+
+def _merges(outcome: Outcome | None, windows: SessionWindows) -> int | None:
+    if outcome is None or windows.emit == "close":
+        return None
+    tombstones = Counter(
+        entry.arrival for entry in outcome.entries if isinstance(entry.output, Change) and entry.output.value is None
+    )
+    return sum(count > 1 for count in tombstones.values())
+
+
+def _knows_dropped(outcome: Outcome) -> bool:
+    return outcome.knows_dropped and outcome.grain is not Grain.END
+
+
+def _dropped(outcome: Outcome) -> dict[str, int]:
+    return dict(Counter(output.reason for _, _, output in outcome.entries if isinstance(output, Dropped)))

@@ -1,0 +1,167 @@
+"""Cohorts: many histories in one Spark query, each under its own key space, all under one clock schedule.
+
+Spark's watermark is global to a query. So a cohort has one clock schedule, its value after every batch; a row under a
+reserved key drives the watermark along it, and every history carries it as heartbeats.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from ...reference.core.errors import BadInput
+from ...reference.core.history import CUT, ClockAdvance, History, Line
+from ...reference.core.operator import operator_named
+from ...reference.core.play import Entry
+from ...reference.core.records import Change, Dropped, Record
+from ..registration.bindings import Field
+from ..registration.key_space import WATERMARK_DRIVER, owner, prefixed_key
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Histories of one operator with the same options and the same clock schedule.
+
+    Attributes:
+        operator: The operator's name.
+        options: Its options; durations in ms.
+        schedule: The clock (ms) after every batch.
+        histories: The histories, each with one batch for every value of the schedule.
+    """
+
+    operator: str
+    options: Mapping[str, Any]
+    schedule: tuple[int, ...]
+    histories: tuple[History, ...]
+
+
+def clock_schedule(history: History) -> tuple[int, ...]:
+    """Return the batch clock (ms) after every batch of a history."""
+    schedule, largest = [], 0
+    for batch in history.batches:
+        for line in batch:
+            if isinstance(line, ClockAdvance) or (isinstance(line, Record) and line.key is not None):
+                largest = max(largest, line.timestamp)
+        schedule.append(largest)
+    return tuple(schedule)
+
+
+def clock_before(history: History, batch: int) -> int:
+    """Return what the batch clock (ms) says in a batch: where the batches before it have left it."""
+    return clock_schedule(history)[batch - 1] if batch else 0
+
+
+def record_batches(history: History) -> list[list[Record]]:
+    """Return the records of each batch."""
+    return [[line for line in batch if isinstance(line, Record)] for batch in history.batches]
+
+
+def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[int]) -> tuple[Line, ...]:
+    """Return the lines of a history under a clock schedule: each batch's records, a heartbeat, a cut."""
+    lines: list[Line] = []
+    for number, (batch, clock) in enumerate(zip(batches, schedule, strict=True)):
+        lines += [CUT] if number else []
+        lines += [*batch, ClockAdvance(clock)]
+    return tuple(lines)
+
+
+def cohorts_of(histories: Sequence[History]) -> list[tuple[Cohort, list[int]]]:
+    """Put histories that may share a query into cohorts, with each history's index in the input.
+
+    A history with a null key is alone in its cohort, for a null key has no prefix.
+    """
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for index, history in enumerate(histories):
+        alone = index if any(record.key is None for record in history.records) else -1
+        options = tuple(sorted((name, repr(value)) for name, value in history.options.items()))
+        groups[history.operator, options, history.clock, clock_schedule(history), alone].append(index)
+    return [
+        (
+            Cohort(operator, histories[indexes[0]].options, schedule, tuple(histories[index] for index in indexes)),
+            indexes,
+        )
+        for (operator, _, _, schedule, _), indexes in groups.items()
+    ]
+
+
+def one_cohort(histories: Sequence[History]) -> Cohort:
+    """Put histories into one cohort.
+
+    Raises:
+        ValueError: They don't share operator, options, clock and clock schedule; none is left out silently.
+    """
+    cohorts = cohorts_of(histories)
+    if len(cohorts) != 1:
+        raise ValueError(f"{len(histories)} histories make {len(cohorts)} cohorts, not one")
+    return cohorts[0][0]
+
+
+def pack(cohort: Cohort, fields: Sequence[Field]) -> list[pa.Table]:
+    """Lay a cohort out as one table a batch.
+
+    Returns:
+        Tables with the columns key (string; `00042|a`), timestamp (bigint, ms), order (bigint, the order of arrival
+        over the whole cohort), input (string), and those of the fields.
+
+    Raises:
+        BadInput: A value doesn't fit its column.
+    """
+    tables, order = [], 0
+    first_input = operator_named(cohort.operator).declare(cohort.options).inputs[0]
+    batches_of = [history.batches for history in cohort.histories]
+    for number, clock in enumerate(cohort.schedule):
+        keys: list[str | None] = [WATERMARK_DRIVER]
+        inputs = [first_input]
+        timestamps = [clock]
+        # The reserved key's row holds something of the column's type: an aggregate would refuse null.
+        columns: list[list[Any]] = [[field.for_driver] for field in fields]
+        for index, batches in enumerate(batches_of):
+            prefixed = partial(prefixed_key, index)
+            for line in batches[number]:
+                if isinstance(line, Record):
+                    keys.append(None if line.key is None else prefixed(line.key))
+                    inputs.append(line.input)
+                    timestamps.append(line.timestamp)
+                    for field, column in zip(fields, columns, strict=True):
+                        column.append(field.of(line, prefixed))
+        arrived = pa.array(range(order, order + len(keys)), pa.int64())
+        order += len(keys)
+        table = {
+            "key": _column(number, "key", keys, pa.string()),
+            "timestamp": pa.array(timestamps, pa.int64()),
+            "order": arrived,
+            "input": pa.array(inputs, pa.string()),
+        }
+        for field, column in zip(fields, columns, strict=True):
+            table[field.name] = _column(number, field.name, column, field.type)
+        tables.append(pa.table(table))
+    return tables
+
+
+def _column(batch: int, name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+        raise BadInput(
+            f"batch {batch}: a {name} doesn't fit the type {kind}: {error}; use smaller numbers and whole text"
+        ) from None
+
+
+def unpack(cohort: Cohort, entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Hand every history its own entries, under its own keys; the reserved key's are left out."""
+    by_history: list[list[Entry]] = [[] for _ in cohort.histories]
+    for entry in entries:
+        key = entry.output.key
+        if key is None:
+            by_history[0].append(entry)
+        elif (owned := owner(key)) is not None:
+            index, own = owned
+            output = entry.output
+            mine = Dropped(own, output.reason) if isinstance(output, Dropped) else Change(own, *output[1:])
+            by_history[index].append(Entry(entry.arrival, entry.batch, mine))
+    return by_history

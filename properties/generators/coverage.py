@@ -1,0 +1,281 @@
+"""Coverage goals: what drawn histories must have met before anything that agrees on them may be said to conform.
+
+Beside an operator's own goals there is a goal for each neighbour of a declaration, which has one of its numbers
+larger or smaller by one: on some history the reference must emit something else under the neighbour than under the
+declaration. So a job that is off by 1 ms disagrees with the reference on that history, whatever else it does. The same
+holds for a neighbour that has the right numbers, and closes or drops 1 ms late or early by the clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from ...reference.core.clocks import Clock
+from ...reference.core.errors import BadInput
+from ...reference.core.history import History
+from ...reference.core.operator import Behaviour, operator_named
+from ...reference.core.play import Played, play
+from ...reference.core.records import Change, Dropped, Key
+from ..registration.registration import Registration, registration_of
+from .draws import BATCHES, HistorySettings, draw_histories, draw_schedule
+
+EMITTED = "something emitted"
+ATTEMPTS = 20
+"""So many schedules are tried until all goals are covered; that takes no more than the reference."""
+
+
+Finish: TypeAlias = Callable[[History], History]
+
+
+class Neighbour(NamedTuple):
+    """What is off by one: a declaration of which one number is, or a behaviour whose edges of the clock are.
+
+    The goal is that it emits something else than the declaration and behaviour that it is the neighbour of.
+    """
+
+    goal: str
+    options: Mapping[str, Any]
+    behaviour: Callable[[Any, Clock], Behaviour] | None = None
+
+
+class _OffClock:
+    """Another clock, but off by some ms where it shows certain times: so an operator sees it whose edges are off."""
+
+    def __init__(self, clock: Clock, by: int, at: Callable[[int], bool]) -> None:
+        self.clock, self.by, self.at = clock, by, at
+
+    @property
+    def now(self) -> int:
+        now = self.clock.now
+        return now + self.by if self.at(now) else now
+
+    def observe(self, timestamp: int) -> None:
+        self.clock.observe(timestamp)
+
+    def cut(self) -> None:
+        self.clock.cut()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Histories of one cohort, and what they cover.
+
+    Attributes:
+        histories: The histories; all have one clock schedule.
+        covered: In how many histories each goal was met; a neighbour's goal counts once.
+        missing: The goals that were not met.
+    """
+
+    histories: list[History]
+    covered: Counter[str]
+    missing: tuple[str, ...]
+
+
+def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
+    """Return the neighbours of a declaration, without those that the operator refuses.
+
+    Raises:
+        BadInput: The declaration itself is refused.
+    """
+    declaring = operator_named(operator)
+    found = []
+    for number in registration_of(operator).domain.numbers(declaring.declare(options)):
+        for value in (number.value - number.apart, number.value + number.apart):
+            changed = {**options, **number.changed(value)}
+            try:
+                declaring.declare(changed)
+            except BadInput:
+                continue
+            found.append(Neighbour(f"{number.option} {number.value} and {value} differ", changed))
+    return [*found, *_off_by_clock(operator, options)]
+
+
+def _off_by_clock(operator: str, options: Mapping[str, Any]) -> Iterator[Neighbour]:
+    """Return the neighbours that close something, or drop it as late, 1 ms after the edge, and 1 ms before it."""
+    declaring, domain = operator_named(operator), registration_of(operator).domain
+    definition = declaring.declare(options)
+
+    def neighbour(goal: str, by: int, at: Callable[[int], bool]) -> Neighbour:
+        return Neighbour(
+            goal, options, lambda same, clock: declaring.behaviour(same, cast(Clock, _OffClock(clock, by, at)))
+        )
+
+    for step, offset in domain.aligned(definition):
+        edges = f"the clock's edges every {step} ms from {offset}"
+        yield neighbour(f"{edges} and 1 ms later differ", -1, partial(_lies_at, step, offset))
+        yield neighbour(f"{edges} and 1 ms earlier differ", 1, partial(_lies_at, step, offset - 1))
+    if domain.by_clock(definition) and not domain.aligned(definition):
+        yield neighbour("a clock 1 ms behind differs", -1, bool)
+        yield neighbour("a clock 1 ms ahead differs", 1, bool)
+
+
+def _lies_at(step: int, offset: int, now: int) -> bool:
+    return now >= offset and (now - offset) % step == 0
+
+
+def coverage_goals(registration: Registration, definition: Any, stream_time: bool = False) -> tuple[str, ...]:
+    """Name the goals that histories of a definition must meet: those of every operator, and its own.
+
+    Args:
+        registration: The operator's registration.
+        definition: The definition; histories with null keys are among those drawn of it.
+        stream_time: Whether the histories have no cuts, so that some goals are impossible.
+    """
+    keeps = getattr(definition, "null_key", "drop") == "keep"
+    found = ["out of order", "two keys", "null key kept" if keeps else "dropped: null key"]
+    coverage = registration.coverage
+    if coverage is not None:
+        impossible = {*coverage.impossible_under_stream_time(definition)} if stream_time else set()
+        found += [goal for goal in coverage.goals(definition) if goal not in impossible]
+    return tuple(dict.fromkeys(found))
+
+
+def goals_met(registration: Registration, history: History, played: Played) -> set[str]:
+    """Name the goals that a history met.
+
+    Args:
+        registration: The operator's registration.
+        history: The history.
+        played: The reference's play of it.
+    """
+    records = [taken.record for taken in played.accepted]
+    found = {f"dropped: {entry.output.reason}" for entry in played.entries if isinstance(entry.output, Dropped)}
+    if any(later.timestamp < earlier.timestamp for earlier, later in pairwise(records)):
+        found.add("out of order")
+    keys = {record.key for record in records}
+    if len(keys - {None}) > 1:
+        found.add("two keys")
+    if None in keys:
+        found.add("null key kept")
+    return found if registration.coverage is None else found | set(registration.coverage.met(history, played))
+
+
+def count_goals_met(histories: Iterable[History], played: Iterable[Played] | None = None) -> Counter[str]:
+    """Count in how many histories each goal was met; `played` is the reference's play of each, if at hand."""
+    histories = list(histories)
+    met: Counter[str] = Counter()
+    for history, own in zip(histories, map(play, histories) if played is None else played, strict=True):
+        met.update(goals_met(registration_of(history.operator), history, own))
+    return met
+
+
+def goals(operator: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the goals of a cohort under a declaration; histories with null keys are in no cohort."""
+    registration = registration_of(operator)
+    return (
+        EMITTED,
+        *(goal for goal in coverage_goals(registration, registration.declare(options)) if "null key" not in goal),
+        *(neighbour.goal for neighbour in neighbours(operator, options)),
+    )
+
+
+def covered_by(
+    histories: Sequence[History], finished: Finish | None = None, played: Sequence[Played] | None = None
+) -> Counter[str]:
+    """Count in how many histories of one declaration each goal was met; a neighbour's goal counts once.
+
+    Args:
+        histories: The histories.
+        finished: Makes of each history the one that is run, where that is another: the last clock of a history and the
+            first of a batch behind it take effect in one batch, so that less shows.
+        played: The reference's play of each history, if at hand.
+    """
+    played = [play(history) for history in histories] if played is None else played
+    found = count_goals_met(histories, played)
+    if histories and finished is None:
+        found.update(neighbours_shown(histories, played))
+    elif histories and finished is not None:
+        found.update(neighbours_shown([finished(history) for history in histories]))
+    return found
+
+
+def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
+    """Return a count of goals without those of neighbours, which say nothing of single histories."""
+    return Counter(
+        {
+            goal: count
+            for goal, count in covered.items()
+            if not goal.endswith((" differ", " differs")) and goal != EMITTED
+        }
+    )
+
+
+def neighbours_shown(
+    histories: Sequence[History], played: Sequence[Played] | None = None, only: Collection[str] | None = None
+) -> Counter[str]:
+    """Count the goals of neighbours that histories of one declaration meet, and in how many something was emitted.
+
+    Args:
+        histories: The histories.
+        played: The reference's play of each, if at hand.
+        only: The goals to count; all by default.
+    """
+    operator, options = histories[0].operator, histories[0].options
+    own = [emitted(play(history)) for history in histories] if played is None else list(map(emitted, played))
+    found: Counter[str] = Counter({EMITTED: sum(map(bool, own))})
+    for neighbour in neighbours(operator, options):
+        if only is not None and neighbour.goal not in only:
+            continue
+        shown = (
+            emitted(play(replace(history, options=neighbour.options), neighbour.behaviour)) != one
+            for history, one in zip(histories, own, strict=True)
+        )
+        found[neighbour.goal] = int(any(shown))
+    return found
+
+
+def emitted(played: Played) -> dict[tuple[int, Key | None], list[Change]]:
+    """Return what a job is compared by: the changes of each batch and key in order, without dropped records."""
+    changes: dict[tuple[int, Key | None], list[Change]] = defaultdict(list)
+    for entry in played.entries:
+        if isinstance(entry.output, Change):
+            changes[entry.batch, entry.output.key].append(entry.output)
+    return dict(changes)
+
+
+def draw_covering(
+    operator: str,
+    options: Mapping[str, Any],
+    count: int,
+    seed: int,
+    batches: int = BATCHES,
+    finished: Finish | None = None,
+) -> Drawn:
+    """Draw a cohort's schedule and histories, under other schedules until all goals are covered.
+
+    The same for the same arguments. Where no attempt covers all of them, it is the one that misses the fewest.
+
+    Args:
+        operator: The operator's name.
+        options: Its options.
+        count: How many histories are drawn.
+        seed: The seed.
+        batches: How many batches a schedule has.
+        finished: Makes of each history the one that is run, where that is another; the histories come without it.
+    """
+    wanted = goals(operator, options)
+    hardest = [neighbour.goal for neighbour in neighbours(operator, options)]
+    best: Drawn | None = None
+    for attempt in range(ATTEMPTS):
+        schedule = draw_schedule(operator, options, seed * ATTEMPTS + attempt, batches)
+        histories = list(draw_histories(HistorySettings(operator, options, schedule), count, seed))
+        if best is not None and hardest:
+            # What the attempt before missed is checked first, for it is quickly seen to be missed again.
+            run = histories if finished is None else [finished(history) for history in histories]
+            shown = neighbours_shown(run, only=hardest[:1])
+            if not shown[hardest[0]]:
+                continue
+        covered = covered_by(histories, finished)
+        drawn = Drawn(histories, covered, tuple(name for name in wanted if not covered[name]))
+        hardest.sort(key=lambda goal, missing=drawn.missing: goal not in missing)  # type: ignore[misc]
+        if best is None or len(drawn.missing) < len(best.missing):
+            best = drawn
+        if not best.missing:
+            break
+    assert best is not None
+    return best

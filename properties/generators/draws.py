@@ -1,0 +1,253 @@
+"""Random histories: what is drawn is a list of moves, and a move says what it is near to.
+
+Uniform timestamps would hardly ever fall exactly one gap after a session, or on the close edge. A move therefore names
+an earlier record, or the edge, and a distance. Moves come from a random generator (thousands for a cohort) or from
+Hypothesis (few, that shrink); both draw integers, and small ones mean simple moves.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import Any, NamedTuple, TypeAlias
+
+from hypothesis import strategies as st
+
+from ...reference.core.history import History
+from ...reference.core.operator import operator_named
+from ...reference.core.records import Record
+from ..registration.domain import CHOICES
+from ..registration.registration import registration_of
+from .cohorts import with_clock_advances
+
+Integer: TypeAlias = Callable[[int, int], int]
+"""Draws an integer between two bounds, both included."""
+
+SCHEDULE = (30, 38, 75, 90)
+"""The clock (ms) after every batch of a random history, where none is drawn."""
+KINDS = 13
+BATCHES = 5
+"""How many batches a drawn schedule has: a batch costs Spark a second, whatever is in it."""
+
+
+class Move(NamedTuple):
+    """One arrival, relative to what came before; all of it is small integers, and 0 is the simplest.
+
+    The last two matter to operators other than session windows: the input, and how ordinary the record is.
+    """
+
+    kind: int
+    back: int
+    jitter: int
+    key: int
+    value: int
+    cuts: int
+    side: int = 0
+    choice: int = 0
+
+
+@dataclass(frozen=True)
+class HistorySettings:
+    """What the histories of a cohort have in common.
+
+    Attributes:
+        operator: The operator's name.
+        options: Options of the operator, as in a history file.
+        schedule: The clock (ms) after every batch; no record of a batch lies after it.
+        arrivals: How many records a history has, at the most.
+        keys: The keys that are drawn from; the first is drawn most often.
+        values: The largest value; values are integers from 0.
+        null_keys: Whether records without a key are drawn too; their histories are run alone.
+    """
+
+    operator: str
+    options: Mapping[str, Any]
+    schedule: tuple[int, ...]
+    arrivals: int = 20
+    keys: tuple[str, ...] = ("a", "b", "c")
+    values: int = 3
+    null_keys: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a move needs neither an input nor a choice."""
+        return registration_of(self.operator).domain.is_plain and not self.null_keys
+
+
+def draw_move(integer: Integer, plain: bool = True) -> Move:
+    """Draw one move; a plain one without input and choice."""
+    key = integer(0, 9)
+    cut = integer(0, 9)
+    return Move(
+        kind=integer(0, KINDS - 1),
+        back=integer(0, 4),
+        jitter=integer(0, 12),
+        key=0 if key < 6 else 1 if key < 9 else 2,
+        value=integer(0, 3),
+        cuts=0 if cut < 7 else 1 if cut < 9 else 2,
+        side=0 if plain else integer(0, 1),
+        choice=0 if plain else integer(0, CHOICES - 1),
+    )
+
+
+def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "history") -> History:
+    """Turn moves into a history under the clock schedule of the settings; every list of moves is one.
+
+    Args:
+        settings: What the history has in common with others.
+        moves: The moves; those beyond the arrivals of the settings are left out.
+        name: The history's name.
+    """
+    domain = registration_of(settings.operator).domain
+    definition = operator_named(settings.operator).declare(settings.options)
+    distances, edges = domain.distances(definition), domain.edges(definition) or (0,)
+    reach = domain.reach(definition)
+    first = Record(definition.inputs[0], settings.keys[0], 0, 0)
+    batches: list[list[Record]] = [[] for _ in settings.schedule]
+    arrived: list[Record] = []
+    batch = 0
+    for move in moves[: settings.arrivals]:
+        batch = min(batch + move.cuts, len(settings.schedule) - 1)
+        latest = settings.schedule[batch]
+        clock = settings.schedule[batch - 1] if batch else 0
+        near = arrived[-1 - move.back % len(arrived)] if arrived else first._replace(timestamp=latest)
+        side = definition.inputs[move.side % len(definition.inputs)]
+        keys = domain.keys(side, settings.keys)
+        beside, distance = near.timestamp, distances[move.jitter % len(distances)]
+        edge, by = edges[move.jitter // 3 % len(edges)], move.jitter % 3 - 1
+        later = settings.schedule[min(batch + move.back, len(settings.schedule) - 1)]
+        timestamp = {
+            0: latest * move.jitter // 12,
+            1: beside,
+            2: beside + distance,
+            3: beside + distance + 1,
+            4: beside - distance,
+            5: beside - distance - 1,
+            6: beside + move.jitter % max(distance, 1),
+            7: clock - edge + by,
+            8: clock - max(edges) - move.jitter,
+            9: latest - move.jitter,
+            10: beside,
+            11: later - edge + by,
+            12: min(latest, later) - move.jitter * reach // 12,
+        }[move.kind]
+        value = domain.value(definition, side, min(move.value, settings.values), move.choice, beside)
+        record = Record(side, keys[move.key % len(keys)], value, max(0, min(timestamp, latest)))
+        if move.kind in (2, 3, 4, 5, 6) and arrived and near.key in keys:
+            record = record._replace(key=near.key)
+        if settings.null_keys and move.choice == CHOICES // 2:
+            record = record._replace(key=None)
+        if move.kind == 10 and arrived and near.timestamp <= latest:
+            record = near
+        batches[batch].append(record)
+        arrived.append(record)
+    return History(settings.operator, settings.options, with_clock_advances(batches, settings.schedule), "batch", name)
+
+
+def draw_schedule(operator: str, options: Mapping[str, Any], seed: int, batches: int = BATCHES) -> tuple[int, ...]:
+    """Draw a clock schedule for a definition: the clock (ms) after every batch.
+
+    Its values never fall. Where edges of the clock are aligned, as the ends of fixed windows are, values lie at, before
+    and after such edges, for each kind of them (three kinds take more batches); elsewhere records are drawn around the
+    edges behind each value. A batch may leave the clock where it is, move it by 1 ms, by less than any distance, or
+    past everything.
+
+    Args:
+        operator: The operator's name.
+        options: Its options.
+        seed: The seed; the same gives the same schedule.
+        batches: How many batches it has.
+    """
+    definition, domain = operator_named(operator).declare(options), registration_of(operator).domain
+    generator = random.Random(seed)
+    aligned, reach = domain.aligned(definition), domain.reach(definition)
+    distances = (*domain.distances(definition), *domain.edges(definition))
+    # To be 1 ms late shows where the clock is at an edge, and to be 1 ms early where it is just before one.
+    around = [(one, by) for one in aligned for by in (0, -1)] + [(one, 1) for one in aligned[:1]]
+    batches = max(batches, 2 * len(aligned))
+    around = around[:batches]
+    steps = ["edge"] * len(around) if aligned else ["far", "distance"]
+    spare = ["still", "one", "near", "distance", "far", *["edge"] * bool(aligned)]
+    steps += [generator.choice(spare) for _ in range(batches - len(steps))]
+    generator.shuffle(steps)
+    generator.shuffle(around)
+    edges = cycle(around)
+    clock, schedule = 0, []
+    for number, step in enumerate(steps[:batches]):
+        # Nothing is late before the first batch has moved the clock past what is open longest.
+        least = clock + (reach + generator.randint(1, reach) if number == 0 else 0)
+        match step:
+            case "edge":
+                (every, offset), by = next(edges)
+                beyond = least - by + generator.choice((0, 1, generator.randint(0, reach)))
+                clock = offset + max(0, -(-(beyond - offset) // every)) * every + by
+            case "one":
+                clock = least + 1
+            case "near":
+                clock = least + generator.randint(1, max(1, min(distances)))
+            case "distance":
+                clock = max(least, least + generator.choice(distances) + generator.randint(-1, 1))
+            case "far":
+                clock = least + generator.randint(1, 3 * reach)
+            case _:
+                clock = least
+        schedule.append(clock)
+    return tuple(schedule)
+
+
+def draw_histories(settings: HistorySettings, count: int, seed: int) -> Iterator[History]:
+    """Draw histories of exactly `settings.arrivals` records, named `h0`, `h1` and so on.
+
+    The cuts of a history fall evenly at random, so that every batch has its share of records, and some have none.
+
+    Args:
+        settings: What they have in common.
+        count: How many are drawn.
+        seed: The seed; the same gives the same histories.
+    """
+    generator = random.Random(seed)
+    for number in range(count):
+        moves = [draw_move(generator.randint, settings.is_plain)._replace(cuts=0) for _ in range(settings.arrivals)]
+        for _ in range(len(settings.schedule) - 1):
+            index = generator.randrange(settings.arrivals)
+            moves[index] = moves[index]._replace(cuts=moves[index].cuts + 1)
+        yield history_of(settings, moves, f"h{number}")
+
+
+def under_stream_time(history: History) -> History:
+    """Return a history's records under stream time, without cuts and heartbeats, as Kafka Streams would meet them."""
+    return replace(history, lines=tuple(history.records), clock="stream_time")
+
+
+@st.composite
+def histories(draw: st.DrawFn, settings: HistorySettings) -> History:
+    """Hypothesis strategy for histories of these settings; it shrinks to few records, few cuts, small timestamps."""
+    move = st.builds(
+        Move,
+        kind=st.integers(0, KINDS - 1),
+        back=st.integers(0, 4),
+        jitter=st.integers(0, 12),
+        key=st.integers(0, 2),
+        value=st.integers(0, 3),
+        cuts=st.sampled_from([0, 0, 0, 0, 1, 1, 2]),
+        side=st.just(0) if settings.is_plain else st.integers(0, 1),
+        choice=st.just(0) if settings.is_plain else st.integers(0, CHOICES - 1),
+    )
+    return history_of(settings, draw(st.lists(move, max_size=settings.arrivals)))
+
+
+def declarations(
+    aggregates: Sequence[str] = ("count", "sum", "min", "max", "list"),
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Hypothesis strategy for options of `session_windows`."""
+    return st.fixed_dictionaries(
+        {
+            "gap_ms": st.integers(1, 12),
+            "grace_ms": st.sampled_from([0, 5, 30]),
+            "aggregate": st.sampled_from(list(aggregates)),
+            "emit": st.sampled_from(["update", "close"]),
+            "late": st.sampled_from(["merged", "own"]),
+        }
+    )

@@ -1,0 +1,148 @@
+"""Registering an operator: what is checked then, so that a mistake shows there and not in a check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from ...reference.core.clocks import StreamTime
+from ...reference.core.errors import BadInput
+from ...reference.core.history import History
+from ...reference.core.play import Played, play
+from ...reference.core.records import Change, Record
+from ..registration.registration import Options, Registration, add, unregister
+from .draws import SCHEDULE, HistorySettings, draw_histories
+
+FEW = 20
+"""So many histories of each profile are played with and without null keys."""
+MANY = 200
+"""So many histories of a profile without any output are enough to say that none has one."""
+
+
+def register(registration: Registration) -> Registration:
+    """Make an operator known to the framework: to history files, generators, witnesses, laws and commands.
+
+    Raises:
+        BadInput: There is an operator of that name; or its behaviour lacks a method or raises, a definition can't be
+            written into a history file or is refused, or nothing ever comes out under a profile. The message says
+            where, and the remedy.
+    """
+    add(registration)
+    try:
+        validate(registration)
+    except BaseException:
+        unregister(registration.name)
+        raise
+    return registration
+
+
+def validate(registration: Registration) -> None:
+    """Refuse a registration that can't be checked.
+
+    Raises:
+        BadInput: As `register`.
+    """
+    if not registration.profiles:
+        raise BadInput(
+            f"{registration.name} has no profile: give the options of one at least, such as {{'plain': {{}}}}"
+        )
+    _require_callable(registration, registration.operator, "operator", ("behaviour", "meaning"))
+    for name, options in registration.profiles.items():
+        definition = _declared(registration, name, options)
+        machine = _made(registration, name, definition)
+        _require_callable(registration, machine, type(machine).__name__, ("arrive", "advance"))
+        _require_output(registration, name, options)
+
+
+def _made(registration: Registration, name: str, definition: Any) -> Any:
+    try:
+        return registration.operator.behaviour(definition, StreamTime())
+    except Exception as error:
+        raise BadInput(
+            f"{registration.name}, profile {name!r}: the behaviour can't be made, {type(error).__name__}: {error}: "
+            "let it take a definition and a clock"
+        ) from error
+
+
+def _require_callable(registration: Registration, thing: object, called: str, methods: tuple[str, ...]) -> None:
+    for method in methods:
+        if not callable(getattr(thing, method, None)):
+            raise BadInput(
+                f"{registration.name}: {called} has no method {method}: give it one; a behaviour has "
+                "arrive(record) and advance(), an operator a behaviour and a meaning"
+            )
+
+
+def _declared(registration: Registration, name: str, options: Options) -> Any:
+    where = f"{registration.name}, profile {name!r}"
+    try:
+        same = json.loads(json.dumps(dict(options), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise BadInput(
+            f"{where}: the options {dict(options)!r} can't be written into a history file ({error}): "
+            "use numbers, strings, lists and objects of them"
+        ) from None
+    if same != dict(options):
+        raise BadInput(
+            f"{where}: the options {dict(options)!r} come back from a history file as {same!r}: use lists, not tuples, "
+            "and strings for names"
+        )
+    try:
+        return registration.declare(options)
+    except BadInput as error:
+        raise BadInput(f"{where}: its definition refuses the options: {error}") from None
+
+
+def _require_output(registration: Registration, name: str, options: Options) -> None:
+    for history in islice(_drawn(registration, name, options, null_keys=True), FEW):
+        _played(registration, name, history)
+    emits = False
+    for number, history in enumerate(_drawn(registration, name, options, null_keys=False), 1):
+        played = _played(registration, name, history)
+        emits = emits or any(isinstance(entry.output, Change) for entry in played.entries)
+        if emits and number >= FEW:
+            return
+    raise BadInput(
+        f"{registration.name}, profile {name!r}: {MANY} drawn histories emit nothing, so that nothing can "
+        "be checked under it: give a domain that draws what the operator answers, or other options"
+    )
+
+
+def _drawn(registration: Registration, name: str, options: Options, null_keys: bool) -> Iterator[History]:
+
+    settings = HistorySettings(registration.name, options, SCHEDULE, null_keys=null_keys)
+    try:
+        yield from draw_histories(settings, MANY, seed=0)
+    except Exception as error:
+        raise BadInput(
+            f"{registration.name}, profile {name!r}: its domain raises {type(error).__name__}: {error}: let it draw "
+            "from any small integers"
+        ) from error
+
+
+def _played(registration: Registration, name: str, history: History) -> Played:
+    try:
+        played = play(history)
+        registration.operator.meaning(played.definition, played.accepted, played.clock)
+    except Exception as error:
+        record = _last_record(history)
+        raise BadInput(
+            f"{registration.name}, profile {name!r}: the reference raises {type(error).__name__}: {error}, at the "
+            f"record {tuple(record) if record else None} of a drawn history: fix it, or give a domain that draws "
+            "what it can take"
+        ) from error
+    return played
+
+
+def _last_record(history: History) -> Record | None:
+    """Return the record at which a play raises: the last of the shortest beginning that does."""
+    for length in range(len(history.lines) + 1):
+        try:
+            play(replace(history, lines=history.lines[:length]))
+        except Exception:
+            records = [line for line in history.lines[:length] if isinstance(line, Record)]
+            return records[-1] if records else None
+    return history.records[-1] if history.records else None

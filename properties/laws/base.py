@@ -1,0 +1,180 @@
+"""What a law is: what must be covered, what it is asked of, its judgement, and how to ask it again of one history."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar, TypeAlias
+
+from ...reference.core.errors import BadInput
+from ...reference.core.history import History
+from ..generators.cohorts import Cohort, cohorts_of
+from ..registration.registration import Registration
+from ..witnesses.outcomes import Difference, Outcome
+from ..witnesses.spark.witness import SPARK, QueryWitness
+from .case import Case
+from .runs import Run, Sample
+
+Named: TypeAlias = tuple[str, Outcome]
+"""A witness, as reports call it, and its outcome."""
+REFERENCE = "reference"
+OWN = SPARK
+"""The operator's own Spark implementation."""
+
+
+class Verdict(StrEnum):
+    """What a check may say."""
+
+    CONFORMS = "conforms"
+    VIOLATED = "violated"
+    INCONCLUSIVE = "inconclusive"
+
+
+class CannotRecheck(BadInput):
+    """A law can't be asked again about a history; the message says why."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two witnesses, or two runs of one, say of a history.
+
+    Attributes:
+        expected: What is expected, and by whom.
+        actual: What came, and from whom.
+        differences: Where they differ; none where the law holds.
+    """
+
+    expected: Named
+    actual: Named
+    differences: Sequence[Difference]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A case on which a law is broken."""
+
+    case: Case
+    comparison: Comparison
+
+
+@dataclass
+class LawResult:
+    """What a law says of the histories that it judged.
+
+    Attributes:
+        law: The law.
+        sentence: What the law says of the operator.
+        goals: The coverage goals that must be met before it has shown anything.
+        judged: How many histories it judged.
+        covered: In how many histories each goal was met.
+        violations: The cases on which it is broken.
+        divergences: In how many histories each named divergence of Kafka Streams explains the answer.
+        unfinished: Whether the check ended before it was done.
+        skipped: Why it couldn't be asked at all, if so.
+    """
+
+    law: Law
+    sentence: str = ""
+    goals: tuple[str, ...] = ()
+    judged: int = 0
+    covered: Counter[str] = field(default_factory=Counter)
+    violations: list[Violation] = field(default_factory=list)
+    divergences: Counter[str] = field(default_factory=Counter)
+    unfinished: bool = False
+    skipped: str = ""
+
+    @property
+    def missing(self) -> list[str]:
+        """The goals that no history met."""
+        return [goal for goal in self.goals if not self.covered[goal]]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated by one violation; inconclusive without a history or with an unmet goal, or when cut short."""
+        if self.violations:
+            return Verdict.VIOLATED
+        nothing_shown = self.unfinished or self.missing or not self.judged
+        return Verdict.INCONCLUSIVE if nothing_shown else Verdict.CONFORMS
+
+
+class Law:
+    """A property of all histories of an operator.
+
+    Attributes:
+        name: What commands and reports call it.
+        says: Its sentence, where it is one for all operators.
+        needs: The field of a registration without which an operator isn't asked; empty where all are.
+        reason: Why such an operator isn't asked.
+        follows_changelog: Whether a wrong changelog breaks it too: then it makes no counterexample beside that.
+        needs_original: Whether it relates a variant to its original, so that both are needed to ask it again.
+        is_plain: Whether single histories can be judged in one run of Spark, however many.
+        at_once: How many candidates of a round of shrinking it can be asked about, where each costs a query; 0: all.
+    """
+
+    name: ClassVar[str]
+    says: ClassVar[str] = ""
+    needs: ClassVar[str] = ""
+    reason: ClassVar[str] = ""
+    follows_changelog: ClassVar[bool] = False
+    needs_original: ClassVar[bool] = False
+    is_plain: ClassVar[bool] = False
+    at_once: ClassVar[int] = 0
+
+    def sentence(self, registration: Registration) -> str:
+        """Return what the law says of an operator."""
+        return self.says
+
+    def not_checked(self, registration: Registration) -> str | None:
+        """Return why an operator isn't asked, or None where it is."""
+        return self.reason if self.needs and not getattr(registration, self.needs) else None
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        """Whether the law judges the run of a sample."""
+        raise NotImplementedError
+
+    def goals(self, sample: Sample) -> Iterable[str]:
+        """Return the coverage goals that histories of a sample must meet before the law has shown anything of it."""
+        return ()
+
+    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+        """Judge a run; count in `result` what was judged and covered."""
+        raise NotImplementedError
+
+    def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
+        """Ask the law again, about each case alone as far as it matters; cases that may share a query do.
+
+        Raises:
+            CannotRecheck: It can't be asked about such a case; the message says why.
+            MissingTool: The machine lacks what the law needs.
+            StreamproofError: A query failed.
+        """
+        comparisons: dict[int, Comparison] = {}
+        for cohort, indexes in cohorts_of([case.history for case in cases]):
+            comparisons |= zip(indexes, self.recheck_cohort(cohort, witness), strict=True)
+        return [comparisons[index] for index in range(len(cases))]
+
+    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
+        """Ask the law again about each history of a cohort, in as few queries as it takes."""
+        raise NotImplementedError
+
+    def cases_of(self, history: History) -> list[Case]:
+        """Return the cases that a history makes; shrinking looks for the smallest history of which one is broken."""
+        return [Case(history)]
+
+
+def violations(histories: Iterable[History], comparisons: Iterable[Comparison]) -> Iterator[Violation]:
+    """Yield a violation for each history whose comparison has differences; there may be fewer comparisons."""
+    for history, comparison in zip(histories, comparisons, strict=False):
+        if comparison.differences:
+            yield Violation(Case(history), comparison)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict of all: violated before inconclusive before conforms; inconclusive of none."""
+    found = set(verdicts)
+    for verdict in (Verdict.VIOLATED, Verdict.INCONCLUSIVE):
+        if verdict in found:
+            return verdict
+    return Verdict.CONFORMS if found else Verdict.INCONCLUSIVE

@@ -1,0 +1,78 @@
+"""The law *keys*: what is emitted for a key is the same without what doesn't concern it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ....reference.core.history import History
+from ....reference.core.records import Key
+from ...generators.cohorts import record_batches
+from ...registration.registration import KeyIndependence, Registration, registration_of
+from ...witnesses.outcomes import Difference, Outcome, differences
+from ..base import CannotRecheck
+from ..case import Case
+from ..runs import Kind, Sample
+from .variants import VariantLaw, require_original, with_batches
+
+
+class Keys(VariantLaw):
+    """The variant has the records alone that concern one key."""
+
+    name = "keys"
+    says = "what is emitted for a key is the same without what doesn't concern it"
+    shows_order = True
+
+    def not_checked(self, registration: Registration) -> str | None:
+        return None if registration.key_independence else "its registration doesn't say what concerns a key"
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        """Whether variants of a sample travel with it."""
+        return sample.kind is Kind.RANDOM and sample.registration.key_independence is not None
+
+    def vary(self, history: History, generator: random.Random) -> Iterator[History]:
+        """Leave all out that doesn't concern one key of a history; which one is drawn."""
+        keys = independence_of(history).keys(history)
+        if keys:
+            yield concerning(history, generator.choice(keys))
+
+    def cases_of(self, history: History) -> list[Case]:
+        """Return a case for each key of a history."""
+        return [Case(concerning(history, key), history) for key in independence_of(history).keys(history)]
+
+    def differences(
+        self, registration: Registration, case: Case, original: Outcome, variant: Outcome
+    ) -> list[Difference]:
+        """Compare the changes of the key, batch by batch."""
+        independence, definition = independence_of(case.history), registration.declare(case.history.options)
+        history = require_original(self, case)
+        keys = [key for key in independence.keys(history) if concerning(history, key).lines == case.history.lines]
+        if not keys:
+            raise CannotRecheck(
+                "the history isn't its original without what doesn't concern a key: one of them was changed"
+            )
+
+        def of_key(outcome: Outcome, key: Key) -> Outcome:
+            def is_its(emitted: Key | None) -> bool:
+                return emitted is not None and independence.is_of(definition, emitted, key)
+
+            return replace(outcome, entries=[one for one in outcome.entries if is_its(one.output.key)])
+
+        found: Sequence[list[Difference]] = [differences(of_key(original, key), of_key(variant, key)) for key in keys]
+        return [difference for of_one in found for difference in of_one]
+
+
+def independence_of(history: History) -> KeyIndependence:
+    """Return how a history is taken apart by key."""
+    independence = registration_of(history.operator).key_independence
+    assert independence is not None
+    return independence
+
+
+def concerning(history: History, key: Key) -> History:
+    """Return the history without the records that don't concern a key, under the same clock."""
+    concerns = independence_of(history).concerns(history, key)
+    return with_batches(
+        history, Keys.name, [[record for record in batch if concerns(record)] for batch in record_batches(history)]
+    )

@@ -1,0 +1,42 @@
+"""The law *order*: where the definition leaves the order of arrival free, it plays no part."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from ....reference.core.history import History
+from ...generators.cohorts import record_batches
+from ...registration.registration import FreeOrder, Registration
+from ...witnesses.outcomes import Difference, Outcome
+from ..case import Case
+from .variants import VariantLaw, same_changes, same_result, shuffled, split, with_batches
+
+
+class Order(VariantLaw):
+    """Records whose order is free are shuffled; the batches keep their sizes."""
+
+    name = "order"
+
+    def sentence(self, registration: Registration) -> str:
+        definitions = [registration.declare(options) for options in registration.profiles.values()]
+        asked = dict.fromkeys(
+            registration.free_order(definition).value
+            for name, definition in zip(registration.profiles, definitions, strict=True)
+            if name in registration.without_late_data or not registration.by_clock(definition)
+        )
+        return f"the order of arrival plays no part {', or '.join(asked)}"
+
+    def vary(self, history: History, generator: random.Random) -> Iterator[History]:
+        """Shuffle a history."""
+        sizes = [len(batch) for batch in record_batches(history)]
+        yield with_batches(history, self.name, split(shuffled(history, generator), sizes))
+
+    def differences(
+        self, registration: Registration, case: Case, original: Outcome, variant: Outcome
+    ) -> list[Difference]:
+        """Compare final results; where the order is free between keys alone, each key's changes in order."""
+        definition = registration.declare(case.history.options)
+        if registration.free_order(definition) is FreeOrder.KEYS:
+            return same_changes(original, variant)
+        return same_result(registration, case, original, variant, registration.keeps_lists_in_order(definition))

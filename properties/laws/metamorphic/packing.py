@@ -1,0 +1,63 @@
+"""The law *packing*: a history run alone gives what it gave in its cohort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....reference.core.history import History
+from ....reference.core.records import Record
+from ...generators.cohorts import Cohort, cohorts_of, one_cohort
+from ...witnesses.base import PLAIN
+from ...witnesses.outcomes import Outcome, differences
+from ...witnesses.spark.witness import QueryWitness
+from ..base import CannotRecheck, Comparison, LawResult, Violation, violations
+from ..runs import MANY, Run
+from .reruns import RerunLaw
+
+ALONE = 2
+"""So many histories are run alone, those that emit most."""
+
+
+class Packing(RerunLaw):
+    """One query, and one state a key, for a history alone."""
+
+    name = "packing"
+    says = "a history run alone gives what it gave in its cohort"
+    goal = "run alone"
+    at_once = 6
+
+    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+        """Run some of the histories alone."""
+        witness = run.whole.witness_for([1])
+        for index in sorted(range(len(run.outcomes)), key=lambda one: -len(run.outcomes[one].entries))[:ALONE]:
+            history, together = run.histories[index], run.outcomes[index]
+            (alone,), _ = witness.run(one_cohort([history]), PLAIN)
+            run.whole.queries += 1
+            result.judged += 1
+            result.covered[self.goal] += bool(alone.entries)
+            yield from violations([history], [_compared(together, alone)])
+
+    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
+        """Run each history alone, and among so many others that keys share their state."""
+        return [_packed(history, witness) for history in cohort.histories]
+
+
+def _packed(history: History, witness: QueryWitness) -> Comparison:
+    """Compare a history alone with itself in a cohort of itself and of itself without a record each."""
+    others = [
+        history.with_lines([*history.lines[:index], *history.lines[index + 1 :]])
+        for index, line in enumerate(history.lines)
+        if isinstance(line, Record)
+    ]
+    mates = [other for other in others if cohorts_of([history, other])[0][0].histories == (history, other)]
+    packed = [history, *mates] * (1 + MANY // (1 + len(mates)))
+    if len(cohorts_of([history] * 2)) > 1:
+        raise CannotRecheck("a history with a null key travels in no cohort: there is nothing to compare it with")
+    (alone,), _ = witness.run(one_cohort([history]), PLAIN)
+    outcomes, _ = witness.run(one_cohort(packed), PLAIN)
+    own = outcomes[:: 1 + len(mates)]
+    return next((found for one in own if (found := _compared(one, alone)).differences), _compared(own[0], alone))
+
+
+def _compared(together: Outcome, alone: Outcome) -> Comparison:
+    return Comparison(("Spark in a cohort", together), ("Spark alone", alone), differences(together, alone))

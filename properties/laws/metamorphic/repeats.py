@@ -1,0 +1,49 @@
+"""The law *repeats*: what comes of records that all come twice is known from what comes of them once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from ....reference.core.history import History
+from ....reference.core.play import play
+from ...generators.cohorts import record_batches
+from ...registration.registration import Registration
+from ...witnesses.outcomes import Difference, Outcome, canonical, result_differences
+from ..case import Case
+from ..runs import Sample
+from .variants import VariantLaw, with_batches
+
+
+class Repeats(VariantLaw):
+    """Each record comes twice in a row; the registration says what that makes of the result."""
+
+    name = "repeats"
+    says = "what comes of records that all come twice is known from what comes of them once"
+    needs = "repeats"
+    reason = "its registration doesn't say what a repeated record changes"
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        """Whether variants of a sample travel with it: where nothing is late, and the registration has an answer."""
+        repeats = sample.registration.repeats
+        if repeats is None or not super().is_asked_of(sample):
+            return False
+        once = Outcome.of_play("", play(sample.histories[0]))
+        return repeats(sample.definition, once, once) is not None
+
+    def vary(self, history: History, generator: random.Random) -> Iterator[History]:
+        """Repeat each record of a history."""
+        batches = record_batches(history)
+        yield with_batches(history, self.name, [[twice for one in batch for twice in (one, one)] for batch in batches])
+
+    def differences(
+        self, registration: Registration, case: Case, original: Outcome, variant: Outcome
+    ) -> list[Difference]:
+        """Compare what is expected of the repeated records with what came."""
+        definition = registration.declare(case.history.options)
+        assert registration.repeats is not None
+        results = registration.repeats(definition, original, variant)
+        if results is None:
+            return []
+        expected, actual = (canonical(result, definition.unordered) for result in results)
+        return result_differences(case.history.name, None, expected, actual)

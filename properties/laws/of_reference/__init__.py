@@ -1,0 +1,1 @@
+"""The laws that judge the reference itself: a wrong oracle is worth nothing."""

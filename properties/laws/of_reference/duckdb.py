@@ -1,0 +1,24 @@
+"""The law *duckdb* of the reference: one SQL statement of the definition gives the reference's result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....reference.core.history import History
+from ...witnesses.duckdb.witness import DuckDBWitness
+from ...witnesses.outcomes import Outcome
+from .judging import ReferenceLaw
+
+
+class DuckDBOfReference(ReferenceLaw):
+    """The statement knows no state and no order of arrival but what the definition asks for."""
+
+    name = "duckdb"
+    says = "DuckDB's statement of the definition gives the reference's result"
+    needs = "sql"
+    reason = "its registration has no SQL statement"
+    witness = "DuckDB"
+
+    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+        """Return DuckDB's result of each history."""
+        return DuckDBWitness().evaluate(histories)

@@ -1,0 +1,32 @@
+"""The law *fold is meaning*: the first law of every operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....reference.core.history import History
+from ....reference.core.play import Played, play
+from ...witnesses.outcomes import Difference, Grain, Outcome
+from ..folding import folded_differences
+from .judging import ReferenceLaw, meant
+
+
+class FoldIsMeaning(ReferenceLaw):
+    """After every batch the behaviour's changelog folds to the meaning of what was accepted so far."""
+
+    name = "fold is meaning"
+    says = "the reference's behaviour folds to its meaning after every batch"
+    witness = "the meaning"
+
+    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+        """Return the meaning of each history at its end."""
+        found = []
+        for history in histories:
+            played = play(history)
+            is_stream = played.definition.is_stream
+            found.append(Outcome(history.name, Grain.END, final=meant(history, played), is_stream=is_stream))
+        return found
+
+    def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
+        """Return where the folded changelog differs from the meaning after the first batch in which it does."""
+        return folded_differences(history, played, lambda _, count: [entry.output for entry in played.entries[:count]])

@@ -1,0 +1,83 @@
+"""What the laws of the reference share: a witness's outcome of each history, compared with the reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from ....reference.core.history import History
+from ....reference.core.play import Played, play
+from ...generators.coverage import coverage_goals, covered_by, neighbours
+from ...registration.registration import registration_of
+from ...witnesses.outcomes import Difference, Grain, Outcome, differences
+from ...witnesses.spark.witness import QueryWitness
+from ..base import OWN, REFERENCE, Comparison, Law, LawResult, Violation, violations
+from ..case import Case
+from ..runs import Kind, ReferenceRun, Sample
+
+
+class ReferenceLaw(Law):
+    """A law that judges the reference's play of each history by what somebody else says of it.
+
+    Attributes:
+        witness: Who says it, as reports call him.
+    """
+
+    witness: ClassVar[str]
+    is_plain = True
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        """Whether the law judges a sample."""
+        return sample.kind is Kind.REFERENCE
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        """Return the coverage goals of the profile, and its neighbours, which must differ."""
+        name = sample.registration.name
+        differing = [neighbour.goal for neighbour in neighbours(name, sample.options)]
+        return sample.goals([*coverage_goals(sample.registration, sample.definition), *differing])
+
+    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+        """Return the witness's outcome of each history."""
+        raise NotImplementedError
+
+    def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
+        """Return the histories of a run that the law judges, with the reference's play of each."""
+        return list(zip(run.histories, run.played, strict=True))
+
+    def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
+        """Return where the witness's outcome differs from the reference's."""
+        unordered = outcome.grain is Grain.END and played.definition.unordered
+        return differences(Outcome.of_play(history.name, played), outcome, unordered)
+
+    def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[Violation]:  # type: ignore[override]
+        """Judge each history of a sample."""
+        served = self.served(run)
+        histories, played = [history for history, _ in served], [one for _, one in served]
+        if not histories:
+            return
+        outcomes = self.outcomes(histories)
+        result.judged += len(histories)
+        covered = run.covered if histories == run.histories else covered_by(histories, played=played)
+        result.covered.update(run.sample.cover(covered))
+        each = zip(histories, played, outcomes, strict=True)
+        yield from violations(histories, (self.compared(*one, result) for one in each))
+
+    def compared(self, history: History, played: Played, outcome: Outcome, result: LawResult) -> Comparison:
+        """Compare the reference's play of a history with the witness's outcome; note in `result` what explains it."""
+        expected = Outcome.of_play(history.name, played)
+        found = self.differences(history, played, outcome)
+        return Comparison((REFERENCE, expected), (self.witness, outcome), found)
+
+    def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
+        """Ask the witness again about each history."""
+        histories = [case.history for case in cases]
+        unnoted = LawResult(self)
+        return [
+            self.compared(history, play(history), outcome, unnoted)
+            for history, outcome in zip(histories, self.outcomes(histories), strict=True)
+        ]
+
+
+def meant(history: History, played: Played) -> Any:
+    """Return the meaning of what a play accepted."""
+    return registration_of(history.operator).operator.meaning(played.definition, played.accepted, played.clock)

@@ -1,0 +1,59 @@
+"""The law *kafka*: the real Kafka Streams emits the reference's changelog, but for divergences with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....reference.core.history import History
+from ....reference.core.play import Played
+from ...generators.coverage import coverage_goals, neighbours
+from ...witnesses.by_name import witness_named
+from ...witnesses.outcomes import Outcome
+from ..base import Comparison, LawResult
+from ..runs import ReferenceRun, Sample
+from .judging import ReferenceLaw
+
+
+class Kafka(ReferenceLaw):
+    """Kafka is asked step by step, under stream time, about the profiles of which it serves half of the histories."""
+
+    name = "kafka"
+    says = "the real Kafka Streams emits the reference's changelog, step by step, but for divergences with a name"
+    needs = "kafka"
+    reason = "its registration has no topology of Kafka Streams"
+    witness = "Kafka Streams"
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        """Whether Kafka has a counterpart for half of a sample; what it refuses now and then it has none for."""
+        if not super().is_asked_of(sample):
+            return False
+        asked = [history for history in sample.histories if history.clock == "stream_time"]
+        return 2 * len(self._answered(sample.histories)) >= len(asked) > 0
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        """Return the goals under stream time; Kafka emits no dropped record, and refuses some histories with nulls."""
+        goals = coverage_goals(sample.registration, sample.definition, stream_time=True)
+        differing = [neighbour.goal for neighbour in neighbours(sample.registration.name, sample.options)]
+        return sample.goals([*(goal for goal in goals if "null" not in goal), *differing])
+
+    def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
+        """Return the histories that Kafka has a counterpart for."""
+        answered = {history.name for history in self._answered(run.histories)}
+        return [pair for pair in super().served(run) if pair[0].name in answered and pair[0].clock == "stream_time"]
+
+    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+        """Return what Kafka Streams says of each history."""
+        return witness_named("kafka").evaluate(histories)
+
+    def compared(self, history: History, played: Played, outcome: Outcome, result: LawResult) -> Comparison:
+        """Compare as other laws do; differences that a named divergence explains are counted by its name."""
+        from ...witnesses.kafka.divergences import explained
+
+        comparison = super().compared(history, played, outcome, result)
+        names = explained(history, outcome) if comparison.differences else ()
+        result.divergences.update(names)
+        return Comparison(comparison.expected, comparison.actual, ()) if names else comparison
+
+    def _answered(self, histories: Sequence[History]) -> list[History]:
+        kafka = witness_named("kafka")
+        return [history for history in histories if history.clock == "stream_time" and kafka.refuses(history) is None]

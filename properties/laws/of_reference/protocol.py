@@ -1,0 +1,24 @@
+"""The law *protocol*: messages that are delivered at once emit the reference's changelog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....reference.core.history import History
+from ...witnesses.by_name import witness_named
+from ...witnesses.outcomes import Outcome
+from .judging import ReferenceLaw
+
+
+class Protocol(ReferenceLaw):
+    """The model of the messages stands beside the model without them."""
+
+    name = "protocol"
+    says = "messages delivered at once emit the reference's changelog"
+    needs = "protocol"
+    reason = "its registration has no protocol: it sends no messages"
+    witness = "the protocol"
+
+    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+        """Return what the protocol emits of each history."""
+        return witness_named("protocol").evaluate(histories)

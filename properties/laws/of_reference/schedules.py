@@ -1,0 +1,51 @@
+"""The law *schedules* of the reference: whatever the schedule of delivery, the join is right once no message waits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from zlib import crc32
+
+from ....reference.core.history import History
+from ....reference.core.play import Played, play
+from ...witnesses.outcomes import Difference, Grain, Outcome, result_differences, untimed
+from ..case import Case
+from ..runs import ReferenceRun, Sample
+from ..scheduling import cases_of, scheduled
+from .judging import ReferenceLaw, meant
+
+
+class SchedulesOfReference(ReferenceLaw):
+    """Asked where every change is answered; values alone are fixed, for a timestamp depends on a message's way."""
+
+    name = "schedules"
+    says = "whatever the schedule of delivery, the join is right once no message waits"
+    needs = "protocol"
+    reason = "its registration has no protocol: it sends no messages"
+    witness = "the meaning"
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        """Whether the law judges a sample: where the protocol answers every change."""
+        protocol = sample.registration.protocol
+        return super().is_asked_of(sample) and protocol is not None and protocol.answers_all(sample.definition)
+
+    def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
+        """Return the histories of a run under a random schedule each, the same for the same history."""
+        asked = [under_schedule(history) for history in run.histories]
+        return [(history, play(history)) for history in asked]
+
+    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+        """Return the meaning of each history."""
+        return [Outcome(history.name, Grain.END, final=meant(history, play(history))) for history in histories]
+
+    def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
+        """Return where the values of the folded changelog differ from the meaning."""
+        return result_differences(history.name, None, untimed(outcome.result), untimed(played.result))
+
+    def cases_of(self, history: History) -> list[Case]:
+        return cases_of(history)
+
+
+def under_schedule(history: History) -> History:
+    """Return a history with manual delivery, under a schedule that its text decides."""
+    return scheduled(history, random.Random(crc32(history.to_text().encode())))

@@ -1,0 +1,1 @@
+"""The laws that judge what an operator emits on Spark."""

@@ -1,0 +1,23 @@
+"""The law *changelog*: Spark emits what the reference emits, change by change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....reference.core.history import History
+from ....reference.core.play import Played
+from ...witnesses.outcomes import Difference, Outcome, differences
+from .judging import OutcomeLaw
+
+
+class Changelog(OutcomeLaw):
+    """The changelog is the reference's; a map of it would hide duplicate and swapped tombstones."""
+
+    name = "changelog"
+    says = "the changelog is the reference's, as ordered lists per key and batch"
+
+    def differences(
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[str]
+    ) -> Sequence[Difference]:
+        """Return where the ordered changes of a key and batch differ from the reference's."""
+        return differences(Outcome.of_play(history.name, played), outcome)

@@ -1,0 +1,53 @@
+"""The law *duckdb* on Spark: what Spark's changelog folds to is what DuckDB's statement of the definition gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ....reference.core.history import History
+from ...generators.cohorts import Cohort
+from ...registration.registration import registration_of
+from ...witnesses.base import PLAIN
+from ...witnesses.duckdb.witness import DuckDBWitness
+from ...witnesses.outcomes import Outcome, differences
+from ...witnesses.spark.witness import QueryWitness
+from ..base import Comparison, LawResult, Violation, violations
+from ..runs import Kind, Run, Sample
+from .judging import OutcomeLaw, covered
+
+
+class DuckDB(OutcomeLaw):
+    """DuckDB believes neither the reference nor Spark."""
+
+    name = "duckdb"
+    says = "what Spark's changelog folds to is what DuckDB's statement of the definition gives"
+    needs = "sql"
+    reason = "its registration has no SQL statement"
+    follows_changelog = True
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        return sample.kind is Kind.RANDOM
+
+    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+        """Judge each drawn history of a run."""
+        result.judged += run.drawn
+        result.covered.update(covered(run))
+        drawn = run.histories[: run.drawn]
+        yield from violations(drawn, _compared(drawn, run.outcomes[: run.drawn]))
+
+    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
+        """Run the histories again on Spark and on DuckDB."""
+        outcomes, _ = witness.run(cohort, PLAIN)
+        return _compared(cohort.histories, outcomes)
+
+
+def _compared(histories: Sequence[History], outcomes: Sequence[Outcome]) -> list[Comparison]:
+    return [
+        Comparison(("DuckDB", answer), ("Spark", outcome), differences(answer, outcome, unordered(history)))
+        for history, outcome, answer in zip(histories, outcomes, DuckDBWitness().evaluate(histories), strict=True)
+    ]
+
+
+def unordered(history: History) -> bool:
+    """Whether the members of list values come in no fixed order under a history's definition."""
+    return bool(registration_of(history.operator).declare(history.options).unordered)

@@ -1,0 +1,81 @@
+"""What the laws share that compare a run of Spark with what is expected of each of its histories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ....reference.core.history import History
+from ....reference.core.play import Played, play
+from ...generators.cohorts import Cohort, record_batches
+from ...generators.coverage import goals
+from ...witnesses.base import PLAIN
+from ...witnesses.outcomes import Difference, Outcome
+from ...witnesses.spark.witness import JobWitness, QueryWitness
+from ..base import REFERENCE, Comparison, Law, LawResult, Named, Violation
+from ..case import Case
+from ..runs import Kind, Run, Sample, leftover
+
+EMPTY_BATCH = "empty batch"
+
+
+def by_reference(history: History, played: Played | None = None) -> Named:
+    """Return what the reference says of a history, named."""
+    return REFERENCE, Outcome.of_play(history.name, played or play(history))
+
+
+def covered(run: Run) -> Counter[str]:
+    """Count the goals that the drawn histories of a run met; the last batch is empty where it is long after them."""
+    found = run.sample.cover(run.sample.covered)
+    found[EMPTY_BATCH] = sum(not all(record_batches(one)[:-1]) for one in run.histories[: run.drawn])
+    return found
+
+
+class OutcomeLaw(Law):
+    """A law that judges each history of a random sample, its variants too, by its outcome on Spark."""
+
+    is_plain = True
+    options = PLAIN
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        return sample.kind in (Kind.RANDOM, Kind.WITHOUT_LATE_DATA)
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        if sample.kind is not Kind.RANDOM:
+            return ()
+        return [EMPTY_BATCH, *sample.goals(goals(sample.registration.name, sample.options))]
+
+    def differences(
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[str]
+    ) -> Sequence[Difference]:
+        """Return where a history's outcome isn't as expected.
+
+        Args:
+            history: The history.
+            played: The reference's play of it.
+            outcome: What came out of it on Spark.
+            left: Its keys whose state is left at the end; none where the state isn't read.
+        """
+        raise NotImplementedError
+
+    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+        """Judge each history of a run."""
+        result.judged += len(run.histories)
+        result.covered.update(covered(run))
+        reads = self.options.read_state
+        for index, (history, played, outcome) in enumerate(zip(run.histories, run.played, run.outcomes, strict=True)):
+            found = self.differences(history, played, outcome, run.leftover[index] if reads else ())
+            if found:
+                yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
+
+    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
+        """Run a cohort again, and judge each of its histories."""
+        outcomes, output = witness.run(cohort, self.options)
+        left = leftover(output, len(cohort.histories))
+        name = "the job" if isinstance(witness, JobWitness) else "Spark"
+        comparisons = []
+        for history, outcome, keys in zip(cohort.histories, outcomes, left, strict=True):
+            played = play(history)
+            found = self.differences(history, played, outcome, keys)
+            comparisons.append(Comparison(by_reference(history, played), (name, outcome), found))
+        return comparisons

@@ -1,0 +1,110 @@
+"""The law *retention*: operators that keep rows for ever, as their definitions have it, may be given a retention.
+
+What they emit within the parameter `retention` is what the reference emits, which has no such parameter; and long after
+it nothing is left that it bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ...generators.cohorts import Cohort
+from ...registration.registration import Options, registration_of
+from ...witnesses.base import RunOptions
+from ...witnesses.outcomes import Outcome
+from ...witnesses.spark.query import StreamOutput
+from ...witnesses.spark.witness import JobWitness, QueryWitness
+from ..base import CannotRecheck, Comparison, Law, LawResult, Violation, violations
+from ..runs import Kind, Run, Sample, leftover
+from .judging import by_reference
+from .state import state_left
+
+WITH_STATE = RunOptions(read_state=True)
+SIDES = ("within the retention", "beyond the retention")
+
+
+class Retention(Law):
+    """The law *retention*, asked of the profiles for which a registration gives one."""
+
+    name = "retention"
+    says = "within its retention a row counts as if kept for ever, and then it is gone"
+    needs = "retention"
+    reason = "its registration has no retention besides the definition's"
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        return sample.kind is Kind.RETENTION
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        """Records on both sides of the retention must come."""
+        return sample.goals(SIDES)
+
+    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+        """Judge each history of a run with a retention."""
+        retention = run.sample.registration.retention
+        assert retention is not None
+        result.judged += len(run.histories)
+        for history in run.histories:
+            met = retention.sides(history, run.sample.more)
+            result.covered.update(run.sample.cover(dict.fromkeys(met, 1)))
+        yield from violations(
+            run.histories, _compared(run.whole.cohort, run.sample.more, run.outcomes, run.whole.output)
+        )
+
+    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
+        """Run the histories again with the retention of their profile."""
+        retention_ms = retention_of(cohort)
+        bounded = with_retention(cohort.operator, cohort.options, retention_ms, witness)
+        return _compared(cohort, retention_ms, *bounded.run(cohort, WITH_STATE))
+
+
+def with_retention(operator: str, options: Options, retention_ms: int, witness: QueryWitness) -> JobWitness:
+    """Return the witness that runs an operator's implementation, or a mutant of it, with a retention.
+
+    Args:
+        operator: The operator's name.
+        options: Its options, as in a history file.
+        retention_ms: The retention (ms).
+        witness: The witness whose logic runs.
+    """
+    registration = registration_of(operator)
+    assert registration.retention is not None
+    definition = registration.declare(options)
+    build = registration.retention.build
+    return JobWitness(
+        partial(build, definition, logic=witness.logic, state_groups=None, retention=f"{retention_ms} ms")
+    )
+
+
+def retention_of(cohort: Cohort) -> int:
+    """Return the retention (ms) with which the law asks about histories of such options.
+
+    Raises:
+        CannotRecheck: It asks about none of such options.
+    """
+    registration = registration_of(cohort.operator)
+    profiles = registration.retention.profiles if registration.retention else {}
+    for name, (changed, retention_ms) in profiles.items():
+        if {**registration.profiles[name], **changed} == dict(cohort.options):
+            return retention_ms
+    raise CannotRecheck(f"with which retention {cohort.operator} ran under {dict(cohort.options)} isn't known any more")
+
+
+def _compared(cohort: Cohort, retention_ms: int, outcomes: Sequence[Outcome], output: StreamOutput) -> list[Comparison]:
+    retention = registration_of(cohort.operator).retention
+    assert retention is not None
+    left = leftover(output, len(cohort.histories), has_rows)
+    return [
+        Comparison(
+            by_reference(history),
+            ("Spark", outcome),
+            retention.differences(history, retention_ms, outcome) or state_left(history.name, keys),
+        )
+        for history, outcome, keys in zip(cohort.histories, outcomes, left, strict=True)
+    ]
+
+
+def has_rows(group: Mapping[str, Any]) -> bool:
+    """Whether rows or windows of a key are left; the row of a table may stay."""
+    return any(rows for rows in group.values() if isinstance(rows, list))

@@ -1,0 +1,27 @@
+"""The law *table at every cut*: after every batch Spark's changelog folds to the meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....reference.core.history import History
+from ....reference.core.play import Played
+from ...witnesses.outcomes import Difference, Outcome
+from ..folding import folded_differences
+from .judging import OutcomeLaw
+
+
+class TableAtEveryCut(OutcomeLaw):
+    """The folded changelog is the meaning, whatever the behaviour of the reference emits on the way."""
+
+    name = "table at every cut"
+    says = "the folded changelog is the meaning of the accepted records at every cut"
+    follows_changelog = True
+
+    def differences(
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[str]
+    ) -> Sequence[Difference]:
+        """Return the rows in which the table differs from the meaning after the first batch in which it does."""
+        return folded_differences(
+            history, played, lambda batch, _: [entry.output for entry in outcome.entries if entry.batch <= batch]
+        )

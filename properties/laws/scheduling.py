@@ -1,0 +1,82 @@
+"""Schedules of delivery: drawing them, and what of a schedule a history has met."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ...reference.core.clocks import StreamTime
+from ...reference.core.history import Delivery, History
+from ...reference.core.records import Record
+from ...reference.foreign_key_protocol import digest_of
+from ..registration.registration import registration_of
+from .case import Case
+
+TRIES = 3
+"""So many schedules of a history are tried when it is shrunk."""
+GOALS = (
+    "an answer that came too late",
+    "a left row changed while its answer waited",
+    "a right row changed while messages waited",
+    "a route overtaken",
+)
+
+
+def protocol_of(history: History) -> Any:
+    """Return a new model of the messages of a history's operator."""
+    registration = registration_of(history.operator)
+    assert registration.protocol is not None
+    return registration.protocol.model(registration.declare(history.options), StreamTime())
+
+
+def scheduled(history: History, generator: random.Random) -> History:
+    """Return a history with manual delivery, by a random schedule that leaves no message waiting."""
+    manual = replace(history, options={**history.options, "delivery": "manual"})
+    protocol = protocol_of(manual)
+    records = history.records
+    lines: list[Record | Delivery] = []
+    while records or protocol.waiting:
+        if records and (not protocol.waiting or generator.random() < 0.4):
+            record = records.pop(0)
+            lines.append(record)
+            protocol.arrive(record)
+        else:
+            delivery = Delivery(*generator.choice(list(protocol.waiting)))
+            lines.append(delivery)
+            protocol.deliver(*delivery)
+    return manual.with_lines(lines)
+
+
+def cases_of(history: History) -> list[Case]:
+    """Return a history with deliveries as it is; one without them under some schedules, the same each time."""
+    if any(isinstance(line, Delivery) for line in history.lines):
+        return [Case(history)]
+    return [Case(scheduled(history, random.Random(f"{number} {history.to_text()}"))) for number in range(TRIES)]
+
+
+def goals_met(history: History) -> Counter[str]:
+    """Count what of a schedule a history has met."""
+    protocol = protocol_of(history)
+    return Counter(goal for line in history.lines for goal in _met(protocol, line))
+
+
+def _met(protocol: Any, line: object) -> Iterator[str]:
+    """Take a line, and name the goals that it meets."""
+    if isinstance(line, Record):
+        routes = protocol.waiting
+        if line.input == "left" and any(key == line.key for channel, _, key in routes if channel == "response"):
+            yield "a left row changed while its answer waited"
+        if line.input == "right" and any(line.key == foreign_key for _, foreign_key, _ in routes):
+            yield "a right row changed while messages waited"
+        protocol.arrive(line)
+    elif isinstance(line, Delivery):
+        if next(iter(protocol.waiting)) != tuple(line):
+            yield "a route overtaken"
+        if line.channel == "response":
+            message = protocol.waiting[line.channel, line.foreign_key, line.key][0]
+            if digest_of(protocol.left.table.get(message.key)) != message.digest:
+                yield "an answer that came too late"
+        protocol.deliver(*line)

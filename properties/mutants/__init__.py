@@ -1,1 +1,0 @@
-"""Seeded bugs: for every law one that it has been seen to catch."""

@@ -1,0 +1,1 @@
+"""What each operator declares to the framework: one module an operator."""

@@ -1,0 +1,174 @@
+"""The foreign-key join: values are JSON text, and a foreign key is a key, so it is prefixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...reference.core.errors import BadInput
+from ...reference.core.history import History
+from ...reference.core.operator import operator_named
+from ...reference.core.play import Played
+from ...reference.core.records import Key, Record, Value
+from ...reference.definitions.joins import ForeignKeyJoin, OneToManyJoin
+from ...reference.foreign_key_protocol import Protocol
+from ..registration.bindings import FOREIGN_KEY, VALUE, Binding, called, decode_pair, on, referring_fields
+from ..registration.coverage import Coverage, accepted_records
+from ..registration.domain import CHOICES, Domain, table_row
+from ..registration.kafka import Kafka
+from ..registration.protocol import MessageProtocol
+from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
+from ..registration.repeats import unchanged
+from ..registration.sql import Sql, beside, pair_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..witnesses.kafka.builder import Builder
+
+FOREIGN_KEYS = ("r1", "r2", "r")
+"""The right keys that are drawn; one is a prefix of the others, for a prefix scan that forgets the length."""
+PROFILES = {
+    "inner": {"foreign_key": "artist"},
+    "inner, answer": {"foreign_key": "artist", "protocol": "answer"},
+    "left": {"foreign_key": "artist", "join": "left"},
+    "left, null kept": {"foreign_key": "artist", "join": "left", "null_foreign_key": "keep"},
+}
+
+
+def referring(join: OneToManyJoin) -> dict[str, Any]:
+    """Return what the Spark implementation of a join by foreign key is called with."""
+    return {
+        "value": VALUE,
+        "foreign_key": FOREIGN_KEY,
+        "join": join.join,
+        "null_foreign_key": join.null_foreign_key,
+        "protocol": join.protocol,
+    }
+
+
+def _build(join: ForeignKeyJoin, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+    from ...spark_impl.foreign_key_join import foreign_key_join
+
+    if join.delivery == "manual":
+        raise BadInput("the fused foreign-key join delivers at once: leave delivery manual out, or use the reference")
+    return foreign_key_join(
+        on(frame, "left"),
+        on(frame, "right"),
+        **referring(join),
+        **called(logic, state_groups),
+    )
+
+
+def _staged() -> Callable[..., Any]:
+    from ..witnesses.spark.staged import play_staged
+
+    return play_staged
+
+
+def key_named(join: OneToManyJoin) -> Callable[[Record], Key | None]:
+    """Return what reads the foreign key of a left row."""
+    return lambda record: None if record.input != "left" or record.value is None else record.value[join.foreign_key]
+
+
+def _refused_by_sql(join: ForeignKeyJoin) -> str | None:
+    return "with delivery manual: it knows no schedule" if join.delivery == "manual" else None
+
+
+def _topology(builder: Builder, join: ForeignKeyJoin) -> Any:
+    extractor = builder.functions.implementing("java.util.function.Function", builder.text_at(join.foreign_key))
+    return builder.joined(join.join, builder.table("left"), builder.table("right"), extractor, builder.joiner())
+
+
+def _refused_by_kafka(join: ForeignKeyJoin, records: Sequence[Record]) -> Iterator[str]:
+    if join.protocol == "answer":
+        yield "kafka has no protocol 'answer': it follows KIP-213's instructions, protocol kip"
+    if join.delivery == "manual":
+        yield "kafka has no manual delivery: its test driver hands every message on at once"
+    if (join.join, join.null_foreign_key) == ("left", "ignore") and any(
+        record.input == "left"
+        and record.key is not None
+        and record.value is not None
+        and join.foreign_key_of(record.value) is None
+        for record in records
+    ):
+        yield "kafka has no left join that ignores null foreign keys: say null_foreign_key keep"
+
+
+def _value(definition: Any, side: str, value: int, choice: int, near: int) -> Value:
+    if side == "right":
+        return table_row(definition, side, value, choice, near)
+    if choice >= CHOICES - 2:
+        return None
+    foreign_key = (*FOREIGN_KEYS, *FOREIGN_KEYS, "r1", "r1", None, None)[choice]
+    return {definition.foreign_key: foreign_key, "value": value % 2}
+
+
+def _met(history: History, played: Played) -> Iterator[str]:
+    definition: Any = played.definition
+    rows: dict[str | None, Any] = {}
+    rights: set[str | None] = set()
+    for record in accepted_records(played):
+        if record.input == "right":
+            referring = [key for key, value in rows.items() if definition.foreign_key_of(value) == record.key]
+            if len(referring) > 1:
+                yield "fan-out"
+            if record.value is None and record.key in rights and referring:
+                yield "right row deleted"
+            (rights.discard if record.value is None else rights.add)(record.key)
+            continue
+        old, new = rows.get(record.key), record.value
+        before, after = definition.foreign_key_of(old), definition.foreign_key_of(new)
+        rows[record.key] = new
+        if before is not None and after is not None and before != after:
+            yield "foreign key changed"
+            if before in rights and after not in rights:
+                yield "moved to a missing row"
+        if before is not None and new is None:
+            yield "left row deleted"
+        if new is not None and after is None:
+            yield "null foreign key" if before is None else "foreign key became null"
+        if after in rights:
+            yield "row found"
+
+
+def _left_keys(history: History) -> list[Key]:
+    return sorted({record.key for record in history.records if record.input == "left" and record.key is not None})
+
+
+def _concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
+    return lambda record: record.key == key or record.input == "right"
+
+
+DOMAIN = Domain(value=_value, keys=lambda side, keys: FOREIGN_KEYS if side == "right" else keys)
+COVERAGE = Coverage(
+    _met,
+    lambda join: (
+        "row found",
+        "foreign key changed",
+        "moved to a missing row",
+        "left row deleted",
+        "right row deleted",
+        "foreign key became null",
+        "null foreign key",
+        "fan-out",
+    ),
+)
+KEY_INDEPENDENCE = KeyIndependence(_left_keys, _concerns_left_key)
+
+REGISTRATION = Registration(
+    operator_named("foreign_key_join"),
+    profiles=PROFILES,
+    domain=DOMAIN,
+    coverage=COVERAGE,
+    free_order=lambda join: FreeOrder.INPUTS,
+    repeats=unchanged,
+    stamped_by_last=True,
+    key_independence=KEY_INDEPENDENCE,
+    spark=Binding(_build, lambda join, records: referring_fields(join), decode_pair),
+    sql=Sql(beside(__file__), key_named=key_named, values=pair_values, refusal=_refused_by_sql),
+    kafka=Kafka(_topology, _refused_by_kafka),
+    protocol=MessageProtocol(Protocol, lambda join: join.answers_all, _staged),
+    mutants=MutantsOf("foreign_key_join"),
+    specification="ForeignKeyJoin",
+)

@@ -1,0 +1,41 @@
+-- Foreign-key joins of many histories in one statement: both tables as they are at the end, each left row joined with
+-- the right row that its value names. How the sides talk plays no part, as long as every message is delivered at once.
+--
+-- Reads the relation `arrivals`, a row an arrival:
+--   position (order of arrival, over all histories), input ('left', 'right'), key (an integer that no two histories
+--   share; null for a null key or a heartbeat), foreign_key (the right key that a left value names, null for none),
+--   timestamp (ms) and has_value.
+-- Takes $join ('inner', 'left') and $null_foreign_key ('ignore', 'keep').
+-- Returns a row a row of the joined table: its key, the positions of its left and right record (null for none), and its
+--   timestamp.
+WITH
+
+-- The last change of each row, whatever its timestamp; a tombstone has no value.
+latest AS (
+    SELECT * FROM arrivals WHERE key IS NOT NULL
+    QUALIFY position = max(position) OVER (PARTITION BY input, key)
+),
+
+-- The left rows; one without a foreign key is there for the left join that keeps it, and joins nothing.
+referring AS (
+    SELECT * FROM latest
+    WHERE input = 'left' AND has_value
+        AND (foreign_key IS NOT NULL OR ($join = 'left' AND $null_foreign_key = 'keep'))
+),
+
+-- The right rows, and their tombstones.
+referred AS (
+    SELECT * FROM latest WHERE input = 'right'
+)
+
+SELECT referring.key, referring.position AS left_record,
+    CASE WHEN referred.has_value THEN referred.position END AS right_record,
+    CASE
+        -- A right change that came after the left one stamps the row alone, tombstones too;
+        WHEN referred.position > referring.position THEN referred.timestamp
+        -- otherwise the left change found the right row, or none.
+        WHEN referred.has_value THEN greatest(referring.timestamp, referred.timestamp)
+        ELSE referring.timestamp
+    END AS timestamp
+FROM referring LEFT JOIN referred ON referred.key = referring.foreign_key
+WHERE $join = 'left' OR referred.has_value

@@ -1,0 +1,1 @@
+"""Mutants: for every law one that it has been seen to catch."""

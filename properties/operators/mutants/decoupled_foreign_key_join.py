@@ -1,0 +1,77 @@
+"""Mutants of the foreign-key join that need messages that wait: they show in three queries alone.
+
+Source: `docs/facts.md`, "Bugs that shipped" and "Races of the foreign-key join".
+"""
+
+from __future__ import annotations
+
+from ....spark_impl.foreign_key_stages import (
+    Instruction,
+    LeftState,
+    ReceiverLogic,
+    RightLogic,
+    RightState,
+    SenderLogic,
+    Subscription,
+    foreign_key_stages,
+)
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ...registration.mutants import staged_mutants_of
+
+IN_THREE_QUERIES = "in three queries"
+"""The profile of histories that these are checked on: every definition, with a schedule of delivery."""
+
+
+class AsksBoth(SenderLogic):
+    """A changed foreign key asks both the old and the new key for an answer (KAFKA-18713)."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        asked = super().subscriptions(before, after, digest)
+        both = Instruction.DELETE_KEY_AND_PROPAGATE
+        return [*(one._replace(instruction=both, digest=digest) for one in asked[:-1]), *asked[-1:]]
+
+
+class NeverUnsubscribes(SenderLogic):
+    """A changed foreign key is not unsubscribed, which no result shows (KAFKA-9244)."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        return super().subscriptions(before, after, digest)[-1:]
+
+
+class SilentDelete(SenderLogic):
+    """A deleted row is unsubscribed in silence."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        asked = super().subscriptions(before, after, digest)
+        silent = Instruction.DELETE_KEY_NO_PROPAGATE
+        return [one._replace(instruction=silent) for one in asked] if digest is None else asked
+
+
+class AnswersDeletesTwice(RightLogic):
+    """A delete is answered twice (KAFKA-16394)."""
+
+    def take(self, key: Key, state: RightState, row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        deleted = row.side != "right" and row.value["instruction"] == Instruction.DELETE_KEY_AND_PROPAGATE
+        return emitted * 2 if deleted else emitted
+
+
+class NoHashCheck(ReceiverLogic):
+    """An answer to an older value is joined with the present one."""
+
+    def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
+        return False
+
+
+MUTANTS = staged_mutants_of(
+    "foreign_key_join",
+    foreign_key_stages,
+    {
+        AsksBoth: ("sender", IN_THREE_QUERIES),
+        NeverUnsubscribes: ("sender", IN_THREE_QUERIES),
+        SilentDelete: ("sender", IN_THREE_QUERIES),
+        AnswersDeletesTwice: ("right", IN_THREE_QUERIES),
+        NoHashCheck: ("receiver", IN_THREE_QUERIES),
+    },
+    scheduled=True,
+)

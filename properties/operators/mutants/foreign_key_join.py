@@ -1,0 +1,153 @@
+"""Mutants of the foreign-key join on Spark, most of them shipped once (`docs/facts.md`, "Bugs that shipped").
+
+What needs messages that wait, such as KAFKA-18713, can't happen in one query: `decoupled_foreign_key_join` has those.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....spark_impl.foreign_key_stages import (
+    Instruction,
+    LeftState,
+    ReceiverLogic,
+    Response,
+    RightLogic,
+    RightRow,
+    RightState,
+    SenderLogic,
+    Subscription,
+    foreign_key_stages,
+)
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ...registration.mutants import SharingState, staged_mutants_of
+from . import decoupled_foreign_key_join
+
+
+class StaySubscribed(SenderLogic):
+    """A changed foreign key is subscribed again instead of unsubscribed (KAFKA-9244 with the new hash)."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        asked = super().subscriptions(before, after, digest)
+        again = Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
+        return [*(one._replace(instruction=again, digest=digest) for one in asked[:-1]), *asked[-1:]]
+
+
+class SilentMove(SenderLogic):
+    """A move to a foreign key without a row says nothing, so that the old result lives on (KAFKA-3705)."""
+
+    def instruction_for(self, before: Key | None, after: Key) -> Instruction:
+        return Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
+
+
+class SilentNull(SenderLogic):
+    """A foreign key that becomes null is unsubscribed in silence (KAFKA-16434)."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        asked = super().subscriptions(before, after, digest)
+        if after is None:
+            return [one._replace(instruction=Instruction.DELETE_KEY_NO_PROPAGATE) for one in asked]
+        return asked
+
+
+class DeafToInserts(SenderLogic):
+    """A row whose foreign key was null before is ignored (KAFKA-16407)."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        return [] if before is None else super().subscriptions(before, after, digest)
+
+
+class TombstoneStays(RightLogic):
+    """A deleted right row isn't reported to those who refer to it."""
+
+    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+        emitted = super().change(state, row)
+        return [] if row.value is None else emitted
+
+
+class OneSubscriber(RightLogic):
+    """A right change reaches the first subscriber alone."""
+
+    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+        return super().change(state, row)[:1]
+
+
+class OwnTimestamp(RightLogic):
+    """An answer to a left change is stamped by the left row alone."""
+
+    def receive(
+        self, state: RightState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
+    ) -> tuple[Response, int] | None:
+        emitted = super().receive(state, key, digest, instruction, timestamp)
+        return None if emitted is None else (emitted[0], timestamp)
+
+
+class ForgetsRightRow(RightLogic):
+    """A right row is not saved from one batch to the next."""
+
+    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+        return super().pack(RightState(None, state.subscribed))
+
+    def unpack(self, fields: tuple[Any, ...]) -> RightState:
+        found = super().unpack(fields)
+        return RightState(found.row if isinstance(found.row, RightRow) else None, found.subscribed)
+
+
+class EmittedTwice(ReceiverLogic):
+    """Every result is emitted twice, which no table shows (KAFKA-16394)."""
+
+    def take(self, key: Key, state: LeftState, row: Arrived, clock: int) -> list[Emitted]:
+        return super().take(key, state, row, clock) * 2
+
+
+class EverythingIsStale(ReceiverLogic):
+    """No response passes the check of the hash (KAFKA-15303)."""
+
+    def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
+        return True
+
+
+class ReferenceForgotten(SenderLogic):
+    """Every row refers to the first foreign key that its key had."""
+
+    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
+        first = state[:1]
+        emitted = super().take(key, state, row, clock)
+        state[:] = first or state
+        return emitted
+
+
+class RepeatUnsubscribes(SenderLogic):
+    """A row that refers to the same foreign key again is unsubscribed."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        asked = super().subscriptions(before, after, digest)
+        if before is not None and before == after:
+            return [one._replace(instruction=Instruction.DELETE_KEY_AND_PROPAGATE) for one in asked]
+        return asked
+
+
+class StateOfAnotherKey(SharingState, SenderLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+IN_ONE_QUERY = staged_mutants_of(
+    "foreign_key_join",
+    foreign_key_stages,
+    {
+        StaySubscribed: ("sender", "inner"),
+        SilentMove: ("sender", "inner"),
+        SilentNull: ("sender", "inner"),
+        DeafToInserts: ("sender", "inner"),
+        ReferenceForgotten: ("sender", "inner"),
+        RepeatUnsubscribes: ("sender", "inner"),
+        StateOfAnotherKey: ("sender", "inner"),
+        TombstoneStays: ("right", "inner"),
+        OneSubscriber: ("right", "inner"),
+        OwnTimestamp: ("right", "inner"),
+        ForgetsRightRow: ("right", "inner"),
+        EmittedTwice: ("receiver", "inner"),
+        EverythingIsStale: ("receiver", "inner"),
+    },
+)
+MUTANTS = {**IN_ONE_QUERY, **decoupled_foreign_key_join.MUTANTS}

@@ -1,0 +1,89 @@
+"""Mutants of the one-to-many join on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....spark_impl.one_to_many_join import LeftLogic, RightLogic, RightState, Row, one_to_many_stages
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ...registration.mutants import SharingState, staged_mutants_of
+
+
+class OldRowStays(LeftLogic):
+    """A row that has moved stays under its old foreign key too."""
+
+    def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
+        return super().moves(None if after is not None else before, after, value)
+
+
+class DeletionSilent(LeftLogic):
+    """A deleted row stays where it was."""
+
+    def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
+        return super().moves(before, after, value) if value is not None else []
+
+
+class FirstRowOnly(RightLogic):
+    """A right change reaches the first left row alone."""
+
+    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+        return super().change(state, row)[:1]
+
+
+class RightTombstoneSilent(RightLogic):
+    """A deleted right row isn't emitted."""
+
+    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+        emitted = super().change(state, row)
+        return [] if row.value is None else emitted
+
+
+class LeftRowsForgotten(RightLogic):
+    """A left row is joined once, and isn't kept for later changes."""
+
+    def put(self, state: RightState, key: Key, left: Row | None) -> None:
+        return
+
+
+class OwnTimestamp(RightLogic):
+    """A result is stamped by the changed row alone."""
+
+    def result(self, state: RightState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
+        own = row.timestamp if row.side == "right" else row.value["timestamp"]
+        return super().result(state, row, key, left, timestamp)._replace(timestamp=own)
+
+
+class ForgetsBetweenBatches(RightLogic):
+    """State is not saved from one batch to the next."""
+
+    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+        return None
+
+
+class RemovedAfterPut(LeftLogic):
+    """A row that stays at its foreign key is put there anew, and then taken away as the old one."""
+
+    def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
+        moves = super().moves(before, after, value)
+        return [*moves, (before, None)] if before is not None and before == after else moves
+
+
+class StateOfAnotherKey(SharingState, LeftLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+MUTANTS = staged_mutants_of(
+    "one_to_many_join",
+    one_to_many_stages,
+    {
+        OldRowStays: ("left", "inner"),
+        DeletionSilent: ("left", "inner"),
+        RemovedAfterPut: ("left", "inner"),
+        StateOfAnotherKey: ("left", "inner"),
+        FirstRowOnly: ("right", "inner"),
+        RightTombstoneSilent: ("right", "inner"),
+        LeftRowsForgotten: ("right", "inner"),
+        OwnTimestamp: ("right", "inner"),
+        ForgetsBetweenBatches: ("right", "inner"),
+    },
+)

@@ -1,0 +1,139 @@
+"""Mutants of range aggregates on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....spark_impl.range_aggregate import Held, RangeLogic
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, changed, dropped
+from ...registration.mutants import SharingState, logics_in, mutants_of
+
+
+class StartExclusive(RangeLogic):
+    """A row exactly at the start of a range isn't in it."""
+
+    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+        start = timestamp - self.ranges.preceding_ms
+        return [row for row in super().inside(state, timestamp) if row.timestamp > start]
+
+
+class StartOneEarly(RangeLogic):
+    """A range starts a step too early."""
+
+    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+        start = timestamp - self.ranges.preceding_ms - 1
+        return [row for row in state if start <= row.timestamp <= timestamp]
+
+
+class EndExclusive(RangeLogic):
+    """A range holds its own row, but no other of its timestamp."""
+
+    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+        *before, own = super().inside(state, timestamp)
+        return [*(row for row in before if row.timestamp < timestamp), own]
+
+
+class LooksAhead(RangeLogic):
+    """A row that comes late sees rows that lie after it too."""
+
+    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+        return [row for row in state if row.timestamp >= timestamp - self.ranges.preceding_ms]
+
+
+class WrongSign(RangeLogic):
+    """A range lies after its row, not before it."""
+
+    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+        return super().inside(state, timestamp + self.ranges.preceding_ms)
+
+
+class RowsForRange(RangeLogic):
+    """The range is counted in rows, not in ms (ROWS for RANGE)."""
+
+    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+        return [row for row in state if row.timestamp <= timestamp][-self.ranges.preceding_ms - 1 :]
+
+
+class OrderOfArrival(RangeLogic):
+    """The rows of a range are taken by arrival, not by timestamp."""
+
+    def hold(self, state: list[Held], row: Held) -> None:
+        state.append(row)
+
+    def inside(self, state: list[Held], timestamp: int) -> list[Held]:
+        return [row for row in state if timestamp - self.ranges.preceding_ms <= row.timestamp <= timestamp]
+
+
+class TiesReversed(RangeLogic):
+    """A row goes before those of its timestamp that came earlier."""
+
+    def hold(self, state: list[Held], row: Held) -> None:
+        state.insert(sum(other.timestamp < row.timestamp for other in state), row)
+
+
+class TiesOverwrite(RangeLogic):
+    """A row replaces another one of its timestamp."""
+
+    def hold(self, state: list[Held], row: Held) -> None:
+        state[:] = [other for other in state if other.timestamp != row.timestamp]
+        super().hold(state, row)
+
+
+class LateDropped(RangeLogic):
+    """A row that comes after a later one of its key is dropped."""
+
+    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+        if state and row.timestamp is not None and row.timestamp < state[-1].timestamp:
+            return [dropped(row, "late")]
+        return super().take(key, state, row, clock)
+
+
+class MendsAnswers(RangeLogic):
+    """A row that comes late emits anew the answers of later rows that would have seen it."""
+
+    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+        emitted, at = super().take(key, state, row, clock), row.timestamp or 0
+        later = {other.timestamp for other in state if at < other.timestamp <= at + self.ranges.preceding_ms}
+        return [*emitted, *(changed(row, self.answer(key, self.inside(state, one)), one) for one in sorted(later))]
+
+
+class NewestDecidesWhatIsKept(RangeLogic):
+    """Rows that the newest one's range doesn't reach are forgotten, so that a late row misses them."""
+
+    def pack(self, state: list[Held]) -> tuple[Any, ...] | None:
+        return super().pack(self.inside(state, state[-1].timestamp) if state else state)
+
+
+class NewestStamps(RangeLogic):
+    """An answer is stamped by the newest row of its key, not by its own."""
+
+    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+        return [emitted._replace(timestamp=state[-1].timestamp) for emitted in super().take(key, state, row, clock)]
+
+
+class EmittedTwice(RangeLogic):
+    """Every row is answered twice."""
+
+    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
+        return super().take(key, state, row, clock) * 2
+
+
+class ForgetsBetweenBatches(RangeLogic):
+    """State is not saved from one batch to the next."""
+
+    def pack(self, state: list[Held]) -> tuple[Any, ...] | None:
+        return None
+
+
+class ShuffleOrder(RangeLogic):
+    """A batch is taken in reverse order of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return super().in_order(rows)[::-1]
+
+
+class StateOfAnotherKey(SharingState, RangeLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+MUTANTS = mutants_of("range_aggregate", RangeLogic, "list", logics_in(globals()))

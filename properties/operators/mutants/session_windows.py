@@ -1,0 +1,266 @@
+"""Mutants of session windows: of the stateful operator, of the reference, of the SQL and of the sink.
+
+Each operator mutant overrides one method of `SessionLogic`, so that many of them can share a query: `LogicByHistory`
+hands every key to the mutant whose histories it belongs to.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from ....reference.definitions.windows import SessionWindows
+from ....spark_impl.runtime.keyed import Arrived, Emitted
+from ....spark_impl.session_windows import Session, SessionLogic
+from ...registration.mutants import logics_in, mutants_of
+
+
+class ExclusiveGap(SessionLogic):
+    """Records exactly one gap apart don't merge."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        gap = self.windows.gap_ms
+        found = super().near(sessions, timestamp, edge)
+        return [session for session in found if session.end > timestamp - gap and session.start < timestamp + gap]
+
+
+class OneMillisecondTooFar(SessionLogic):
+    """Records one gap and 1 ms apart merge."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        gap = self.windows.gap_ms + 1
+        found = (s for s in sessions if s.end >= timestamp - gap and s.start <= timestamp + gap and s.end >= edge)
+        return sorted(found, key=lambda session: session.end)
+
+
+class OneNeighbour(SessionLogic):
+    """A record that bridges two sessions merges with the earlier one only."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        return super().near(sessions, timestamp, edge)[:1]
+
+
+class ForwardOnly(SessionLogic):
+    """A session grows forward only: an out-of-order record before it starts another (a mutant of arrival order)."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        return [session for session in super().near(sessions, timestamp, edge) if session.start <= timestamp]
+
+
+class ClosedStaysOpen(SessionLogic):
+    """A closed session that is still in the state is merged and revised (seen in Kafka Streams with long retention)."""
+
+    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
+        gap = self.windows.gap_ms
+        return [session for session in sessions if session.end >= timestamp - gap and session.start <= timestamp + gap]
+
+
+class NoTombstones(SessionLogic):
+    """Merged sessions are not retracted (bug museum 17: a double count downstream)."""
+
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+        return super().emit_merge(near, merged, row)[-1:]
+
+
+class TombstoneAfterValue(SessionLogic):
+    """The tombstones follow the new session: one of the same window deletes it."""
+
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+        emitted = super().emit_merge(near, merged, row)
+        return [emitted[-1], *emitted[:-1]]
+
+
+class DuplicateTombstones(SessionLogic):
+    """Each tombstone is sent twice: a folded table hides it (bug museum 6)."""
+
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+        emitted = super().emit_merge(near, merged, row)
+        return [*emitted[:-1], *emitted[:-1], emitted[-1]]
+
+
+class TombstonesInWrongOrder(SessionLogic):
+    """Tombstones of a merge come latest end first: only an ordered list shows it."""
+
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+        emitted = super().emit_merge(near, merged, row)
+        return [*emitted[-2::-1], emitted[-1]]
+
+
+class TimestampOfRecord(SessionLogic):
+    """A change carries the record's timestamp, not the window's end."""
+
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+        emitted = super().emit_merge(near, merged, row)
+        return [*emitted[:-1], emitted[-1]._replace(timestamp=row.timestamp)]
+
+
+class GraceForgotten(SessionLogic):
+    """Sessions close at end + gap: the grace is forgotten in the close rule."""
+
+    def __init__(self, windows: SessionWindows) -> None:
+        super().__init__(windows)
+        self.windows = _declared(windows, grace_ms=0)
+
+
+class GapForgotten(SessionLogic):
+    """Sessions close at end + grace: the gap is forgotten in the close rule (KAFKA-12718)."""
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+        return super().take(key, sessions, row, clock + self.windows.gap_ms if clock else 0)
+
+
+class CloseEdgeIncluded(SessionLogic):
+    """A session closes one tick early: `<=` for `<` (KAFKA-8289)."""
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+        return super().take(key, sessions, row, clock + 1 if clock else 0)
+
+
+class LatenessOfRecord(SessionLogic):
+    """Lateness is tested on the record alone, though the declaration says the merged session."""
+
+    def __init__(self, windows: SessionWindows) -> None:
+        super().__init__(windows)
+        self.windows = _declared(windows, late="own")
+
+
+class NothingIsLate(SessionLogic):
+    """Late records are never dropped."""
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+        return super().take(key, sessions, row, 0)
+
+
+class ShuffleOrder(SessionLogic):
+    """Rows are taken in the order in which the shuffle left them, which is here made a certain one."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return sorted(rows, key=lambda row: (row.order * 2_654_435_761) % 4_294_967_296)
+
+
+class TimestampOrder(SessionLogic):
+    """Rows of a batch are taken by timestamp instead of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return sorted(rows, key=lambda row: row.timestamp or 0)
+
+
+class AggregateInArrivalOrder(SessionLogic):
+    """The record's value goes before the merged sessions' aggregates."""
+
+    def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
+        by = self.windows.aggregate
+        value = by.aggregator(key[0], row.value, by.initializer())
+        for session in near:
+            value = by.merger(key[0], value, session.value)
+        return value
+
+
+class MergerForgotten(SessionLogic):
+    """Of merged sessions only the last one's aggregate is kept."""
+
+    def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
+        return super().aggregate(key, near[-1:], row)
+
+
+class RepeatsDropped(SessionLogic):
+    """A record at an instant that the session already ends or starts at is taken for a repeat and dropped."""
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+        if any(row.timestamp in (session.start, session.end) for session in sessions):
+            return []
+        return super().take(key, sessions, row, clock)
+
+
+class StateNeverExpires(SessionLogic):
+    """Sessions stay in the state for ever."""
+
+    def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
+        return sessions
+
+
+class StateExpiresTooSoon(SessionLogic):
+    """State is dropped as soon as the gap is over, with grace still running."""
+
+    def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
+        return [session for session in sessions if session.end >= clock - self.windows.gap_ms]
+
+
+class ForgetsBetweenBatches(SessionLogic):
+    """State is not carried over a cut."""
+
+    def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
+        return []
+
+
+class ForgetsAtRestart(SessionLogic):
+    """State is tagged with the query's build, and state of another build is not recognised: a restart loses it.
+
+    The tag is the fraction of a session's start; it stands for a salted hash or a versioned state name.
+    """
+
+    def __init__(self, windows: SessionWindows) -> None:
+        super().__init__(windows)
+        self.build = uuid.uuid4().int % 1_000_000
+
+    def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+        mine = [
+            session._replace(start=session.start // 1_000_000)
+            for session in sessions
+            if session.start % 1_000_000 == self.build
+        ]
+        emitted = super().take(key, mine, row, clock)
+        sessions[:] = [session._replace(start=session.start * 1_000_000 + self.build) for session in mine]
+        return emitted
+
+
+class EmitsProcessingTime(SessionLogic):
+    """Something of the present instant leaks into the output: a replayed batch isn't what was written first."""
+
+    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
+        emitted = super().emit_merge(near, merged, row)
+        return [*emitted[:-1], emitted[-1]._replace(timestamp=merged.end + uuid.uuid4().int % 2)]
+
+
+class SharedAcrossKeys(SessionLogic):
+    """A record also takes in what other keys of its state group left in a shared cache: packing isn't harmless."""
+
+    def __init__(self, windows: SessionWindows) -> None:
+        super().__init__(windows)
+        self.cache: dict[int, Session] = {}
+
+    def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
+        cached = self.cache.get(row.timestamp or 0)
+        value = super().aggregate(key, near if near or cached is None else [cached], row)
+        self.cache[row.timestamp or 0] = Session(row.timestamp or 0, row.timestamp or 0, value)
+        return value
+
+
+class LateOneBatchLater(SessionLogic):
+    """The clock is read one tick per key too old: closings are judged by the previous clock (SPARK-40925)."""
+
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+        return super().close(sessions, emitted, clock - self.windows.gap_ms)
+
+
+class ClosesTwice(SessionLogic):
+    """What was closed is emitted again at the next closing (bug museum: a second final result)."""
+
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+        return super().close(sessions, emitted - 10 * self.windows.gap_ms, clock)
+
+
+class NeverDue(SessionLogic):
+    """No timer is set, so that a session that the clock has closed waits for the next row of its key."""
+
+    def due(self, sessions: list[Session], clock: int) -> int | None:
+        return None
+
+
+_CLOSING: dict[type, str] = {LateOneBatchLater: "close", ClosesTwice: "close", NeverDue: "close"}
+MUTANTS = mutants_of("session_windows", SessionLogic, "update", logics_in(globals()), _CLOSING)
+
+
+def _declared(windows: SessionWindows, **changed: Any) -> SessionWindows:
+    return replace(windows, **changed)

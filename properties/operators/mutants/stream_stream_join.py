@@ -1,0 +1,139 @@
+"""Mutants of the stream-stream join on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ....spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
+from ...registration.mutants import SharingState, logics_in, mutants_of
+
+
+class ExclusiveBounds(StreamStreamLogic):
+    """A record exactly on a bound finds no partner."""
+
+    def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        def distance(row: Row) -> int:
+            return row.timestamp - timestamp if side == "left" else timestamp - row.timestamp
+
+        found = super().partners(state, side, timestamp, clock)
+        return [
+            at for at in found if distance(state[OTHER[side]][at]) not in (self.join.after_ms, -self.join.before_ms)
+        ]
+
+
+class BoundsSwapped(StreamStreamLogic):
+    """Before and after are taken for each other."""
+
+    def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        edge = self.join.close_edge(OTHER[side], clock)
+
+        def within(other: int) -> bool:
+            return self.join.within(*((other, timestamp) if side == "left" else (timestamp, other)))
+
+        return [
+            index for index, row in enumerate(state[OTHER[side]]) if row.timestamp >= edge and within(row.timestamp)
+        ]
+
+
+class FirstPartnerOnly(StreamStreamLogic):
+    """A record is paired with one partner alone."""
+
+    def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        return super().partners(state, side, timestamp, clock)[:1]
+
+
+class LeftDrivesAlone(StreamStreamLogic):
+    """A right record finds no partner."""
+
+    def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        return super().partners(state, side, timestamp, clock) if side == "left" else []
+
+
+class NothingIsLate(StreamStreamLogic):
+    """Records beyond the grace are taken (KAFKA-16123)."""
+
+    def is_late(self, side: str, timestamp: int, clock: int) -> bool:
+        return False
+
+
+class GraceForgotten(StreamStreamLogic):
+    """A record is late as soon as its reach is over, whatever the grace."""
+
+    def is_late(self, side: str, timestamp: int, clock: int) -> bool:
+        return super().is_late(side, timestamp - self.join.grace_ms, clock)
+
+
+class NullThenPair(StreamStreamLogic):
+    """A row that has a partner is emitted with null too when it closes (SPARK-26154)."""
+
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+        forgetful = {side: [row._replace(matched=False) for row in rows] for side, rows in state.items()}
+        self.forget(state, clock)
+        return super().close(forgetful, emitted, clock)
+
+
+class ClosesOneEarly(StreamStreamLogic):
+    """An unmatched row is emitted a step before it closes."""
+
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+        return super().close(state, emitted, clock + 1)
+
+    def due(self, state: Buffers, clock: int) -> int | None:
+        time = super().due(state, clock + 1)
+        return None if time is None else time - 1
+
+
+class UnmatchedNotEmitted(StreamStreamLogic):
+    """A row without partner is forgotten in silence."""
+
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+        super().close(state, emitted, clock)
+        return []
+
+
+class OwnTimestamp(StreamStreamLogic):
+    """A pair is stamped by the record that came last."""
+
+    def pair(self, row: Arrived, partner: Row) -> Emitted:
+        return super().pair(row, partner)._replace(timestamp=row.timestamp)
+
+
+class StateNeverExpires(StreamStreamLogic):
+    """Records stay in the state for ever."""
+
+    def keep(self, state: Buffers, emitted: int, clock: int) -> Buffers:
+        return state
+
+    def forget(self, state: Buffers, clock: int) -> None:
+        for side, rows in state.items():
+            edge = self.join.close_edge(side, clock)
+            state[side] = [row._replace(matched=row.matched or row.timestamp < edge) for row in rows]
+
+
+class ForgetsBetweenBatches(StreamStreamLogic):
+    """State is not saved from one batch to the next."""
+
+    def pack(self, state: Buffers) -> tuple[Any, ...] | None:
+        return None
+
+
+class NullValueJoins(StreamStreamLogic):
+    """A record whose value is null isn't dropped."""
+
+    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
+        return super().take(key, state, row if row.value is not None else row._replace(value="null"), clock)
+
+
+class NeverDue(StreamStreamLogic):
+    """No timer is set, so that what the clock has closed waits for the next row of its key."""
+
+    def due(self, state: Buffers, clock: int) -> int | None:
+        return None
+
+
+class StateOfAnotherKey(SharingState, StreamStreamLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+MUTANTS = mutants_of("stream_stream_join", StreamStreamLogic, "outer, close", logics_in(globals()))

@@ -1,0 +1,85 @@
+"""Mutants of the stream-table join on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, changed, joined
+from ....spark_impl.stream_table_join import StreamTableLogic
+from ...registration.mutants import SharingState, logics_in, mutants_of
+
+
+class TableDrivesToo(StreamTableLogic):
+    """A change of the table is emitted as well."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        if row.side == "right" and row.value is not None:
+            return [*emitted, changed(row, joined(None, row.value), row.timestamp)]
+        return emitted
+
+
+class DeletedRowFound(StreamTableLogic):
+    """A deletion leaves the row in the table."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        return [] if row.side == "right" and row.value is None else super().take(key, state, row, clock)
+
+
+class FirstRowStands(StreamTableLogic):
+    """A row of the table can't be changed."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        old = state[0]
+        emitted = super().take(key, state, row, clock)
+        if row.side == "right" and old is not None and row.value is not None:
+            state[0] = old
+        return emitted
+
+
+class TableOfTheBatch(StreamTableLogic):
+    """The table's rows of a batch are taken before the stream's, whatever their order of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return sorted(super().in_order(rows), key=lambda row: row.side == "left")
+
+
+class NullValueEmitted(StreamTableLogic):
+    """A record whose value is null is emitted with the row that it finds."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        if row.side == "left" and row.value is None and state[0] is not None:
+            return [changed(row, joined(None, state[0]), row.timestamp)]
+        return super().take(key, state, row, clock)
+
+
+class InnerOnly(StreamTableLogic):
+    """A record that finds no row isn't emitted by the left join either."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        return [one for one in emitted if one.value is None or one.value["right"] is not None]
+
+
+class RowUsedUp(StreamTableLogic):
+    """A row of the table is found once."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        if row.side == "left" and row.value is not None:
+            state[0] = None
+        return emitted
+
+
+class ForgetsBetweenBatches(StreamTableLogic):
+    """State is not saved from one batch to the next."""
+
+    def pack(self, state: list[Any]) -> tuple[Any, ...] | None:
+        return None
+
+
+class StateOfAnotherKey(SharingState, StreamTableLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+MUTANTS = mutants_of("stream_table_join", StreamTableLogic, "left", logics_in(globals()))

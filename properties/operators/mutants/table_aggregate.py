@@ -1,0 +1,84 @@
+"""Mutants of the table aggregate on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ....spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
+from ...registration.mutants import SharingState, staged_mutants_of
+
+
+class OldStays(RowLogic):
+    """The old value isn't subtracted."""
+
+    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Emitted]:
+        return super().sends(row, None, new)
+
+
+class TwoUpdatesOfOneGroup(RowLogic):
+    """A row that stays in its group is emitted twice, once without it."""
+
+    def sends(self, row: Arrived, old: InGroup | None, new: InGroup | None) -> list[Emitted]:
+        return [*super().sends(row, old, None), *super().sends(row, None, new)]
+
+
+class DeletionSilent(RowLogic):
+    """A deleted row stays in its group."""
+
+    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
+        old = list(state)
+        emitted = super().take(key, state, row, clock)
+        if self.in_group(row) is None:
+            state[:] = old
+            return []
+        return emitted
+
+
+class ForgetsOldValues(RowLogic):
+    """Old values are not saved from one batch to the next."""
+
+    def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
+        return None
+
+
+class LatestTimestamp(GroupLogic):
+    """A group is stamped by the last row, not by the largest timestamp that it has seen."""
+
+    def stamp(self, largest: int, timestamp: int) -> int:
+        return timestamp
+
+
+class EmptyGroupForgotten(GroupLogic):
+    """An emptied group is emitted with a tombstone."""
+
+    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        return [one._replace(value=None) if one.value == 0 else one for one in emitted]
+
+
+class CountsOnce(GroupLogic):
+    """A second member isn't added."""
+
+    def added(self, key: Key, value: Any, member: Any) -> Any:
+        return max(value, super().added(key, 0, member))
+
+
+class StateOfAnotherKey(SharingState, GroupLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+MUTANTS = staged_mutants_of(
+    "table_aggregate",
+    table_aggregate_stages,
+    {
+        OldStays: ("rows", "count"),
+        TwoUpdatesOfOneGroup: ("rows", "count"),
+        DeletionSilent: ("rows", "count"),
+        ForgetsOldValues: ("rows", "count"),
+        LatestTimestamp: ("groups", "count"),
+        EmptyGroupForgotten: ("groups", "count"),
+        CountsOnce: ("groups", "count"),
+        StateOfAnotherKey: ("groups", "count"),
+    },
+)

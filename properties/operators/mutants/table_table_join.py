@@ -1,0 +1,110 @@
+"""Mutants of the table-table join on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, changed, joined
+from ....spark_impl.table_table_join import Side, TableTableLogic
+from ...registration.mutants import SharingState, logics_in, mutants_of
+
+Rows = dict[str, Side]
+
+
+class LatestTimestampStands(TableTableLogic):
+    """Of two rows of a key the one with the larger timestamp stands, not the last to arrive."""
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        old = state[row.side]
+        return [] if old is not None and (row.timestamp or 0) < old[1] else super().take(key, state, row, clock)
+
+
+class DeletionSilent(TableTableLogic):
+    """A deletion is not emitted, so that the old result lives on."""
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        return [] if row.value is None else emitted
+
+
+class NeedlessTombstones(TableTableLogic):
+    """A change that meets no row of the other side is emitted with a tombstone, though nothing was shown."""
+
+    def emits(self, row: Arrived, old: Side, other: Side) -> bool:
+        return True
+
+
+class OwnTimestamp(TableTableLogic):
+    """A result is stamped by the changed row alone."""
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        return [emitted._replace(timestamp=row.timestamp) for emitted in super().take(key, state, row, clock)]
+
+
+class SidesSwapped(TableTableLogic):
+    """The joined value holds the right side first."""
+
+    def result(self, state: Rows) -> Any:
+        value = super().result(state)
+        return None if value is None else joined(value["right"], value["left"])
+
+
+class LeftDrivesAlone(TableTableLogic):
+    """A change of the right table isn't emitted, as in a stream-table join."""
+
+    def emits(self, row: Arrived, old: Side, other: Side) -> bool:
+        return row.side == "left" and super().emits(row, old, other)
+
+
+class RepeatsDropped(TableTableLogic):
+    """A row that comes again with the same value isn't emitted (KIP-557, reverted in KAFKA-12508)."""
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        old = state[row.side]
+        emitted = super().take(key, state, row, clock)
+        return [] if old is not None and old[0] == row.value else emitted
+
+
+class EmittedTwice(TableTableLogic):
+    """Every change is emitted twice, which no table shows (bug museum: duplicate tombstones)."""
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        return super().take(key, state, row, clock) * 2
+
+
+class ForgetsBetweenBatches(TableTableLogic):
+    """State is not saved from one batch to the next."""
+
+    def pack(self, state: Rows) -> tuple[Any, ...] | None:
+        return None
+
+
+class ShuffleOrder(TableTableLogic):
+    """A batch is taken in reverse order of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return super().in_order(rows)[::-1]
+
+
+class OuterMissesTheRight(TableTableLogic):
+    """An outer join emits no row that the left table hasn't."""
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        return [changed(row, None, one.timestamp) if state["left"] is None else one for one in emitted]
+
+
+class RepeatDeletes(TableTableLogic):
+    """A row that comes again with the same value is taken for its deletion."""
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        old = state[row.side]
+        again = old is not None and old[0] == row.value
+        return super().take(key, state, row._replace(value=None) if again else row, clock)
+
+
+class StateOfAnotherKey(SharingState, TableTableLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+MUTANTS = mutants_of("table_table_join", TableTableLogic, "outer", logics_in(globals()))

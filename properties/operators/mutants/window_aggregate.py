@@ -1,0 +1,235 @@
+"""Mutants of Samza's window operator on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ....reference.definitions.windows import WindowAggregate
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ....spark_impl.window_aggregate import Filled, State, WindowLogic
+from ...registration.mutants import SharingState, logics_in, mutants_of
+
+
+class EndInclusive(WindowLogic):
+    """A row at a window's end is in it, and a row at its start isn't."""
+
+    def fixed(self, state: State, row: Arrived, clock: int) -> list[Filled]:
+        assert row.timestamp is not None
+        return super().fixed(state, row._replace(timestamp=row.timestamp - 1), clock)
+
+
+class StepIgnored(WindowLogic):
+    """Windows start a size apart, whatever the step."""
+
+    def __init__(self, windows: WindowAggregate) -> None:
+        super().__init__(replace(windows, step=windows.size))
+
+
+class LateDropped(WindowLogic):
+    """A late row is dropped, though it is to update its windows."""
+
+    def __init__(self, windows: WindowAggregate) -> None:
+        super().__init__(replace(windows, late="drop"))
+
+
+class NothingIsLate(WindowLogic):
+    """A row is taken by windows that aren't kept any more (KAFKA-16123)."""
+
+    def fixed(self, state: State, row: Arrived, clock: int) -> list[Filled]:
+        return super().fixed(state, row, 0)
+
+
+class LateStartsAnew(WindowLogic):
+    """A window is forgotten once complete, so that a late row finds it empty."""
+
+    def over(self, one: Filled) -> int | None:
+        return self.completion(one)
+
+
+class LateUnderNextWindow(WindowLogic):
+    """A late update is emitted under the window that follows its own."""
+
+    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
+        step = self.windows.step
+        return [
+            emitted._replace(start=emitted.start + step, end=emitted.end + step)
+            if emitted.start is not None and emitted.end is not None and emitted.end <= clock
+            else emitted
+            for emitted in super().take(key, state, row, clock)
+        ]
+
+
+class CompletesOneLate(WindowLogic):
+    """A window isn't complete when the clock is at its end, but a step later."""
+
+    def completion(self, one: Filled) -> int:
+        return super().completion(one) + 1
+
+
+class EmittedTwice(WindowLogic):
+    """Every window is emitted twice, which no table shows."""
+
+    def emit(self, one: Filled) -> list[Emitted]:
+        return super().emit(one) * 2
+
+
+class EmittedAgain(WindowLogic):
+    """A complete window is emitted again whenever the clock moves, though nothing is new."""
+
+    def is_due(self, one: Filled, clock: int) -> bool:
+        return self.is_complete(one, clock) or super().is_due(one, clock)
+
+
+class LastToArriveStamps(WindowLogic):
+    """A window is stamped by its last row to arrive, not by its largest timestamp."""
+
+    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
+        super().add(key, one, row, clock)
+        one.latest = row.timestamp or 0
+
+
+class StateNeverExpires(WindowLogic):
+    """Windows stay in the state for ever."""
+
+    def is_over(self, one: Filled, clock: int) -> bool:
+        return False
+
+
+class ForgetsBetweenBatches(WindowLogic):
+    """State is not saved from one batch to the next."""
+
+    def pack(self, state: State) -> tuple[Any, ...] | None:
+        return None
+
+
+class ShuffleOrder(WindowLogic):
+    """A batch is taken in reverse order of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return super().in_order(rows)[::-1]
+
+
+class ExclusiveGap(WindowLogic):
+    """A row exactly a gap away from a session isn't in it."""
+
+    def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:
+        gap = self.windows.size
+        found = super().near(state, timestamp, edge)
+        return [one for one in found if max(one.start - timestamp, timestamp - one.end) < gap]
+
+
+class BridgesNothing(WindowLogic):
+    """A row between two sessions joins the first one alone."""
+
+    def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:
+        return super().near(state, timestamp, edge)[:1]
+
+
+class LateAlone(WindowLogic):
+    """A row is late by its own timestamp, whatever session it would join."""
+
+    def merged(self, key: Key, state: State, row: Arrived, clock: int) -> list[Filled]:
+        late = row.timestamp is not None and row.timestamp < self.edge(clock)
+        return [] if late else super().merged(key, state, row, clock)
+
+
+class GapForgotten(WindowLogic):
+    """A session takes no rows as soon as its end is past, whatever the gap (KAFKA-12718)."""
+
+    def edge(self, clock: int) -> int:
+        return super().edge(clock) + self.windows.size
+
+
+class TombstonesMissing(WindowLogic):
+    """A session that has grown doesn't retract what was emitted of it before."""
+
+    def gone(self, one: Filled) -> Iterable[tuple[int, int]]:
+        return []
+
+
+class TombstonesLast(WindowLogic):
+    """What was emitted of a session is retracted only after it is emitted anew."""
+
+    def emit(self, one: Filled) -> list[Emitted]:
+        *gone, update = super().emit(one)
+        return [update, *gone]
+
+
+class OtherStartStays(WindowLogic):
+    """What was emitted of a session is retracted only if it began where the session begins."""
+
+    def gone(self, one: Filled) -> Iterable[tuple[int, int]]:
+        return [shown for shown in super().gone(one) if shown[0] == one.start]
+
+
+class EarlyOneTooLate(WindowLogic):
+    """A window is emitted early only by a row more than the policy says."""
+
+    def is_due(self, one: Filled, clock: int) -> bool:
+        return super().is_due(one, clock) and (self.is_complete(one, clock) or one.not_emitted > _every(self.windows))
+
+
+class EarlyCountsTheEmitted(WindowLogic):
+    """The early-emission policy counts the rows that have been emitted too."""
+
+    def is_due(self, one: Filled, clock: int) -> bool:
+        early = one.not_emitted > 0 and one.rows >= _every(self.windows)
+        return early or super().is_due(one, clock)
+
+
+def _every(windows: WindowAggregate) -> int:
+    assert windows.early is not None
+    assert windows.early.every_tuples is not None
+    return windows.early.every_tuples
+
+
+class MergeForgetsTheNotEmitted(WindowLogic):
+    """A session that merges others counts none of their not emitted rows."""
+
+    def join(self, key: Key, session: Filled, other: Filled) -> None:
+        not_emitted = session.not_emitted
+        super().join(key, session, other)
+        session.not_emitted = not_emitted
+
+
+class NeverDue(WindowLogic):
+    """No timer is set, so that a window that the clock has completed waits for the next row of its key."""
+
+    def due(self, state: State, clock: int) -> int | None:
+        return None
+
+
+class TiesDropped(WindowLogic):
+    """A row isn't added that has the largest timestamp of its window already."""
+
+    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
+        if not one.rows or row.timestamp != one.latest:
+            super().add(key, one, row, clock)
+
+
+class StateOfAnotherKey(SharingState, WindowLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+_OF_SESSIONS = (
+    ExclusiveGap,
+    BridgesNothing,
+    LateAlone,
+    GapForgotten,
+    TombstonesMissing,
+    TombstonesLast,
+    OtherStartStays,
+    EarlyOneTooLate,
+    EarlyCountsTheEmitted,
+    MergeForgetsTheNotEmitted,
+)
+
+MUTANTS = mutants_of(
+    "window_aggregate",
+    WindowLogic,
+    "hopping, late update",
+    sorted(logics_in(globals()), key=_OF_SESSIONS.__contains__),
+    elsewhere=dict.fromkeys(_OF_SESSIONS, "session, early"),
+)

@@ -1,0 +1,228 @@
+"""Mutants of windowed tables on Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ....reference.definitions.windows import WindowedTable
+from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, joined
+from ....spark_impl.windowed_table import SIDES, State, WindowedLogic
+from ...registration.mutants import SharingState, logics_in, mutants_of
+
+
+class EndInclusive(WindowedLogic):
+    """A row at a window's end is in it, and a row at its start isn't."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return super().open(timestamp - 1, edge)
+
+
+class StepIgnored(WindowedLogic):
+    """Windows start a size apart, whatever the step."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return [start for start in super().open(timestamp, edge) if start % self.table.size_ms == 0]
+
+
+class GraceForgotten(WindowedLogic):
+    """A window takes no rows after its end, whatever the grace."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return super().open(timestamp, edge + self.table.grace_ms)
+
+
+class OpenAtTheEdge(WindowedLogic):
+    """A window whose grace ends just now still takes rows."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return super().open(timestamp, edge - 1)
+
+
+class NothingIsLate(WindowedLogic):
+    """A row is taken by windows that are closed (KAFKA-16123)."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        return super().open(timestamp, 0)
+
+
+class LateForAllWindows(WindowedLogic):
+    """A row is dropped as soon as one of its windows is closed."""
+
+    def open(self, timestamp: int, edge: int) -> list[int]:
+        starts = super().open(timestamp, edge)
+        return starts if starts == self.table.starts(timestamp) else []
+
+
+class ClosesWithoutGrace(WindowedLogic):
+    """A window is emitted as final at its end, whatever the grace (KAFKA-8289)."""
+
+    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
+        return super().close(state, emitted + self.table.grace_ms, clock + self.table.grace_ms)
+
+
+class ClosesOneLate(WindowedLogic):
+    """A window isn't closed when the clock is at the end of its grace, but a step later."""
+
+    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
+        return super().close(state, emitted - 1, clock - 1)
+
+    def keep(self, state: State, emitted: int, clock: int) -> State:
+        return super().keep(state, emitted - 1, clock - 1)
+
+
+class FinalEmittedTwice(WindowedLogic):
+    """A window that closes is emitted twice, which no table shows."""
+
+    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
+        return super().close(state, emitted, clock) * 2
+
+
+class UpdatesEmittedToo(WindowedLogic):
+    """Every change of a window is emitted, though only its final value is wanted."""
+
+    def aggregate(self, key: Key, state: State, row: Arrived, edge: int) -> list[Emitted]:
+        emitted = super().aggregate(key, state, row, edge)
+        starts = self.open(row.timestamp or 0, edge)
+        return emitted or [self.change(start, *state.sides[row.side][start]) for start in starts]
+
+
+class LastToArriveStamps(WindowedLogic):
+    """A window is stamped by its last row to arrive, not by its largest timestamp."""
+
+    def aggregate(self, key: Key, state: State, row: Arrived, edge: int) -> list[Emitted]:
+        emitted, windows, at = super().aggregate(key, state, row, edge), state.sides[row.side], row.timestamp or 0
+        windows.update({start: windows[start]._replace(timestamp=at) for start in self.open(at, edge)})
+        return emitted
+
+
+class StateNeverExpires(WindowedLogic):
+    """Windows stay in the state for ever."""
+
+    def keep(self, state: State, emitted: int, clock: int) -> State:
+        return state
+
+
+class ForgetsBetweenBatches(WindowedLogic):
+    """State is not saved from one batch to the next."""
+
+    def pack(self, state: State) -> tuple[Any, ...] | None:
+        return None
+
+
+class ShiftWrongSign(WindowedLogic):
+    """A window joins the one that starts earlier by the shift, not later."""
+
+    def __init__(self, table: WindowedTable) -> None:
+        super().__init__(replace(table, shift_ms=-table.shift_ms))
+
+
+class ShiftForgotten(WindowedLogic):
+    """A window joins the one with its own start, whatever the shift."""
+
+    def __init__(self, table: WindowedTable) -> None:
+        super().__init__(replace(table, shift_ms=0))
+
+
+class RightEmittedUnderItsOwnWindow(WindowedLogic):
+    """A change of the right table is emitted under the right window, not under that of its partner."""
+
+    def emit_pair(self, state: State, side: str, start: int, edge: int) -> list[Emitted]:
+        shift = 0 if side == SIDES[0] else self.table.shift_ms
+        return [
+            emitted._replace(start=start + shift, end=start + shift + self.table.size_ms)
+            for emitted in super().emit_pair(state, side, start, edge)
+        ]
+
+
+class SidesSwapped(WindowedLogic):
+    """The joined value holds the right side first."""
+
+    def emit_pair(self, state: State, side: str, start: int, edge: int) -> list[Emitted]:
+        return [
+            emitted._replace(value=joined(emitted.value["right"], emitted.value["left"]))
+            for emitted in super().emit_pair(state, side, start, edge)
+        ]
+
+
+class LeftDrivesAlone(WindowedLogic):
+    """A change of the right table isn't emitted."""
+
+    def emit_pair(self, state: State, side: str, start: int, edge: int) -> list[Emitted]:
+        return super().emit_pair(state, side, start, edge) if side == SIDES[0] else []
+
+
+class OuterMissesTheRight(WindowedLogic):
+    """An outer join emits no window that the left table hasn't."""
+
+    def __init__(self, table: WindowedTable) -> None:
+        super().__init__(replace(table, join="left"))
+
+
+class ChangedSideStamps(WindowedLogic):
+    """A pair is stamped by the side that has changed alone."""
+
+    def emit_pair(self, state: State, side: str, start: int, edge: int) -> list[Emitted]:
+        at = start if side == SIDES[0] else start + self.table.shift_ms
+        own = state.sides[side][at].timestamp
+        return [emitted._replace(timestamp=own) for emitted in super().emit_pair(state, side, start, edge)]
+
+
+class PartnerForgottenEarly(WindowedLogic):
+    """A closed window is forgotten before rows are taken, though its shifted partner is still open (SPARK-26154)."""
+
+    def take(self, key: Key, state: State, row: Arrived, clock: int) -> list[Emitted]:
+        return super().take(key, self.keep(state, clock, clock), row, clock)
+
+    def over(self, side: str, start: int) -> int | None:
+        return start + self.table.size_ms + self.table.grace_ms
+
+
+class ShuffleOrder(WindowedLogic):
+    """A batch is taken in reverse order of arrival."""
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return super().in_order(rows)[::-1]
+
+
+class NeverDue(WindowedLogic):
+    """No timer is set, so that a window that the clock has closed waits for the next row of its key."""
+
+    def due(self, state: State, clock: int) -> int | None:
+        return None
+
+
+class TiesDropped(WindowedLogic):
+    """A row isn't added that has the largest timestamp of its window already."""
+
+    def aggregate(self, key: Key, state: State, row: Arrived, edge: int) -> list[Emitted]:
+        windows = state.sides[row.side]
+        tied = {start: at for start, at in windows.items() if at.timestamp == row.timestamp}
+        emitted = super().aggregate(key, state, row, edge)
+        windows.update(tied)
+        return emitted
+
+
+class StateOfAnotherKey(SharingState, WindowedLogic):
+    """A row meets the state of the key that had the row before."""
+
+
+_OF_PAIRS = (
+    ShiftWrongSign,
+    ShiftForgotten,
+    RightEmittedUnderItsOwnWindow,
+    SidesSwapped,
+    LeftDrivesAlone,
+    OuterMissesTheRight,
+    ChangedSideStamps,
+    PartnerForgottenEarly,
+    ShuffleOrder,
+)
+
+MUTANTS = mutants_of(
+    "windowed_table",
+    WindowedLogic,
+    "close",
+    sorted(logics_in(globals()), key=_OF_PAIRS.__contains__),
+    elsewhere=dict.fromkeys(_OF_PAIRS, "outer, shifted"),
+)

@@ -1,0 +1,66 @@
+"""The one-to-many join: as the foreign-key join; the result's two keys come back as one JSON text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...reference.core.operator import operator_named
+from ...reference.core.records import Key
+from ...reference.definitions.joins import OneToManyJoin
+from ..registration.bindings import FOREIGN_KEY, KEY, Binding, called, decode_pair, on, referring_fields
+from ..registration.registration import FreeOrder, MutantsOf, Registration
+from ..registration.repeats import unchanged
+from ..registration.sql import Sql, beside, pair_values
+from .foreign_key_join import COVERAGE, DOMAIN, KEY_INDEPENDENCE, PROFILES, key_named, referring
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def _build(join: OneToManyJoin, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+    from ...spark_impl.one_to_many_join import one_to_many_join
+
+    return one_to_many_join(
+        on(frame, "left"),
+        on(frame, "right"),
+        **referring(join),
+        **called(logic, state_groups),
+    )
+
+
+def _keys(table: pa.Table) -> list[Key | None]:
+    pairs = zip(table.column(FOREIGN_KEY).to_pylist(), table.column(KEY).to_pylist(), strict=True)
+    return [_both(foreign_key, key) for foreign_key, key in pairs]
+
+
+def _both(foreign_key: Key | None, key: Key | None) -> Key | None:
+    """Return both keys without their prefix, as the reference writes them, under the prefix that they share."""
+    if key is None or "|" not in key:
+        return key
+    prefix, own = key.split("|", 1)
+    referred = None if foreign_key is None else foreign_key.split("|", 1)[1]
+    return f"{prefix}|{json.dumps([referred, own], ensure_ascii=False)}"
+
+
+def _is_of(join: OneToManyJoin, emitted: Key, key: Key) -> bool:
+    return bool(json.loads(emitted)[1] == key)
+
+
+REGISTRATION = Registration(
+    operator_named("one_to_many_join"),
+    profiles=PROFILES,
+    domain=DOMAIN,
+    coverage=COVERAGE,
+    free_order=lambda join: FreeOrder.INPUTS,
+    repeats=unchanged,
+    stamped_by_last=True,
+    key_independence=replace(KEY_INDEPENDENCE, is_of=_is_of),
+    spark=Binding(_build, lambda join, records: referring_fields(join), decode_pair, _keys),
+    sql=Sql(beside(__file__), key_named=key_named, values=pair_values),
+    mutants=MutantsOf("one_to_many_join"),
+    specification="OneToManyJoin",
+)

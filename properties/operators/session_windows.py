@@ -1,0 +1,241 @@
+"""Session windows: values have a column of their aggregate's type.
+
+A record counts as a session of its own, as in KIP-94: one that joins a session makes a merge of two, one that bridges
+two sessions a merge of three. A record can't bridge more: open sessions of a key lie more than a gap apart, and three
+of them would span more than the two gaps around a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...reference import session_windows as reference
+from ...reference.core.clocks import Clock
+from ...reference.core.errors import BadInput
+from ...reference.core.history import History
+from ...reference.core.operator import operator_named
+from ...reference.core.play import Played, play
+from ...reference.core.records import Dropped, Output, Record
+from ...reference.definitions.windows import SessionWindows
+from ..registration.bindings import (
+    KEYED,
+    Binding,
+    Native,
+    NativeProfile,
+    aggregated,
+    called,
+    decode_aggregate,
+    fields_of_aggregate,
+)
+from ..registration.coverage import Coverage, changes_of
+from ..registration.domain import Domain, Number, number_of
+from ..registration.kafka import Kafka, read_aggregate
+from ..registration.registration import FreeOrder, MutantsOf, Registration
+from ..registration.repeats import doubled
+from ..registration.sql import Sql, aggregate_values, aggregated_events, beside
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..witnesses.kafka.builder import Builder
+
+MERGED = {"spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true"}
+"""Spark's setting that merges sessions before the shuffle too."""
+CLOSED = "session closed and emitted"
+RESCUED, EMPTY, THREE, BEYOND = "late rescued", "empty batch", "merge of three or more", "gap + 1"
+GOALS = (
+    "merge of two",
+    THREE,
+    "record inside a session",
+    "exact gap",
+    BEYOND,
+    "dropped: late",
+    RESCUED,
+    "two keys",
+    EMPTY,
+    "same timestamp twice",
+)
+"""All coverage goals; not every definition can meet each of them."""
+_MERGES = ("merge of two", THREE, "exact gap", BEYOND)
+
+
+def _common(windows: SessionWindows) -> dict[str, Any]:
+    return {
+        "gap": f"{windows.gap_ms} ms",
+        "grace": f"{windows.grace_ms} ms",
+        **aggregated(windows.aggregate),
+    }
+
+
+def _build(windows: SessionWindows, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+    from ...spark_impl.session_windows import session_windows
+
+    return session_windows(
+        frame,
+        **_common(windows),
+        retention=f"{windows.retention_ms} ms",
+        emit=windows.emit,
+        late=windows.late,
+        **called(logic, state_groups),
+    )
+
+
+def _check_native(windows: SessionWindows) -> None:
+    if (windows.emit, windows.late) != ("close", "own"):
+        raise BadInput(
+            f"spark-native can't serve emit={windows.emit!r}, late={windows.late!r}: Spark's session_window "
+            'emits a session once, when it closes, and tests a record alone; use "emit": "close", "late": "own"'
+        )
+
+
+def _build_native(windows: SessionWindows, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
+    from ...spark_impl.session_windows import native_session_windows
+
+    return native_session_windows(frame, **KEYED, **_common(windows))
+
+
+def _topology(builder: Builder, windows: SessionWindows) -> Any:
+    # With a retention of just gap + grace a stored session becomes invisible one step before the operator closes it;
+    # with a much longer one it is revised when closed.
+    retention = builder.retention(windows.emit, windows.retention_ms, windows.gap_ms + windows.grace_ms + 1)
+    gap, grace = builder.milliseconds(windows.gap_ms), builder.milliseconds(windows.grace_ms)
+    windowed = builder.grouped("events").windowedBy(builder.dsl.SessionWindows.ofInactivityGapAndGrace(gap, grace))
+    windowed = builder.emitted_as(windowed, windows.emit)
+    return builder.suppressed(builder.aggregated(windowed, windows.aggregate, True, retention), windows.emit)
+
+
+def _refused_by_kafka(windows: SessionWindows, records: Sequence[Record]) -> Iterator[str]:
+    if windows.late == "own":
+        yield "kafka has no late 'own': it tests lateness on the merged session"
+
+
+def _numbers(windows: SessionWindows) -> Iterator[Number]:
+    for option in ("gap_ms", "grace_ms"):
+        # The retention may be no less than both together, and does not affect the output.
+        yield number_of(windows, option, {"retention_ms": windows.retention_ms + 1})
+
+
+class _Watched(reference.Behaviour):
+    """The reference, which also notes which goals it met."""
+
+    def __init__(self, windows: SessionWindows, clock: Clock) -> None:
+        super().__init__(windows, clock)
+        self.met: set[str] = set()
+        self.seen: set[tuple[str, int]] = set()
+
+    def arrive(self, record: Record) -> list[Output]:
+        key, timestamp, gap = record.key, record.timestamp, self.windows.gap_ms
+        if key is None:
+            return super().arrive(record)
+        self.clock.observe(timestamp)
+        edge = self.windows.close_edge(self.clock.now)
+        around = self.store.fetch(key, max(timestamp - gap - 1, edge), timestamp + gap + 1)
+        outputs = super().arrive(record)
+        if any(isinstance(output, Dropped) for output in outputs):
+            return outputs
+        apart = [max(session.start - timestamp, timestamp - session.end) for session in around]
+        near = [session for session, distance in zip(around, apart, strict=True) if distance <= gap]
+        noticed = {
+            "merge of two": len(near) == 1 and near[0].window != (timestamp, timestamp),
+            THREE: len(near) > 1,
+            "record inside a session": any(session.start < timestamp < session.end for session in near),
+            "exact gap": gap in apart,
+            BEYOND: gap + 1 in apart,
+            RESCUED: timestamp < edge,
+            "same timestamp twice": (key, timestamp) in self.seen,
+        }
+        self.met.update(name for name, is_met in noticed.items() if is_met)
+        self.seen.add((key, timestamp))
+        return outputs
+
+
+def _met(history: History, played: Played) -> Iterator[str]:
+    watched: list[_Watched] = []
+
+    def watch(windows: SessionWindows, clock: Clock) -> _Watched:
+        watched.append(_Watched(windows, clock))
+        return watched[0]
+
+    play(history, watch)
+    yield from watched[0].met
+    if any(not any(isinstance(line, Record) for line in batch) for batch in history.batches):
+        yield EMPTY
+    if watched[0].windows.emit == "close" and changes_of(played):
+        yield CLOSED
+
+
+def _goals(windows: SessionWindows) -> Iterator[str]:
+    impossible = {EMPTY}  # the cuts of few histories may leave a batch no record, or may not
+    if windows.late == "own" or not windows.grace_ms:
+        impossible.add(RESCUED)
+    yield from (name for name in GOALS if name not in impossible)
+    if windows.emit == "close":
+        yield CLOSED
+
+
+def _impossible_under_stream_time(windows: SessionWindows) -> tuple[str, ...]:
+    # Two sessions of a key lie more than a gap apart, and the earlier one is then closed.
+    return () if windows.grace_ms else (THREE, BEYOND)
+
+
+REGISTRATION = Registration(
+    operator_named("session_windows"),
+    profiles={
+        "update": {"gap_ms": 10, "grace_ms": 5, "aggregate": "list"},
+        "close": {"gap_ms": 10, "grace_ms": 5, "aggregate": "sum", "emit": "close", "retention_ms": 60},
+        "own": {"gap_ms": 7, "grace_ms": 0, "aggregate": "count", "late": "own"},
+        "no grace": {"gap_ms": 10, "aggregate": "max"},
+    },
+    domain=Domain(
+        lambda windows: (windows.gap_ms,),
+        lambda windows: (windows.gap_ms + windows.grace_ms,),
+        numbers=_numbers,
+        by_clock=lambda windows: True,
+        silent={"retention_ms": "a session is closed for good before it is forgotten"},
+        is_plain=True,
+    ),
+    coverage=Coverage(
+        _met,
+        _goals,
+        _impossible_under_stream_time,
+        {"order": _MERGES, "cuts": _MERGES, "keys": ("dropped: late", RESCUED)},
+    ),
+    free_order=lambda windows: FreeOrder.ANY,
+    by_clock=lambda windows: True,
+    without_late_data={"update": {"grace_ms": 1000}},
+    repeats=doubled,
+    keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
+    spark=Binding(_build, fields_of_aggregate, decode_aggregate),
+    native=Native(
+        _check_native,
+        _build_native,
+        "session_window gives what the reference closes",
+        {
+            "native": NativeProfile(
+                {"gap_ms": 10, "grace_ms": 5, "aggregate": "count", "emit": "close", "late": "own"}
+            ),
+            "merged before the shuffle": NativeProfile(
+                {"gap_ms": 10, "grace_ms": 1000, "aggregate": "max", "emit": "close", "late": "own"},
+                MERGED,
+                without_late_data=True,
+            ),
+        },
+    ),
+    sql=Sql(beside(__file__), aggregated_events, values=aggregate_values),
+    kafka=Kafka(
+        _topology,
+        _refused_by_kafka,
+        clocks=lambda windows: windows.inputs,
+        is_windowed=True,
+        is_text=False,
+        read=read_aggregate,
+        observed="KafkaSessionWindows",
+    ),
+    bounded_state=lambda windows: True,
+    has_timers=True,
+    mutants=MutantsOf("session_windows"),
+    specification="SessionWindows",
+)

@@ -1,0 +1,139 @@
+"""The table aggregate: a group is a key, so it is prefixed; a member has its aggregate's type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...reference.core.history import History
+from ...reference.core.operator import operator_named
+from ...reference.core.play import Played
+from ...reference.core.records import Key, Record, Value
+from ...reference.definitions.aggregates import TableAggregate
+from ..registration.bindings import KEY, Binding, Field, aggregated, aggregated_field, called, decode_aggregate
+from ..registration.coverage import Coverage, accepted_records
+from ..registration.domain import CHOICES, Domain
+from ..registration.kafka import Kafka, as_text, read_aggregate
+from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
+from ..registration.repeats import unchanged
+from ..registration.sql import Sql, aggregate_values, aggregated_events, beside
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..witnesses.kafka.builder import Builder
+
+GROUP = "group"
+
+
+def _fields(groups: TableAggregate, records: Sequence[Record]) -> list[Field]:
+    members = [groups.member(record.value) for record in records if groups.group(record.value) is not None]
+    member = aggregated_field(groups.aggregate, members)
+
+    def group_of(record: Record, prefixed: Callable[[Key], Key]) -> Key | None:
+        group = groups.group(record.value)
+        return None if group is None else prefixed(group)
+
+    def member_of(record: Record, prefixed: Callable[[Key], Key]) -> Value:
+        if groups.group(record.value) is None:
+            return None
+        return member.of(record._replace(value=groups.member(record.value)), prefixed)
+
+    return [Field(GROUP, pa.string(), group_of), member._replace(of=member_of)]
+
+
+def _build(groups: TableAggregate, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+    from ...spark_impl.table_aggregate import table_aggregate
+
+    emitted = table_aggregate(
+        frame,
+        group_by=GROUP,
+        **aggregated(groups.aggregate),
+        **called(logic, state_groups),
+    )
+    return emitted.withColumnRenamed(GROUP, KEY)
+
+
+def _member(groups: TableAggregate) -> Callable[[Value], Value] | None:
+    if groups.field is None:
+        return None
+    return lambda value: None if value is None or value[groups.group_by] is None else value[groups.field]
+
+
+def _group_named(groups: TableAggregate) -> Callable[[Record], Key | None]:
+    return lambda record: None if record.value is None else record.value[groups.group_by]
+
+
+def _topology(builder: Builder, groups: TableAggregate) -> Any:
+    # A value comes as the JSON array of its group and its member's text.
+    grouped = builder.grouped_by_first(builder.table("events"))
+    if groups.aggregate.name == "count":
+        return grouped.count()
+    return grouped.aggregate(builder.nothing(), builder.append(), builder.without_first())
+
+
+def _sent(groups: TableAggregate, record: Record) -> str | None:
+    if record.value is None or record.key is None:
+        return None if record.value is None else as_text(record.value)
+    group = groups.group(record.value)
+    return as_text([group, None if group is None else as_text(groups.member(record.value))])
+
+
+def _value(definition: Any, side: str, value: int, choice: int, near: int) -> Value:
+    if choice >= CHOICES - 2:
+        return None
+    group = ("x", "y", "x", "y", "x", "z", "y", "x", "y", None)[choice]
+    return {definition.group_by: group, **({} if definition.field is None else {definition.field: value})}
+
+
+def _met(history: History, played: Played) -> Iterator[str]:
+    groups: Any = played.definition
+    rows: dict[str | None, Any] = {}
+    for record in accepted_records(played):
+        before, after = groups.group(rows.get(record.key)), groups.group(record.value)
+        if before is not None:
+            yield "row left" if after is None else "group changed" if after != before else "same group"
+        rows[record.key] = record.value
+        if before is not None and before not in map(groups.group, rows.values()):
+            yield "group emptied"
+
+
+def _groups_of(history: History) -> list[Key]:
+    groups = operator_named(history.operator).declare(history.options)
+    found = {groups.group(record.value) for record in history.records}
+    return sorted(group for group in found if group is not None)
+
+
+def _concerns_group(history: History, group: Key) -> Callable[[Record], bool]:
+    """Return whether a change enters a group, stays in it, or leaves it."""
+    groups = operator_named(history.operator).declare(history.options)
+    rows: dict[Key | None, Value] = {}
+
+    def concerns(record: Record) -> bool:
+        before, after = groups.group(rows.get(record.key)), groups.group(record.value)
+        rows[record.key] = record.value
+        return group in (before, after)
+
+    return concerns
+
+
+REGISTRATION = Registration(
+    operator_named("table_aggregate"),
+    profiles={
+        "count": {"group_by": "group"},
+        "sum": {"group_by": "group", "aggregate": "sum", "field": "amount"},
+        "list": {"group_by": "group", "aggregate": "list", "field": "amount"},
+    },
+    domain=Domain(value=_value),
+    coverage=Coverage(_met, lambda groups: ("same group", "group changed", "row left", "group emptied")),
+    free_order=lambda groups: FreeOrder.INPUTS,
+    repeats=unchanged,
+    keeps_lists_in_order=lambda groups: groups.aggregate.ordered,
+    key_independence=KeyIndependence(_groups_of, _concerns_group),
+    spark=Binding(_build, _fields, decode_aggregate),
+    sql=Sql(beside(__file__), aggregated_events, _member, _group_named, values=aggregate_values),
+    kafka=Kafka(_topology, sent=_sent, is_text=False, read=read_aggregate),
+    mutants=MutantsOf("table_aggregate"),
+)

@@ -1,0 +1,66 @@
+"""The table-table join: values are JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...reference.core.history import History
+from ...reference.core.operator import operator_named
+from ...reference.core.play import Played
+from ...reference.definitions.joins import TableTableJoin
+from ..registration.bindings import VALUE, Binding, called, decode_pair, on
+from ..registration.coverage import Coverage, accepted_records, changes_of, rows_changed
+from ..registration.domain import Domain, table_row
+from ..registration.kafka import Kafka
+from ..registration.registration import FreeOrder, MutantsOf, Registration
+from ..registration.repeats import unchanged
+from ..registration.sql import Sql, beside, pair_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..witnesses.kafka.builder import Builder
+
+
+def _build(join: TableTableJoin, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+    from ...spark_impl.table_table_join import table_table_join
+
+    return table_table_join(
+        on(frame, "left"),
+        on(frame, "right"),
+        value=VALUE,
+        join=join.join,
+        **called(logic, state_groups),
+    )
+
+
+def _topology(builder: Builder, join: TableTableJoin) -> Any:
+    return builder.joined(join.join, builder.table("left"), builder.table("right"), builder.joiner())
+
+
+def _met(history: History, played: Played) -> Iterator[str]:
+    changes = changes_of(played)
+    yield from rows_changed(accepted_records(played))
+    if any(change.value is not None and None not in change.value for change in changes):
+        yield "both sides"
+    if any(change.value is None for change in changes):
+        yield "tombstone"
+
+
+REGISTRATION = Registration(
+    operator_named("table_table_join"),
+    profiles={join: {"join": join} for join in ("inner", "left", "outer")},
+    domain=Domain(value=table_row),
+    coverage=Coverage(
+        _met, lambda join: ("both sides", "row changed", "row deleted", "missing row deleted", "tombstone")
+    ),
+    free_order=lambda join: FreeOrder.INPUTS,
+    repeats=unchanged,
+    stamped_by_last=True,
+    spark=Binding(_build, decode=decode_pair),
+    sql=Sql(beside(__file__), values=pair_values),
+    kafka=Kafka(_topology),
+    mutants=MutantsOf("table_table_join"),
+    specification="TableTableJoin",
+)

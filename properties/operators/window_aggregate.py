@@ -1,0 +1,233 @@
+"""Samza's window operator: values have a column of their aggregate's type, or are JSON text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...reference.core.history import History
+from ...reference.core.operator import operator_named
+from ...reference.core.play import Played
+from ...reference.core.records import Record, Value
+from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA, Aggregate
+from ...reference.definitions.windows import WindowAggregate
+from ..registration.bindings import (
+    KEYED,
+    ORDER,
+    VALUE,
+    Binding,
+    Field,
+    Native,
+    NativeProfile,
+    aggregated,
+    as_json,
+    called,
+    decode_aggregate,
+    fields_of_aggregate,
+    from_json,
+)
+from ..registration.coverage import Coverage, accepted_records, changes_of
+from ..registration.domain import Aligned, Domain, Number, number_of
+from ..registration.registration import FreeOrder, MutantsOf, Registration
+from ..registration.repeats import doubled
+from ..registration.sql import Answer, Sql, beside, options_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..witnesses.outcomes import Outcome, Result
+
+
+def _fields(windows: WindowAggregate, records: Sequence[Record]) -> list[Field]:
+    return [as_json()] if windows.storage == "full" else fields_of_aggregate(windows, records)
+
+
+def _build(windows: WindowAggregate, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+    from ...spark_impl.window_aggregate import window_aggregate
+
+    early = windows.early
+
+    def length(number: int) -> int | str:
+        return number if windows.unit == "tuple" else f"{number} ms"
+
+    return window_aggregate(
+        frame,
+        size=length(windows.size),
+        value=None if windows.storage == "aggregate" and windows.aggregate.name == "count" else VALUE,
+        aggregate=windows.aggregate.name,
+        type=windows.type,
+        unit=windows.unit,
+        step=None if windows.type == "session" else length(windows.step),
+        retention=f"{windows.retention_ms} ms",
+        storage=windows.storage,
+        early=None if early is None else early.every_tuples or f"{early.every_ms} ms",
+        late=windows.late,
+        **called(logic, state_groups),
+    )
+
+
+def _check_native(windows: WindowAggregate) -> None:
+    from ...spark_impl.window_aggregate import require_native_window_aggregate
+
+    require_native_window_aggregate(windows)
+
+
+def _build_native(windows: WindowAggregate, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
+    from ...spark_impl.window_aggregate import native_window_aggregate
+
+    return native_window_aggregate(
+        frame,
+        **KEYED,
+        order=ORDER,
+        size=f"{windows.size} ms",
+        step=f"{windows.step} ms",
+        retention=f"{windows.retention_ms} ms",
+        **aggregated(windows.aggregate),
+    )
+
+
+def _decode(windows: WindowAggregate, value: Any) -> Value:
+    return from_json(value) if windows.storage == "full" else decode_aggregate(windows, value)
+
+
+def _aggregated(windows: WindowAggregate) -> tuple[Aggregate, tuple[str, ...]]:
+    # Full state is the list of a window's messages.
+    return AGGREGATES_OF_SAMZA["list"] if windows.storage == "full" else windows.aggregate, ("events",)
+
+
+def _sql_options(windows: WindowAggregate) -> Mapping[str, Any]:
+    early = windows.early
+    return {
+        **options_of(windows),
+        "every_tuples": early and early.every_tuples,
+        "every_ms": early and early.every_ms,
+    }
+
+
+def _values(windows: WindowAggregate, answer: Answer) -> list[Value]:
+    values = answer.aggregates("value")
+    return [value for (value,) in values] if windows.storage == "full" else values
+
+
+def _distances(windows: WindowAggregate) -> tuple[int, ...]:
+    if windows.unit == "tuple":
+        return (5,)
+    ticks = () if windows.early is None or windows.early.every_ms is None else (windows.early.every_ms,)
+    return (windows.size, windows.step, *ticks)
+
+
+def _edges(windows: WindowAggregate) -> tuple[int, ...]:
+    if windows.unit == "tuple":
+        return ()
+    # A window of which a record is the last, or the first; and the same for the windows that still take late ones.
+    latest = windows.late_ms
+    return (windows.size, windows.size + latest, latest) if latest else (windows.size,)
+
+
+def _aligned(windows: WindowAggregate) -> tuple[Aligned, ...]:
+    if windows.unit == "tuple":
+        return ()
+    early = windows.early
+    ticks = () if early is None or early.every_ms is None else (Aligned(early.every_ms, 0),)
+    if windows.type == "session":
+        return ticks
+    late = (Aligned(windows.step, windows.size + windows.late_ms),) if windows.late_ms else ()
+    return (Aligned(windows.step, windows.size), *late, *ticks)
+
+
+def _numbers(windows: WindowAggregate) -> Iterator[Number]:
+    yield number_of(windows, "size", {} if windows.type == "session" else {"step": windows.step})
+    if windows.type == "fixed":
+        yield number_of(windows, "step")
+    if windows.late == "update" and windows.unit == "ms":
+        yield number_of(windows, "retention_ms")
+    if windows.early is not None:
+        ((option, every),) = ((name, every) for name, every in vars(windows.early).items() if every is not None)
+        yield Number(option, every, lambda value: {"early": {option: value}})
+
+
+def _met(history: History, played: Played) -> Iterator[str]:
+    definition: Any = played.definition
+    changes = changes_of(played)
+    emitted = Counter((change.key, change.window) for change in changes if change.value is not None)
+    if changes:
+        yield "window emitted"
+    if any(count > 1 for count in emitted.values()):
+        yield "window emitted again"
+    if any(change.value is None for change in changes):
+        yield "emitted session merged"
+    windows = Counter(
+        window for record in accepted_records(played) for window in definition.fixed(record.timestamp, 0, 0)
+    )
+    if definition.type == "fixed" and any(count > 1 for count in windows.values()):
+        yield "window of several"
+
+
+def _goals(windows: WindowAggregate) -> Iterator[str]:
+    yield "window emitted"
+    if windows.unit == "ms":
+        yield "dropped: late"
+    if windows.early is not None or windows.late == "update":
+        yield "window emitted again"
+    if windows.type == "session" and windows.storage == "aggregate" and windows.early is not None:
+        yield "emitted session merged"
+
+
+def _repeats(windows: WindowAggregate, once: Outcome, twice: Outcome) -> tuple[Result, Result] | None:
+    # A record more cuts all later windows of tuples elsewhere.
+    return None if windows.unit == "tuple" else doubled(windows, once, twice)
+
+
+REGISTRATION = Registration(
+    operator_named("window_aggregate"),
+    profiles={
+        "fixed": {"size": 10, "aggregate": "sum"},
+        "hopping, late update": {"size": 10, "step": 4, "late": "update", "retention_ms": 15, "aggregate": "list"},
+        "early by tuples": {"size": 12, "early": {"every_tuples": 2}, "late": "update", "retention_ms": 40},
+        "early by time": {"size": 20, "step": 10, "early": {"every_ms": 7}, "aggregate": "max"},
+        "full": {"size": 10, "step": 5, "storage": "full", "early": {"every_tuples": 2}},
+        "by tuple": {"unit": "tuple", "size": 3, "step": 2, "aggregate": "average"},
+        "by tuple, early": {"unit": "tuple", "size": 4, "early": {"every_tuples": 2}, "aggregate": "list"},
+        "session": {"type": "session", "size": 6, "aggregate": "list"},
+        "session, late update": {
+            "type": "session",
+            "size": 6,
+            "late": "update",
+            "retention_ms": 20,
+            "aggregate": "sum",
+        },
+        "session, early": {"type": "session", "size": 8, "early": {"every_tuples": 2}},
+        "session, full": {"type": "session", "size": 6, "storage": "full"},
+    },
+    domain=Domain(
+        _distances,
+        _edges,
+        aligned=_aligned,
+        numbers=_numbers,
+        by_clock=lambda windows: windows.unit == "ms",
+        silent={"retention_ms": "with late drop, and with tuples, a complete window takes nothing, however long kept"},
+    ),
+    coverage=Coverage(_met, _goals),
+    free_order=lambda windows: FreeOrder.KEYS if windows.unit == "tuple" else FreeOrder.ANY,
+    by_clock=lambda windows: windows.unit == "ms",
+    without_late_data={
+        "hopping, late update": {"retention_ms": 1000},
+        "session, early": {"late": "update", "retention_ms": 1000},
+    },
+    repeats=_repeats,
+    keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
+    spark=Binding(_build, _fields, _decode),
+    native=Native(
+        _check_native,
+        _build_native,
+        "window gives what the reference emits, each key's changes in order",
+        {"hopping": NativeProfile({"size": 10, "step": 4, "retention_ms": 15, "aggregate": "average"})},
+    ),
+    sql=Sql(beside(__file__), _aggregated, values=_values, options=_sql_options),
+    bounded_state=lambda windows: windows.unit == "ms",
+    has_timers=True,
+    mutants=MutantsOf("window_aggregate"),
+)

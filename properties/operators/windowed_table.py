@@ -1,0 +1,384 @@
+"""Windowed tables: what is aggregated has a column of its type, the other values are JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...reference.core.history import History
+from ...reference.core.operator import operator_named
+from ...reference.core.play import Entry, Played, play
+from ...reference.core.records import Change, Key, Record, Value
+from ...reference.definitions.aggregates import Aggregate
+from ...reference.definitions.windows import WindowedTable
+from ..generators.cohorts import clock_before
+from ..registration.bindings import (
+    KEY,
+    KEYED,
+    ORDER,
+    Binding,
+    Field,
+    Native,
+    NativeProfile,
+    aggregated,
+    aggregated_field,
+    as_json,
+    called,
+    from_aggregate,
+    from_json,
+    on,
+)
+from ..registration.coverage import Coverage, accepted_records, changes_of
+from ..registration.domain import CHOICES, Aligned, Domain, Number, number_of, table_row
+from ..registration.kafka import Kafka, read_members
+from ..registration.key_space import WATERMARK_DRIVER
+from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Retention
+from ..registration.repeats import doubled, emitted_again
+from ..registration.sql import Answer, Sql, beside, pairs
+from ..witnesses.outcomes import Difference, Outcome, differences
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..witnesses.kafka.builder import Builder
+    from ..witnesses.outcomes import Result
+
+RIGHT, WINDOW_START = "right_value", "window_start"
+BIGINTS = range(-(2**63), 2**63)
+_HOPPING = {"size_ms": 10, "step_ms": 5}
+
+
+def _aggregated(table: WindowedTable) -> tuple[Aggregate, tuple[str, ...]]:
+    return table.aggregate, ("events", "right") if table.with_ == "windowed_table" else ("events",)
+
+
+def _fields(table: WindowedTable, records: Sequence[Record]) -> list[Field]:
+    aggregate, inputs = _aggregated(table)
+    of_aggregate = [record.value for record in records if record.key is not None and record.input in inputs]
+    fields = [_on(inputs, aggregated_field(aggregate, of_aggregate))]
+    if table.with_ in (None, "windowed_table"):
+        return fields
+    return [*fields, _on(("right",), as_json(RIGHT)), _on(("right",), Field(WINDOW_START, pa.int64(), _start(table)))]
+
+
+def _on(inputs: Sequence[str], field: Field) -> Field:
+    """Return a column that only these inputs fill."""
+    return field._replace(of=lambda record, prefixed: field.of(record, prefixed) if record.input in inputs else None)
+
+
+def _start(table: WindowedTable) -> Callable[[Record, Callable[[Key], Key]], int | None]:
+    def start_of(record: Record, prefixed: Callable[[Key], Key]) -> int | None:
+        window = table.looked_up_window(record.value) if table.looked_up and record.value is not None else None
+        return None if window is None else window[0]
+
+    return start_of
+
+
+def _common(table: WindowedTable) -> dict[str, Any]:
+    return {
+        "size": f"{table.size_ms} ms",
+        "step": f"{table.step_ms} ms",
+        "grace": f"{table.grace_ms} ms",
+        "emit": table.emit,
+        "to_stream": table.to_stream,
+        **aggregated(table.aggregate),
+    }
+
+
+def _build(
+    table: WindowedTable, frame: DataFrame, logic: Any, state_groups: int | None, retention: str | None = None
+) -> DataFrame:
+    from ...spark_impl.windowed_table import windowed_table
+
+    common, alone = _common(table), table.with_ is None
+    emitted = windowed_table(
+        on(frame, "events"),
+        None if alone else on(frame, "right"),
+        **common,
+        right_value=common["value"] if table.with_ in (None, "windowed_table") else RIGHT,
+        with_=table.with_,
+        join=None if alone else table.join,
+        shift=f"{table.shift_ms} ms",
+        window_start=WINDOW_START if table.looked_up else None,
+        retention=retention,
+        **called(logic, state_groups),
+    )
+    return _without_driver(table, emitted)
+
+
+def _check_native(table: WindowedTable) -> None:
+    from ...spark_impl.windowed_table import require_native_windowed_table
+
+    require_native_windowed_table(table)
+
+
+def _build_native(table: WindowedTable, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
+    from ...spark_impl.windowed_table import native_windowed_table
+
+    return _without_driver(table, native_windowed_table(frame, **KEYED, order=ORDER, **_common(table)))
+
+
+def _without_driver(table: WindowedTable, emitted: DataFrame) -> DataFrame:
+    if table.to_stream != "window_in_key":
+        return emitted
+    from pyspark.sql import functions as F
+
+    # A cohort knows its reserved key by its name alone.
+    return emitted.filter(~F.col(KEY).startswith(f"{WATERMARK_DRIVER}@"))
+
+
+def _decode(table: WindowedTable, value: Any) -> Value:
+    if value is not None and table.to_stream == "window_in_value":
+        window = value["window"]
+        return {"value": _joined(table, value["value"]), "window": [window["start"], window["end"]]}
+    return _joined(table, value)
+
+
+def _joined(table: WindowedTable, value: Any) -> Value:
+    if value is None or table.with_ is None:
+        return from_aggregate(table.aggregate, value)
+    left, right = value["left"], value["right"]
+    if table.looked_up:
+        return [from_json(left), from_aggregate(table.aggregate, right)]
+    right = from_json(right) if table.with_ == "table" else from_aggregate(table.aggregate, right)
+    return [from_aggregate(table.aggregate, left), right]
+
+
+def _start_named(table: WindowedTable) -> Callable[[Record], int | None] | None:
+    """Return what reads the start (ms) of the window that a record looks up; one that no window has is none."""
+    name = table.window_start
+    if name is None:
+        return None
+
+    def start(record: Record) -> int | None:
+        found = None if record.input == "events" or record.value is None else record.value[name]
+        return found if found is not None and found in BIGINTS else None
+
+    return start
+
+
+def _values(table: WindowedTable, answer: Answer) -> list[Value]:
+    match table.with_:
+        case None:
+            return answer.aggregates("aggregate")
+        case "table":
+            return pairs(answer.aggregates("aggregate"), answer.records("record"))
+        case "windowed_table":
+            return pairs(answer.aggregates("aggregate"), answer.aggregates("other_aggregate"))
+        case _:
+            return pairs(answer.records("record"), answer.aggregates("aggregate"))
+
+
+def _in_key(change: Change) -> Change:
+    key, window, value, timestamp = change
+    assert window is not None
+    return Change(f"{key}@{window[0]}", None, value, timestamp)
+
+
+def _in_value(change: Change) -> Change:
+    key, window, value, timestamp = change
+    return Change(key, None, {"value": value, "window": list(window or ())}, timestamp)
+
+
+def _rekeyed(table: WindowedTable) -> Callable[[Change], Change] | None:
+    return {None: None, "window_in_key": _in_key, "window_in_value": _in_value}[table.to_stream]
+
+
+def _topology(builder: Builder, windows: WindowedTable) -> Any:
+    size, grace = builder.milliseconds(windows.size_ms), builder.milliseconds(windows.grace_ms)
+    times = builder.dsl.TimeWindows.ofSizeAndGrace(size, grace).advanceBy(builder.milliseconds(windows.step_ms))
+
+    def table(name: str) -> Any:
+        windowed = builder.emitted_as(builder.grouped(name).windowedBy(times), windows.emit)
+        retention = builder.retention(windows.emit, windows.size_ms + windows.grace_ms)
+        return builder.suppressed(builder.aggregated(windowed, windows.aggregate, False, retention), windows.emit)
+
+    if windows.with_ is None:
+        return table("events")
+    return builder.joined(windows.join, table("events"), table("right"), builder.joiner("\t", "", ""))
+
+
+def _refused_by_kafka(table: WindowedTable, records: Sequence[Record]) -> Iterator[str]:
+    if table.with_ not in (None, "windowed_table"):
+        yield f"kafka has no join of a windowed table with {table.with_!r}: use none or windowed_table"
+    if table.to_stream is not None:
+        yield f"kafka has no to_stream {table.to_stream!r}: leave it out"
+    if table.shift_ms:
+        yield "kafka has no shift_ms: it joins windowed tables on the same windows alone"
+
+
+def _read(table: WindowedTable, key: Key | None, text: str) -> Value:
+    if table.with_ is None:
+        return read_members(table.aggregate, key, text)
+    return [read_members(table.aggregate, key, side) for side in text.split("\t")]
+
+
+def _value(definition: Any, side: str, value: int, choice: int, near: int) -> Value:
+    if side == "events" or definition.with_ == "windowed_table":
+        return value
+    if definition.with_ == "table":
+        return table_row(definition, side, value, choice, near)
+    if choice >= CHOICES - 2:
+        return None
+    # Windows from 0 on, and those around a time at which something lies; no window starts 1 ms later than another.
+    around = max(0, near // definition.step_ms - choice % 3)
+    start = None if choice == CHOICES - 3 else (choice if choice % 2 else around) * definition.step_ms
+    start = around * definition.step_ms + 1 if choice == CHOICES - 6 else start
+    return {definition.window_start: start, "value": value}
+
+
+def _numbers(table: WindowedTable) -> Iterator[Number]:
+    yield number_of(table, "size_ms", {"step_ms": table.step_ms})
+    yield from (number_of(table, option) for option in ("step_ms", "grace_ms"))
+    if table.with_ == "windowed_table":
+        yield number_of(table, "shift_ms", apart=table.step_ms)  # no window starts in between
+
+
+def _met(history: History, played: Played) -> Iterator[str]:
+    definition: Any = played.definition
+    changes = changes_of(played)
+    if any(len(definition.starts(record.timestamp)) > 1 for record in accepted_records(played)):
+        yield "several windows"
+    if changes:
+        yield "window emitted"
+    if definition.with_ is None:
+        return
+    values = [
+        change.value["value"] if definition.to_stream == "window_in_value" else change.value for change in changes
+    ]
+    for value in values:
+        yield "tombstone" if value is None else "unmatched row" if None in value else "both sides"
+
+
+def _goals(table: WindowedTable) -> Iterator[str]:
+    yield from ("window emitted", "dropped: late")
+    if table.step_ms < table.size_ms:
+        yield "several windows"
+    if table.with_ is not None:
+        yield "both sides"
+        if table.join != "inner":
+            yield "unmatched row"
+
+
+def _is_of(table: WindowedTable, emitted: Key, key: Key) -> bool:
+    return emitted == key or (table.to_stream == "window_in_key" and emitted.startswith(f"{key}@"))
+
+
+def _repeats(table: WindowedTable, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
+    return (emitted_again() if table.is_stream else doubled)(table, once, twice)
+
+
+def _retention_differences(history: History, retention_ms: int, outcome: Outcome) -> list[Difference]:
+    reference = Outcome.of_play(history.name, play(history))
+    return differences(_within(history, retention_ms, reference), _within(history, retention_ms, outcome))
+
+
+def _within(history: History, retention_ms: int, outcome: Outcome) -> Outcome:
+    """Return an outcome without what it says of windows beyond the retention, which may have been forgotten by then."""
+    table: WindowedTable = operator_named(history.operator).declare(history.options)
+    entries = []
+    for entry in outcome.entries:
+        end = _end_emitted(table, entry)
+        if end is None or end + table.grace_ms + retention_ms > clock_before(history, entry.batch):
+            entries.append(entry)
+        elif table.looked_up and isinstance(entry.output, Change):
+            # The row that looks up is emitted in any case, with the window or in vain.
+            change = entry.output._replace(value=[entry.output.value[0], None], timestamp=0)
+            entries.append(entry._replace(output=change))
+    return replace(outcome, entries=entries)
+
+
+def _end_emitted(table: WindowedTable, entry: Entry) -> int | None:
+    """Return when the window ends (ms) of which an entry emits; None if it emits of none."""
+    change = entry.output
+    if not isinstance(change, Change):
+        return None
+    if not table.looked_up:
+        return None if change.window is None else change.window[1]
+    window = None if change.value is None else table.looked_up_window(change.value[0])
+    return None if window is None else window[1]
+
+
+def _sides(history: History, retention_ms: int) -> Iterator[str]:
+    table: WindowedTable = operator_named(history.operator).declare(history.options)
+    for entry in play(history).entries:
+        end, clock = _end_emitted(table, entry), clock_before(history, entry.batch)
+        if end is not None and end + table.grace_ms <= clock:
+            beyond = end + table.grace_ms + retention_ms <= clock
+            yield "beyond the retention" if beyond else "within the retention"
+
+
+REGISTRATION = Registration(
+    operator_named("windowed_table"),
+    profiles={
+        "tumbling": {"size_ms": 10, "grace_ms": 5, "aggregate": "sum"},
+        "hopping": {**_HOPPING, "aggregate": "list"},
+        "close": {**_HOPPING, "grace_ms": 5, "emit": "close", "aggregate": "max"},
+        "with table": {**_HOPPING, "with": "table"},
+        "with table, close": {"size_ms": 10, "emit": "close", "with": "table", "to_stream": "window_in_key"},
+        **{
+            f"{join} with windowed table": {**_HOPPING, "grace_ms": 5, "with": "windowed_table", "join": join}
+            for join in ("inner", "left", "outer")
+        },
+        **{
+            f"{join}, shifted": {"size_ms": 10, "with": "windowed_table", "join": join, "shift_ms": shift}
+            for join, shift in (("inner", -10), ("left", -10), ("outer", 10))
+        },
+        "outer, close": {"size_ms": 10, "with": "windowed_table", "join": "outer", "emit": "close"},
+        "looked up by a stream": {**_HOPPING, "with": "stream_lookup", "window_start": "start"},
+        "looked up by a table": {**_HOPPING, "with": "table_lookup", "window_start": "start"},
+        "window in value": {**_HOPPING, "to_stream": "window_in_value"},
+    },
+    domain=Domain(
+        lambda table: (table.size_ms, table.step_ms, abs(table.shift_ms)),
+        lambda table: (table.size_ms + table.grace_ms, table.grace_ms),
+        _value,
+        aligned=lambda table: (Aligned(table.step_ms, table.size_ms + table.grace_ms),),
+        numbers=_numbers,
+    ),
+    coverage=Coverage(_met, _goals),
+    free_order=lambda table: FreeOrder.ANY,
+    by_clock=lambda table: True,
+    # A look-up isn't one of them: it finds what is there by then.
+    without_late_data={"close": {"grace_ms": 1000, "aggregate": "list"}, "outer, shifted": {"grace_ms": 1000}},
+    repeats=_repeats,
+    keeps_lists_in_order=lambda table: table.aggregate.ordered,
+    key_independence=KeyIndependence(is_of=_is_of),
+    spark=Binding(_build, _fields, _decode),
+    native=Native(
+        _check_native,
+        _build_native,
+        "window gives what the reference emits; a stream as a bag for each batch",
+        {
+            # The clock at 30 is just where a window closes, and at 38 a ms before that.
+            "tumbling": NativeProfile({"size_ms": 9, "grace_ms": 3, "aggregate": "sum", "emit": "close"}),
+            "hopping, re-keyed": NativeProfile(
+                {"size_ms": 10, "step_ms": 4, "aggregate": "list", "emit": "close", "to_stream": "window_in_value"}
+            ),
+        },
+    ),
+    sql=Sql(beside(__file__), _aggregated, number_named=_start_named, values=_values, changed=_rekeyed),
+    kafka=Kafka(
+        _topology,
+        _refused_by_kafka,
+        clocks=lambda table: table.inputs,
+        moves_all_clocks=True,
+        is_windowed=True,
+        is_text=False,
+        read=_read,
+        observed="KafkaWindowedTable",
+    ),
+    bounded_state=lambda table: table.with_ in (None, "windowed_table"),
+    has_timers=True,
+    # With this retention some window stays just long enough for the clock of some batch.
+    retention=Retention(
+        dict.fromkeys(("with table", "looked up by a stream", "looked up by a table"), ({}, 11)),
+        _build,
+        _retention_differences,
+        _sides,
+    ),
+    mutants=MutantsOf("windowed_table"),
+)

@@ -1,0 +1,241 @@
+"""How an operator is run on Spark: which columns its records have, how it is called, how its values are decoded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import pyarrow as pa
+
+from ...reference.core.errors import BadInput
+from ...reference.core.history import History
+from ...reference.core.records import Key, Record, Value
+from ...reference.definitions.aggregates import Aggregate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEY, TIMESTAMP, ORDER, INPUT, VALUE = "key", "timestamp", "order", "input", "value"
+"""The columns that every cohort has: the prefixed key, event time in ms, the order of arrival, the input."""
+FOREIGN_KEY = "foreign_key"
+"""The column of the prefixed foreign key."""
+KEYED: Mapping[str, Any] = {"key": KEY, "timestamp": TIMESTAMP}
+"""The arguments that every operator on Spark takes."""
+
+
+class Field(NamedTuple):
+    """A further column of a cohort.
+
+    Attributes:
+        name: Its name.
+        type: Its arrow type.
+        of: Its value for a record; keys that a value names are to be prefixed by the function handed over.
+        for_driver: What the row under the reserved key, which drives the watermark, holds.
+    """
+
+    name: str
+    type: pa.DataType
+    of: Callable[[Record, Callable[[Key], Key]], Any]
+    for_driver: Any = None
+
+
+def of_key_column(table: pa.Table) -> list[Key | None]:
+    """Return the keys of a changelog whose key is one column of that name."""
+    return list(table.column(KEY).to_pylist())
+
+
+@dataclass(frozen=True)
+class NativeProfile:
+    """A definition under which Spark's own operator is drawn.
+
+    Attributes:
+        options: The options.
+        settings: Spark's settings that its queries run with, beside those of every query on Spark's own operator.
+        without_late_data: Whether its histories have a clock that stands still, so that nothing is late.
+    """
+
+    options: Mapping[str, Any]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    without_late_data: bool = False
+
+
+def _refuse_nothing(of: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Native:
+    """How Spark's own operator is called, where it has one that can mean the same.
+
+    Attributes:
+        check: Refuses a definition that it can't serve, by a `BadInput` that says why.
+        build: Of a definition, the cohort's streaming input and all its batches: the changelog.
+        sentence: What the law *native* says, after "Spark's own".
+        profiles: The definitions under which it is drawn, by name.
+        check_history: Refuses a history of such a definition that it can't serve, likewise.
+        prepared: Of a drawn history: the history that it can serve.
+        accepted: Of a history: the history without the records that it drops as late where the reference need not.
+        goals: Further coverage goals of every profile.
+        met: Of a history: which of these goals it met.
+    """
+
+    check: Callable[[Any], None]
+    build: Callable[[Any, DataFrame, Sequence[pa.Table]], DataFrame]
+    sentence: str
+    profiles: Mapping[str, NativeProfile]
+    check_history: Callable[[History], None] = _refuse_nothing
+    prepared: Callable[[History], History] = lambda history: history
+    accepted: Callable[[History], History] = lambda history: history
+    goals: tuple[str, ...] = ()
+    met: Callable[[History], Iterable[str]] = lambda history: ()
+
+
+# The same few texts come again and again.
+read_json = lru_cache(maxsize=100_000)(json.loads)
+
+
+def as_json(name: str = VALUE) -> Field:
+    """A column of values of any kind, as JSON text; null stays null, and equal values have equal texts."""
+
+    def text(record: Record, prefixed: Callable[[Key], Key]) -> str | None:
+        return None if record.value is None else json.dumps(record.value, sort_keys=True)
+
+    return Field(name, pa.string(), text)
+
+
+def from_json(text: str | None) -> Value:
+    """Undo `as_json`."""
+    return None if text is None else read_json(text)
+
+
+def pair_from_json(value: dict[str, str | None] | None) -> Value:
+    """Return a joined value whose sides are JSON texts."""
+    return None if value is None else [from_json(value["left"]), from_json(value["right"])]
+
+
+@dataclass(frozen=True)
+class Binding:
+    """How the Spark implementation is called; by default values are JSON text, in its input and in its output.
+
+    Attributes:
+        build: Of a definition, the cohort's streaming input, the maker of a logic (None for the operator's own) and the
+            number of state groups: the changelog, as `spark_impl.runtime.keyed.keyed` returns it.
+        fields: Of a definition and all records of a cohort: the further columns.
+        decode: Of a definition and a value of the changelog: the value as the reference emits it.
+        keys: Of what was written: the prefixed keys, as the reference emits them.
+    """
+
+    build: Callable[[Any, DataFrame, Any, int | None], DataFrame]
+    fields: Callable[[Any, Sequence[Record]], list[Field]] = lambda definition, records: [as_json()]
+    decode: Callable[[Any, Any], Value] = lambda definition, value: from_json(value)
+    keys: Callable[[pa.Table], list[Key | None]] = of_key_column
+
+
+def keyed_build(
+    make_logic: Callable[[Any], Any], state: str, value: str = "string", timed: bool = True
+) -> Callable[[Any, DataFrame, Any, int | None], DataFrame]:
+    """Return what builds an operator of one input that is a `spark_impl.runtime.keyed.Logic` and nothing else.
+
+    Args:
+        make_logic: The logic of a definition.
+        state: The fields that a key's state is packed into, such as `"seen bigint"`.
+        value: The type of the values that it emits.
+        timed: Whether the logic needs the clock and timers.
+    """
+
+    def build(definition: Any, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+        from pyspark.sql import types as T
+
+        from ...spark_impl.runtime.keyed import keyed, resolved
+
+        return keyed(
+            [resolved(frame, key=KEY, timestamp=TIMESTAMP, value=VALUE, order=ORDER)],
+            (logic or make_logic)(definition),
+            state_type=cast(T.StructType, T.DataType.fromDDL(state)),
+            value_type=T.DataType.fromDDL(value),
+            state_groups=state_groups,
+            report_dropped=True,
+            timed=timed,
+        )
+
+    return build
+
+
+def called(logic: Any, state_groups: int | None) -> dict[str, Any]:
+    """Return the arguments that every Spark implementation is called with; no logic is the operator's own."""
+    return {**KEYED, "order": ORDER, "report_dropped": True, "state_groups": state_groups, "logic": logic}
+
+
+def aggregated(aggregate: Aggregate) -> dict[str, Any]:
+    """Return the arguments of an operator that aggregates the values; a count needs no column."""
+    return {"value": None if aggregate.name == "count" else VALUE, "aggregate": aggregate.name}
+
+
+def referring_fields(join: Any) -> list[Field]:
+    """Return the columns of a join by foreign key: the value, and the prefixed foreign key of a left row."""
+
+    def foreign_key_of(record: Record, prefixed: Callable[[Key], Key]) -> Key | None:
+        foreign_key = join.foreign_key_of(record.value) if record.input == "left" else None
+        return None if foreign_key is None else prefixed(foreign_key)
+
+    return [as_json(), Field(FOREIGN_KEY, pa.string(), foreign_key_of)]
+
+
+def on(frame: DataFrame, name: str) -> DataFrame:
+    """Return the rows of one input."""
+    from pyspark.sql import functions as F
+
+    return frame.filter(F.col(INPUT) == name)
+
+
+def aggregated_field(aggregate: Aggregate, values: Sequence[Value], name: str = VALUE) -> Field:
+    """Return the column that carries values to an aggregate.
+
+    Args:
+        aggregate: The aggregate.
+        values: All values of the cohort that it aggregates.
+        name: The column's name.
+
+    Raises:
+        BadInput: `min` or `max` is to compare strings with numbers.
+    """
+
+    def same(record: Record, prefixed: Callable[[Key], Key]) -> Value:
+        return record.value
+
+    if aggregate.name == "count":
+        return Field(name, pa.int32(), lambda record, prefixed: None)
+    if aggregate.name == "list":
+        return Field(name, pa.string(), lambda record, prefixed: json.dumps(record.value), "0")
+    kinds = {type(value) for value in values}
+    if kinds <= {int}:
+        return Field(name, pa.int64(), same, 0)
+    if kinds <= {int, float}:
+        return Field(name, pa.float64(), same, 0.0)
+    if kinds == {str}:
+        return Field(name, pa.string(), same, "0")
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise BadInput(f"values of several types ({names}) can't share a column on Spark: use one type of value")
+
+
+def from_aggregate(aggregate: Aggregate, value: Any) -> Value:
+    """Undo `aggregated_field` in a result: the members of a list are JSON texts."""
+    return [from_json(member) for member in value] if aggregate.name == "list" and value is not None else value
+
+
+def fields_of_aggregate(definition: Any, records: Sequence[Record]) -> list[Field]:
+    """Return the column of a cohort of which every record's value is aggregated."""
+    return [aggregated_field(definition.aggregate, [record.value for record in records if record.key is not None])]
+
+
+def decode_aggregate(definition: Any, value: Any) -> Value:
+    """Return a value of a changelog that is an aggregate."""
+    return from_aggregate(definition.aggregate, value)
+
+
+def decode_pair(definition: Any, value: Any) -> Value:
+    """Return a value of a changelog that is a joined value of JSON texts."""
+    return pair_from_json(value)

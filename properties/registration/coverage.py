@@ -1,0 +1,52 @@
+"""Coverage goals of an operator: what histories must meet before a law has shown anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...reference.core.history import History
+from ...reference.core.play import Played
+from ...reference.core.records import Change, Record
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What histories of an operator must meet before a law has shown anything.
+
+    The goals of every operator come on top: records out of order, two keys, null keys dropped (or not).
+
+    Attributes:
+        met: Of a history and the reference's play of it: the goals that it met, of `goals` and any others.
+        goals: Of a definition: the goals that some history must meet.
+        impossible_under_stream_time: Of a definition: the goals that no history without cuts can meet.
+        of_variants: By the name of a law that judges variants: goals that some history with a variant must meet.
+    """
+
+    met: Callable[[History, Played], Iterable[str]]
+    goals: Callable[[Any], Iterable[str]]
+    impossible_under_stream_time: Callable[[Any], Iterable[str]] = lambda definition: ()
+    of_variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def accepted_records(played: Played) -> list[Record]:
+    """Return the records that the reference took."""
+    return [taken.record for taken in played.accepted]
+
+
+def changes_of(played: Played) -> list[Change]:
+    """Return the changes that the reference emitted."""
+    return [entry.output for entry in played.entries if isinstance(entry.output, Change)]
+
+
+def rows_changed(records: Iterable[Record]) -> Iterable[str]:
+    """Name what happens to the rows of tables."""
+    rows: dict[tuple[str, str | None], Any] = {}
+    for record in records:
+        old = rows.get((record.input, record.key))
+        if old is not None:
+            yield "row deleted" if record.value is None else "row changed"
+        elif record.value is None:
+            yield "missing row deleted"
+        rows[record.input, record.key] = record.value

@@ -1,0 +1,21 @@
+"""The key space of a history in a cohort: a prefix to its keys, beside the reserved key that drives the watermark."""
+
+from __future__ import annotations
+
+from ...reference.core.records import Key
+
+WATERMARK_DRIVER = "~clock"
+"""The reserved key."""
+
+
+def prefixed_key(index: int, key: Key) -> Key:
+    """Return the key in a cohort of a key of the history with that index."""
+    return f"{index:05d}|{key}"
+
+
+def owner(key: str) -> tuple[int, str] | None:
+    """Return the index of the history that a cohort's key belongs to, and its own key; None for the reserved key."""
+    if key == WATERMARK_DRIVER:
+        return None
+    index, own = key.split("|", 1)
+    return int(index), own

@@ -1,0 +1,147 @@
+"""Mutants of an operator's logic on Spark: their declaration, and how many of them run in one cohort."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...spark_impl.runtime.keyed import Arrived, Emitted, Key, Logic
+from .key_space import owner
+
+MakeLogic = Callable[[Any], Any]
+"""Makes of a definition the logic, or of an operator in stages the named tuple of each stage's logic."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A mutant of a stateful operator.
+
+    Attributes:
+        operator: The operator.
+        name: What the command calls it.
+        logic: The mutated logic.
+        right: The operator's own logic.
+        profile: The profile of histories that it is checked on.
+        sentence: What is wrong with it.
+        scheduled: Whether messages must wait for it to show: it is played by schedules of delivery.
+    """
+
+    operator: str
+    name: str
+    logic: MakeLogic
+    right: MakeLogic
+    profile: str
+    sentence: str
+    scheduled: bool = False
+
+
+def mutants_of(
+    operator: str, right: MakeLogic, profile: str, logics: Iterable[type], elsewhere: dict[type, str] | None = None
+) -> dict[str, Mutant]:
+    """Return mutants by name.
+
+    Args:
+        operator: The operator's name.
+        right: The operator's own logic.
+        profile: The profile on which they are checked.
+        logics: The mutated logics.
+        elsewhere: The profile of those that the common one doesn't show.
+    """
+    profiles = elsewhere or {}
+    return {
+        name_of(logic): Mutant(operator, name_of(logic), logic, right, profiles.get(logic, profile), sentence_of(logic))
+        for logic in logics
+    }
+
+
+def logics_in(names: Mapping[str, Any]) -> list[type]:
+    """Return the logics that a module defines, in their order; `names` is the module's `globals()`."""
+    types = (one for one in names.values() if isinstance(one, type) and one.__module__ == names["__name__"])
+    return [one for one in types if issubclass(one, Logic)]
+
+
+def staged_mutants_of(
+    operator: str, stages: MakeLogic, bugs: Mapping[type, tuple[str, str]], scheduled: bool = False
+) -> dict[str, Mutant]:
+    """Return mutants of an operator in stages by name.
+
+    Args:
+        operator: The operator's name.
+        stages: The operator's own logics.
+        bugs: Of each mutated logic: its stage, and the profile on which it is checked.
+        scheduled: Whether messages must wait for it to show.
+    """
+
+    def with_bug(bug: type, stage: str) -> MakeLogic:
+        return lambda definition: stages(definition)._replace(**{stage: bug(definition)})
+
+    return {
+        name_of(bug): Mutant(operator, name_of(bug), with_bug(bug, stage), stages, profile, sentence_of(bug), scheduled)
+        for bug, (stage, profile) in bugs.items()
+    }
+
+
+def name_of(logic: type) -> str:
+    """Return a mutant's name: its class's, in lower case with underscores."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in logic.__name__).lstrip("_")
+
+
+def sentence_of(logic: type) -> str:
+    """Say what is wrong with a mutant, from its docstring."""
+    return (logic.__doc__ or "").split("\n")[0].rstrip(".")
+
+
+class SharingState(Logic[Any]):
+    """Mixed into a logic: a row meets the state of the key that had the row before, not that of its own."""
+
+    before: Any = None
+
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+        """Take a row into the state of another key."""
+        met, self.before = (state if self.before is None else self.before), state
+        return super().take(key, met, row, clock)
+
+
+class LogicByHistory(Logic[Any]):
+    """Hands each key to the mutant that its history belongs to, so that many mutants share a query.
+
+    Mutant `i` has the histories of the cohort from index `starts[i]` on.
+    """
+
+    def __init__(self, right: Logic[Any], mutants: Sequence[Logic[Any]], starts: Sequence[int]) -> None:
+        self.right = right
+        self.keeps_null_keys = right.keeps_null_keys
+        self.logics = mutants
+        self.starts = starts
+
+    @property
+    def retention_ms(self) -> int | None:
+        """The retention (ms) of all of them, where the operator takes one."""
+        return getattr(self.right, "retention_ms", None)
+
+    @retention_ms.setter
+    def retention_ms(self, retention_ms: int | None) -> None:
+        for logic in (self.right, *self.logics):
+            logic.retention_ms = retention_ms  # type: ignore[attr-defined]
+
+    def for_key(self, key: Key) -> Logic[Any]:
+        """Return the mutant of the key's history; the cohort's own key has the right logic."""
+        owned = None if key[0] is None else owner(key[0])
+        if owned is None:
+            return self.right
+        return self.logics[sum(start <= owned[0] for start in self.starts) - 1]
+
+
+def logic_by_history(mutants: Sequence[Mutant], starts: Sequence[int]) -> MakeLogic:
+    """Return what makes a `LogicByHistory` of a definition; mutant `i` has the histories from `starts[i]` on."""
+
+    def make(definition: Any) -> Any:
+        right: Any = mutants[0].right(definition)
+        logics = [mutant.logic(definition) for mutant in mutants]
+        if isinstance(right, Logic):
+            return LogicByHistory(right, logics, starts)
+        stages = [LogicByHistory(one, [logic[stage] for logic in logics], starts) for stage, one in enumerate(right)]
+        return right._replace(**dict(zip(right._fields, stages, strict=True)))
+
+    return make

@@ -1,0 +1,58 @@
+"""What becomes of a result when every record comes twice in a row: of an outcome and the other, expected and actual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...reference.core.records import Change, Value, bag
+from ...reference.definitions.aggregates import Aggregate
+
+if TYPE_CHECKING:
+    from ..witnesses.outcomes import Outcome, Result
+
+
+def unchanged(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
+    """Expect of a table that it stays: a row that comes again changes nothing."""
+    return once.result, twice.result
+
+
+def doubled(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
+    """Expect of a table of aggregates (or of pairs of them) that every value counts twice."""
+    result = once.result
+    assert isinstance(result, dict)
+    return {row: (_doubled(definition, value), at) for row, (value, at) in result.items()}, twice.result
+
+
+def emitted_again(
+    times: Callable[[Value], int] = lambda value: 2,
+) -> Callable[[Any, Outcome, Outcome], tuple[Result, Result]]:
+    """Expect of a stream that each of its results comes so many times, by its value."""
+
+    def again(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
+        result = once.result
+        assert isinstance(result, list)
+        return bag(change for change in result for _ in range(times(change.value))), twice.result
+
+    return again
+
+
+def doubled_value(aggregate: Aggregate, value: Value) -> Value:
+    """Return the value of an aggregate when every record counts twice."""
+    match aggregate.name:
+        case "count" | "sum":
+            return 2 * value
+        case "list":
+            return [member for member in value for _ in range(2)]
+    return value
+
+
+def changes_of(outcome: Outcome) -> list[Change]:
+    """Return the changes of an outcome."""
+    return [entry.output for entry in outcome.entries if isinstance(entry.output, Change)]
+
+
+def _doubled(definition: Any, value: Value) -> Value:
+    if getattr(definition, "with_", None) is None:
+        return doubled_value(definition.aggregate, value)
+    return [None if side is None else doubled_value(definition.aggregate, side) for side in value]

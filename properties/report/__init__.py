@@ -1,0 +1,1 @@
+"""Counterexamples and recordings: their text, their files."""

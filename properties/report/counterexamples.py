@@ -1,0 +1,198 @@
+"""Counterexamples for people: their text, the test to paste, and the folder that they are saved in.
+
+A counterexample is written before anything else is run, into a folder of its own: the smallest history, its text, and
+a test to paste. The next check replays them first.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Container
+from importlib.metadata import version
+from itertools import zip_longest
+from pathlib import Path
+
+from ...reference.core.errors import BadInput
+from ...reference.core.records import Change, Dropped
+from ..laws.all import Subject
+from ..runner.counterexample import ALONE, NOT_RECHECKED, Counterexample, Metadata, Saved, digest
+from ..witnesses.outcomes import Grain, Outcome, are_same, row_order, sorted_rows
+from ..witnesses.shown import both_shown
+from .store import remove_folder, save_history, saved
+
+DEFAULT_FOLDER = Path(".streamproof/counterexamples")
+
+
+def versions() -> str:
+    """Return the versions that a counterexample depends on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "duckdb", "hypothesis", "pandas", "pyarrow"))
+    return f"streamproof {version('streamproof')}, {packages}, Python {platform.python_version()}"
+
+
+def counterexample_text(counterexample: Counterexample) -> str:
+    """Return the verdict, the history, both outcomes side by side, the seed and the versions, as text."""
+    lines = [counterexample.sentence, ""]
+    if not counterexample.confirmed:
+        lines += [
+            f"not confirmed: {counterexample.unconfirmed or ALONE}. A test of it would prove nothing: none is written.",
+            "",
+        ]
+    if counterexample.original is not None:
+        lines += ["Original:", *("    " + line for line in counterexample.original.to_text().splitlines()), ""]
+    lines += ["History:", *("    " + line for line in counterexample.history.to_text().splitlines()), ""]
+    lines += side_by_side(
+        counterexample.left, counterexample.right, {difference.key for difference in counterexample.differences}
+    )
+    lines += ["", f"Seed {counterexample.seed}; {versions()}.", ""]
+    return "\n".join(lines)
+
+
+def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Container[str | None]) -> list[str]:
+    """Return two outcomes in two columns, by batch (or arrival) and key; a line on which they differ is marked.
+
+    In each step changes come first, then dropped records, which are marked only where both witnesses know them.
+
+    Args:
+        left: A witness, and its outcome.
+        right: Another one, and its outcome.
+        keys: The keys that are shown.
+    """
+    rows: list[tuple[str, str, str, bool]] = []
+    outcomes = (left[1], right[1])
+    if Grain.END in (left[1].grain, right[1].grain):
+        results = [dict(sorted_rows(outcome.result)) for outcome in outcomes]
+        for at in sorted((at for at in results[0].keys() | results[1].keys() if at[0] in keys), key=row_order):
+            rows_there = [result.get(at, []) for result in results]
+            differ = not all(are_same(*pair) for pair in zip_longest(*rows_there))
+            rows.append(("at the end", *both_shown(rows_there[0], rows_there[1], nothing=""), differ))
+    else:
+        by_arrival = Grain.BATCH not in (left[1].grain, right[1].grain)
+        sides = [
+            [(entry.arrival if by_arrival else entry.batch, entry.output) for entry in outcome.entries]
+            for outcome in outcomes
+        ]
+        emitted_of = {(number, output.key or "") for side in sides for number, output in side if output.key in keys}
+        for number, key in sorted(emitted_of):
+            when = f"{'arrival' if by_arrival else 'batch'} {number}"
+            for kind, compared in ((Change, True), (Dropped, all(outcome.knows_dropped for outcome in outcomes))):
+                ours, theirs = (
+                    [
+                        output
+                        for at, output in side
+                        if (at, output.key or "") == (number, key) and isinstance(output, kind)
+                    ]
+                    for side in sides
+                )
+                for pair in zip_longest(ours, theirs):
+                    rows.append((when, *both_shown(*pair, nothing=""), compared and not are_same(*pair)))
+                    when = ""
+    width = max([len(left[0]), *(len(row[1]) for row in rows)])
+    lines = [f"    {'':10} {left[0]:{width}}   {right[0]}"]
+    lines += [f"  {'≠' if differ else ' '} {when:10} {one:{width}}   {other}" for when, one, other, differ in rows]
+    return [line.rstrip() for line in lines]
+
+
+def test_to_paste(counterexample: Counterexample, job: object = None) -> str | None:  # noqa: PT028 - no test itself
+    """Return a pytest test that fails as long as the counterexample stands; None where it isn't confirmed.
+
+    Args:
+        counterexample: The counterexample.
+        job: The user's job that was checked, where it is one: the test imports it by its name if it can.
+    """
+    if not counterexample.confirmed:
+        return None
+    arguments = [repr(counterexample.law), "HISTORY"]
+    texts = {"HISTORY": counterexample.history.to_text()}
+    if counterexample.original is not None:
+        texts["ORIGINAL"] = counterexample.original.to_text()
+        arguments.append("original=ORIGINAL")
+    if counterexample.subject != "spark":
+        arguments.append(f"subject={counterexample.subject!r}")
+    if counterexample.mutant is not None:
+        arguments.append(f"mutant={counterexample.mutant!r}")
+    imported = ""
+    if counterexample.subject == "job":
+        name, module = getattr(job, "__qualname__", ""), getattr(job, "__module__", "")
+        if name.isidentifier() and module != "__main__":
+            imported = f"from {module} import {name}\n"
+        else:
+            imported, name = "from your_module import my_job  # the job that was checked\n", "my_job"
+        arguments.append(f"job={name}")
+    # A history's text is ASCII, and in JSON three quotes never stand in a row.
+    written = "".join(f'{name} = r"""\n{text}"""\n\n' for name, text in texts.items())
+    return (
+        f"from streamproof import assert_holds\n{imported}\n"
+        f"{written}\n"
+        f"def test_{counterexample.name.replace('-', '_')}() -> None:\n"
+        f"    assert_holds({', '.join(arguments)})\n"
+    )
+
+
+class FolderStore:
+    """A folder of counterexamples, in which nothing is overwritten; any number of processes may share it.
+
+    Args:
+        folder: The folder; it is made when the first one is saved.
+        job: The user's job that is checked, where it is one, for the test to paste.
+    """
+
+    def __init__(self, folder: Path = DEFAULT_FOLDER, job: object = None) -> None:
+        self.folder, self.job = folder, job
+        self.written: set[tuple[int, Path]] = set()
+
+    def save(self, counterexample: Counterexample) -> Path:
+        """Write a counterexample into `folder/operator/name/`, whole or not at all, and return that folder.
+
+        What is there already is the same counterexample, and stays.
+
+        Raises:
+            BadInput: The folder can't be written; the counterexample is in the message, so that nothing is lost.
+        """
+        others = {"counterexample.txt": counterexample_text(counterexample)}
+        test = test_to_paste(counterexample, self.job)
+        if test is not None:
+            others[f"test_{counterexample.name.replace('-', '_')}.py"] = test
+        metadata = Metadata(
+            self.folder,
+            counterexample.law,
+            counterexample.subject,
+            counterexample.history.operator,
+            counterexample.mutant,
+            counterexample.confirmed,
+            counterexample.seed,
+            versions(),
+            counterexample.original,
+        )
+        try:
+            path, is_new = save_history(
+                counterexample.history, metadata, others, refresh=counterexample.unconfirmed != NOT_RECHECKED
+            )
+        except BadInput as error:
+            raise BadInput(f"{error}; the counterexample was:", counterexample_text(counterexample)) from None
+        if is_new:
+            self.written.add((os.getpid(), path))
+        return path
+
+    def forget(self, path: Path) -> None:
+        """Remove a counterexample that this process wrote, for a smaller one is saved; any other one stays."""
+        if (os.getpid(), path) in self.written:
+            self.written.discard((os.getpid(), path))
+            remove_folder(path)
+
+    def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Saved]:
+        """Return the counterexamples that such a check replays: the operator's own, and of mutants this one's alone.
+
+        Spark has the batch clock: under stream time it would rightly say something else.
+
+        Raises:
+            BadInput: One, whosever it is, can't be read any more.
+        """
+        mine = {
+            digest(metadata.law, subject, metadata.mutant, history, metadata.original): (history, metadata)
+            for history, metadata in saved(self.folder, operator)
+            if metadata.subject == subject
+            and metadata.mutant in (None, mutant)
+            and (subject == "reference" or history.clock == "batch")
+        }
+        return list(mine.values())  # one of an earlier version that has been saved anew counts once

@@ -1,0 +1,301 @@
+"""Recorded answers: what a witness once said of some histories, in files, and compared with a witness of today.
+
+So the reference is checked against the real Kafka Streams where Kafka can't run, and a user's witness against its past.
+A file is JSON Lines, one an operator and definition; each line holds a history file's text, the witness, its grain, the
+seed that the history was drawn from, and the answer as `streamproof run` prints it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ...reference.core.errors import BadInput
+from ...reference.core.files import read_content
+from ...reference.core.history import Cut, History, parse_history, read_object
+from ...reference.core.operator import operator_named
+from ...reference.core.play import Entry
+from ...reference.core.records import Change, Dropped, Output
+from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
+from ..registration.registration import registration_of
+from ..system.files import write_whole
+from ..witnesses.by_name import WITNESSES
+from ..witnesses.kafka.divergences import explained
+from ..witnesses.outcomes import Difference, Grain, Outcome, differences
+
+LARGEST_MB = 1024
+"""The most (MB of 2^20 bytes) that a recording may have."""
+ARRIVALS = 12
+"""How many records a recorded history has: enough for every coverage goal, and a file that a person can read."""
+
+
+@dataclass
+class Comparison:
+    """What today's answers are against the recorded ones.
+
+    Attributes:
+        histories: How many were compared.
+        mismatches: Those on which they differ, and where, with today's outcome and the recorded one.
+        divergences: In how many histories a named divergence of Kafka Streams explains why they differ.
+    """
+
+    histories: int = 0
+    mismatches: list[tuple[History, list[Difference], Outcome, Outcome]] = field(default_factory=list)
+    divergences: Counter[str] = field(default_factory=Counter)
+
+
+def drawn(operator: str, count: int, seed: int, clock: str, refused: Callable[[History], str | None]) -> dict[str, Any]:
+    """Draw histories that a witness doesn't refuse, by the name of their definition: `count` in all, evenly.
+
+    Args:
+        operator: The operator's name.
+        count: How many histories, at the least; where there are not so many that aren't refused, fewer.
+        seed: What they are drawn from.
+        clock: `batch`, or `stream_time`.
+        refused: Of a history: why the witness can't answer it, or None.
+    """
+    profiles = registration_of(operator).profiles
+    found: dict[str, list[History]] = {}
+    for name, options in profiles.items():
+        histories: list[History] = []
+        profile = HistorySettings(operator, options, SCHEDULE, ARRIVALS, null_keys=True)
+        for history in draw_histories(profile, 4 * count, seed):
+            asked = under_stream_time(history) if clock == "stream_time" else history
+            if refused(asked) is None:
+                histories.append(asked)
+        found[name] = histories
+    served = {name: histories for name, histories in found.items() if histories}
+    each = -(-count // max(1, len(served)))
+    return {name: histories[:each] for name, histories in served.items()}
+
+
+def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome], seed: int | None = None) -> str:
+    """Return answers as a recording's text.
+
+    Args:
+        on: The name of the witness.
+        histories: The histories.
+        outcomes: What came out of each.
+        seed: What the histories were drawn from; None where that isn't known.
+    """
+    lines = []
+    for history, outcome in zip(histories, outcomes, strict=True):
+        lines_of = outcome.table_lines() if outcome.grain is Grain.END else outcome.to_lines()
+        answer = [{name: value for name, value in line.items() if name != "history"} for line in lines_of]
+        for line, entry in zip(answer, outcome.entries, strict=False):
+            line.setdefault("key", entry.output.key)  # a dropped record's, which `run` doesn't print by arrival
+        content = {"name": history.name, "on": on, "grain": outcome.grain.name.lower(), "history": history.to_text()}
+        of_seed = {} if seed is None else {"seed": seed}
+        lines.append(json.dumps({**content, **of_seed, "answer": answer}, ensure_ascii=False) + "\n")
+    return "".join(lines)
+
+
+def record(
+    path: Path, on: str, histories: Sequence[History], outcomes: Sequence[Outcome], seed: int | None = None
+) -> None:
+    """Write answers into a file, whole or not at all; one that is there is replaced.
+
+    Args:
+        path: The file.
+        on: The name of the witness.
+        histories: The histories.
+        outcomes: What came out of each.
+        seed: What the histories were drawn from; None where that isn't known.
+
+    Raises:
+        BadInput: The file can't be written.
+    """
+    try:
+        write_whole(path, recording(on, histories, outcomes, seed))
+    except OSError as error:
+        raise BadInput(f"{path}: can't be written ({error.strerror}): choose another folder") from None
+
+
+def refuse_others(recordings: Mapping[Path, str], seed: int) -> list[Path]:
+    """Refuse to replace other files by recordings, and return the paths at which the same recording is there already.
+
+    Args:
+        recordings: Their texts, by path.
+        seed: What their histories were drawn from.
+
+    Raises:
+        BadInput: A file of its path is there and differs; the message names the file, its seed and the remedy.
+    """
+    same = []
+    for path, text in recordings.items():
+        try:
+            before = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise BadInput(f"{path}: can't be written ({error.strerror}): choose another folder") from None
+        if before in (text.encode(), _without_seed(text).encode()):
+            same.append(path)
+            continue
+        raise BadInput(
+            f"{path}: holds {_named(path)}, which differs from that with seed {seed}: choose another folder, or "
+            "replace it with --force"
+        )
+    return same
+
+
+def _without_seed(text: str) -> str:
+    """Return the text as an earlier version wrote it."""
+    contents = [json.loads(line) for line in text.split("\n") if line]
+    for content in contents:
+        content.pop("seed", None)
+    return "".join(json.dumps(content, ensure_ascii=False) + "\n" for content in contents)
+
+
+def _named(path: Path) -> str:
+    """Return what messages call the content of a file."""
+    try:
+        content = next(_lines(path))[1]
+    except (BadInput, StopIteration):
+        return "something that is no recording"
+    seed = content.get("seed")
+    on = content.get("on")
+    return f"a recording on {on} with {'an unknown seed' if seed is None else f'seed {seed}'}"
+
+
+def recorded(path: Path) -> Iterator[tuple[str, History, Outcome]]:
+    """Read the answers of a file: the witness, the history, and what the witness said.
+
+    Raises:
+        BadInput: The file can't be read, or a line is none of a recording; the message names the file, the line and
+            the remedy.
+    """
+    try:
+        for number, content in _lines(path):
+            yield _Recorded(f"{path}: line {number}", content).read()
+    except BadInput as error:
+        raise BadInput(f"{error}; or record it anew with `streamproof regress record`") from None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a recording, with the numbers of their lines."""
+    content = read_content(path, LARGEST_MB)
+    if not content.strip():
+        raise BadInput(f"{path}: line 1: empty: name a recording")
+    for number, line in enumerate(content.split(b"\n"), 1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            raise BadInput(
+                f"{path}: line {number}: not UTF-8 at byte {error.start} of the line: save the file as UTF-8"
+            ) from None
+        if text.startswith("\ufeff"):
+            raise BadInput(f"{path}: line {number}: begins with a byte order mark: save the file as UTF-8 without one")
+        if text.strip():
+            yield number, read_object(text, str(path), number)
+
+
+_KINDS = {str: "a string", int: "a whole number", list: "a list", dict: "an object", type(None): "null"}
+
+
+@dataclass
+class _Recorded:
+    """Reads one line of a recording; `source` is what messages call it."""
+
+    source: str
+    content: dict[str, Any]
+
+    def fail(self, problem: str) -> NoReturn:
+        raise BadInput(f"{self.source}: {problem}")
+
+    def read(self) -> tuple[str, History, Outcome]:
+        name, on, grain, text = (self.field(self.content, one, str) for one in ("name", "on", "grain", "history"))
+        if not name:
+            self.fail("the name is empty: give the history's name")
+        for field_name, value, known in (
+            ("on", on, WITNESSES),
+            ("grain", grain, tuple(one.name.lower() for one in Grain)),
+        ):
+            if value not in known:
+                self.fail(f"unknown {field_name} {value!r}: use one of {', '.join(known)}")
+        if "seed" in self.content:
+            self.field(self.content, "seed", int)
+        history = parse_history(text, name, f"{self.source}: history")
+        return on, history, self.outcome(history, Grain[grain.upper()], on)
+
+    def outcome(self, history: History, grain: Grain, on: str) -> Outcome:
+        is_stream = operator_named(history.operator).declare(history.options).is_stream
+        lines = self.field(self.content, "answer", list)
+        outputs = [self.output(index, line, grain) for index, line in enumerate(lines)]
+        if grain is Grain.END:
+            changes = [output for output in outputs if isinstance(output, Change)]
+            table = {(change.key, change.window): (change.value, change.timestamp) for change in changes}
+            if not is_stream and len(table) < len(changes):
+                self.fail("the answer has two rows of one key and window: a table has one")
+            return Outcome(history.name, grain, final=changes if is_stream else table, is_stream=is_stream)
+        knows = any(isinstance(output, Dropped) for output in outputs) or on == "reference"
+        when, limit = ("batch", len(history.batches)) if grain is Grain.BATCH else ("arrival", arrivals_of(history))
+        entries = []
+        for index, (line, output) in enumerate(zip(lines, outputs, strict=True)):
+            number = self.field(line, when, int, f"answer {index}: ")
+            if not 0 <= number < max(1, limit):
+                self.fail(f"answer {index}: {when} {number} of a history that has {limit}, counted from 0: count again")
+            entries.append(Entry(number if when == "arrival" else -1, number if when == "batch" else -1, output))
+        return Outcome(history.name, grain, entries, knows_dropped=knows, is_stream=is_stream)
+
+    def output(self, index: int, line: Any, grain: Grain) -> Output:
+        where = f"answer {index}: "
+        if not isinstance(line, dict):
+            self.fail(f"{where}{line!r:.40} instead of an object: write {{…}}")
+        key = self.field(line, "key", (str, type(None)), where)
+        if "dropped" in line:
+            if grain is Grain.END:
+                self.fail(f"{where}a dropped record in a result: leave it out")
+            return Dropped(key, self.field(line, "dropped", str, where))
+        if "value" not in line:
+            self.fail(f"{where}without 'value': add it")
+        window = None
+        if "window" in line:
+            bounds = self.field(line, "window", list, where)
+            if len(bounds) != 2 or not all(_is(bound, int) for bound in bounds) or bounds[0] > bounds[1]:
+                self.fail(f"{where}the window {bounds!r:.60} isn't [start, end] in milliseconds: give both")
+            window = (bounds[0], bounds[1])
+        return Change(key, window, line["value"], self.field(line, "timestamp", int, where))
+
+    def field(self, content: dict[str, Any], name: str, kinds: type | tuple[type, ...], where: str = "") -> Any:
+        """Return a field of one of those types."""
+        if name not in content:
+            self.fail(f"{where}without {name!r}: add it")
+        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        if not any(_is(content[name], kind) for kind in kinds):
+            wanted = " or ".join(_KINDS[kind] for kind in kinds)
+            self.fail(f"{where}the {name} {content[name]!r:.40} is not {wanted}: write it as one")
+        return content[name]
+
+
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def arrivals_of(history: History) -> int:
+    """Count the arrivals of a history: its lines without the cuts."""
+    return sum(not isinstance(line, Cut) for line in history.lines)
+
+
+def compare_recorded(paths: Sequence[Path], evaluate: Callable[[Sequence[History]], list[Outcome]]) -> Comparison:
+    """Compare what a witness says of every recorded history with what was recorded.
+
+    Raises:
+        BadInput: A file isn't a recording, or the witness refuses a history.
+    """
+    comparison = Comparison()
+    for of_file in [list(recorded(path)) for path in paths]:  # all are read before a witness is asked
+        answers = evaluate([history for _, history, _ in of_file])
+        for (on, history, before), now in zip(of_file, answers, strict=True):
+            comparison.histories += 1
+            unordered = operator_named(history.operator).declare(history.options).unordered
+            found = differences(now, before, unordered and Grain.END in (now.grain, before.grain))
+            names = explained(history, before) if found and on == "kafka" else ()
+            comparison.divergences.update(names)
+            if found and not names:
+                comparison.mismatches.append((history, found, now, before))
+    return comparison

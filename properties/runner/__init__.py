@@ -1,0 +1,1 @@
+"""The runner: draws, runs, judges, shrinks."""

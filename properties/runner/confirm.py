@@ -1,0 +1,63 @@
+"""Confirms a violation: asks the law again about it alone, and shrinks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from ...reference.core.history import History
+from ..laws.base import OWN, CannotRecheck, Comparison, Law, Violation
+from ..laws.case import Case
+from ..witnesses.spark.witness import QueryWitness
+from .counterexample import ALONE
+from .shrinking import shrink, trimmed, without_clock_advances
+
+ROUNDS = 8
+
+
+def confirmed(
+    law: Law,
+    violation: Violation,
+    witness: QueryWitness = OWN,
+    asked: Callable[[int], None] = lambda histories: None,
+) -> tuple[Violation, str]:
+    """Ask a law again about a violation, alone, and shrink it.
+
+    Args:
+        law: The law that is broken.
+        violation: The case on which it is.
+        witness: What runs on Spark: the operator's own implementation, or a mutant of it.
+        asked: Is given the number of histories before each time that the law is asked.
+
+    Returns:
+        The smallest violation, and an empty text; or the violation as it was, and why it isn't confirmed.
+    """
+
+    def recheck(cases: Sequence[Case]) -> list[Comparison]:
+        asked(len(cases))
+        return law.recheck(cases, witness)
+
+    def broken(histories: Sequence[History]) -> list[Violation | None]:
+        cases = [(index, case) for index, history in enumerate(histories) for case in law.cases_of(history)]
+        found: list[Violation | None] = [None] * len(histories)
+        for (index, case), comparison in zip(cases, recheck([case for _, case in cases]), strict=True):
+            if comparison.differences and found[index] is None:
+                found[index] = Violation(case, comparison)
+        return found
+
+    try:
+        (alone,) = recheck([violation.case])
+    except CannotRecheck as reason:
+        return violation, str(reason)
+    if not alone.differences:
+        return violation, ALONE
+    best = Violation(violation.case, alone)
+    first = violation.case.original or violation.case.history
+    with suppress(CannotRecheck):  # it is confirmed already, as it is
+        smallest = shrink(first, lambda histories: [one is not None for one in broken(histories)], ROUNDS, law.at_once)
+        # Without its clock advances a variant would have another clock than its original.
+        plainer = [] if law.needs_original else [without_clock_advances(smallest), trimmed(smallest)]
+        for history in [one for one in plainer if one.lines != smallest.lines] + [smallest]:
+            if history.lines != first.lines and (found := broken([history])[0]) is not None:
+                return found, ""
+    return best, ""

@@ -1,0 +1,143 @@
+"""A counterexample: a history on which a law is broken, with all that is needed to ask again, and to save it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import zip_longest
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from ...reference.core.history import History
+from ..laws.all import Subject
+from ..laws.base import REFERENCE, Comparison
+from ..system.visible import visible
+from ..witnesses.outcomes import Difference, Outcome, are_same
+from ..witnesses.shown import both_shown
+
+Progress = Callable[[str], None]
+"""Is given the name of each step before it starts."""
+ALONE = "alone, outside its cohort, the history doesn't show it: what travels together isn't independent"
+NOT_RECHECKED = "the law wasn't asked again before the check ended"
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A history on which two witnesses disagree.
+
+    Attributes:
+        law: The name of the law that is broken.
+        sentence: The verdict in one sentence.
+        history: The smallest history that was found.
+        left: What is expected, and by whom.
+        right: What came, and from whom.
+        differences: Where they differ.
+        confirmed: Whether the history alone, outside its cohort, shows it too, when the law is asked again.
+        seed: The seed of the run.
+        subject: What was checked.
+        mutant: The mutant that stood in for the operator's own logic, if any.
+        original: The history that `history` is a variant of, where the law relates the two.
+        unconfirmed: Why it isn't confirmed, if it isn't.
+    """
+
+    law: str
+    sentence: str
+    history: History
+    left: tuple[str, Outcome]
+    right: tuple[str, Outcome]
+    differences: Sequence[Difference]
+    confirmed: bool
+    seed: int
+    subject: Subject = "spark"
+    mutant: str | None = None
+    original: History | None = None
+    unconfirmed: str = ""
+
+    @property
+    def name(self) -> str:
+        """A name for files: the law, and 12 digits of a hash of what makes the counterexample that one."""
+        return folder_name(self.law, digest(self.law, self.subject, self.mutant, self.history, self.original))
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What is known of a saved counterexample besides its history.
+
+    Attributes:
+        folder: Where it is.
+        law: The name of the law that it breaks.
+        subject: What was checked.
+        operator: The operator's name.
+        mutant: The mutant that stood in for the operator's own logic, if any.
+        confirmed: Whether the history alone, outside its cohort, broke the law too.
+        seed: The seed of the run that found it; None where it was saved without.
+        versions: The versions that it was found with; empty where it was saved without.
+        original: The history that its history is a metamorphic variant of, where the law relates the two.
+    """
+
+    folder: Path
+    law: str
+    subject: Subject
+    operator: str
+    mutant: str | None = None
+    confirmed: bool = True
+    seed: int | None = None
+    versions: str = ""
+    original: History | None = None
+
+
+Saved: TypeAlias = tuple[History, Metadata]
+
+
+class Store(Protocol):
+    """Where a check saves its counterexamples; each is on disk before the next query starts."""
+
+    def save(self, counterexample: Counterexample) -> Path:
+        """Write a counterexample, and return where it is; what is there already stays."""
+        ...
+
+    def forget(self, path: Path) -> None:
+        """Remove a counterexample that this process wrote, for a smaller one is saved."""
+        ...
+
+    def saved(self, operator: str, subject: Subject, mutant: str | None) -> list[Saved]:
+        """Return what was saved of such a check: of the operator itself, and of this mutant."""
+        ...
+
+
+def verdict_sentence(says: str, comparison: Comparison) -> str:
+    """Return the verdict in one sentence: what should hold, where it fails, what was expected by whom and what came.
+
+    Args:
+        says: What the law says.
+        comparison: The broken case's comparison; with differences.
+    """
+    difference = comparison.differences[0]
+    where = "at the end" if difference.when is None else f"in batch {difference.when}"
+    left, right = difference.left, difference.right
+    after = ""
+    if isinstance(left, list) and isinstance(right, list):
+        pairs = list(zip_longest(left, right))
+        same = next((number for number, pair in enumerate(pairs) if not are_same(*pair)), 0)
+        left, right = pairs[same] if pairs else (None, None)
+        after = f", after {same} equal changes," if same else ""
+    ours, theirs = both_shown(left, right)
+    expected = comparison.expected[0]
+    return (
+        f"violated: {says}; but for key {visible(difference.key)} {where}{after} "
+        f"{'the reference' if expected == REFERENCE else expected} emits {ours}, and {comparison.actual[0]} {theirs}."
+    )
+
+
+def digest(law: str, subject: Subject, mutant: str | None, history: History, original: History | None = None) -> str:
+    """Return what a counterexample is called by: 12 hexadecimal digits of a hash of what makes it that one."""
+    content = [law, subject, mutant, history.to_text(), None if original is None else original.to_text()]
+    return sha256(json.dumps(content).encode()).hexdigest()[:12]
+
+
+def folder_name(law: str, digest_of_content: str) -> str:
+    """Return the name of a counterexample's folder: `changelog-0123456789ab`."""
+    return f"{re.sub(r'[^A-Za-z0-9_]+', '-', law).strip('-')}-{digest_of_content}"

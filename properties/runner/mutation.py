@@ -1,0 +1,170 @@
+"""Mutation testing: every mutant of an operator is checked by the laws, and one that none kills is a hole in the gate.
+
+It is the gate's own loop: the mutants of a profile travel in one cohort, each with copies of the same histories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+
+from ...reference.core.errors import BadInput
+from ...reference.core.history import History
+from ..laws.all import ON_SPARK, asked_of
+from ..laws.base import Law, LawResult
+from ..laws.case import Case
+from ..laws.metamorphic.packing import Packing
+from ..laws.metamorphic.partitions import Partitions
+from ..laws.on_spark.native import Native
+from ..laws.on_spark.retention import Retention
+from ..registration.mutants import Mutant, logic_by_history
+from ..registration.registration import Registration, registered, registration_of
+from ..witnesses.spark.witness import QueryWitness, SparkWitness
+from .counterexample import Progress
+from .running import run_sample
+from .samples import random_sample, sample_without_late_data, scheduled_sample
+from .shrinking import shrink_together, size
+
+LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | Partitions | Native | Retention))
+"""The laws that mutants are checked by: without those that would cost queries a mutant, and that of Spark's own."""
+
+
+@dataclass
+class Kill:
+    """What became of a mutant.
+
+    Attributes:
+        mutant: The mutant.
+        results: By law, what it says of the mutant.
+        shrunk: The history that it was shrunk to, where the law that killed it can be asked in lock-step.
+    """
+
+    mutant: Mutant
+    results: dict[str, LawResult] = field(default_factory=dict)
+    shrunk: History | None = None
+
+    @property
+    def laws(self) -> dict[str, int]:
+        """By law: how many of the histories broke it; laws that none broke are missing."""
+        return {name: len(result.violations) for name, result in self.results.items() if result.violations}
+
+    @property
+    def judged(self) -> dict[str, int]:
+        """By law: how many histories it judged."""
+        return {name: result.judged for name, result in self.results.items()}
+
+    @property
+    def killed(self) -> bool:
+        """Whether some law killed it."""
+        return bool(self.laws)
+
+    @property
+    def law(self) -> str | None:
+        """The law that most histories broke, one by which the mutant can be shrunk first."""
+        laws = self.laws
+        ranked = sorted(laws, key=lambda law: (not self.results[law].law.is_plain, -laws[law]))
+        return ranked[0] if ranked else None
+
+    def smallest(self, law: str) -> History:
+        """Return the smallest of the drawn histories that broke a law."""
+        cases = [violation.case for violation in self.results[law].violations]
+        return min((case.original or case.history for case in cases), key=size)
+
+
+def chosen(operator: str, names: Sequence[str]) -> list[Mutant]:
+    """Return the mutants of those names; all, where none is named.
+
+    Raises:
+        BadInput: There is no such operator or mutant.
+    """
+    known = registration_of(operator).mutants
+    if not known:
+        having = [name for name, registration in registered().items() if registration.mutants]
+        raise BadInput(f"{operator} has no mutants yet: {', '.join(having)} have")
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise BadInput(f"unknown mutant {unknown[0]!r}: use one of {', '.join(known)}")
+    return [known[name] for name in names] if names else list(known.values())
+
+
+def check_mutants(
+    mutants: Sequence[Mutant],
+    histories: int = 100,
+    seed: int = 0,
+    progress: Progress = lambda step: None,
+    rounds: int = 4,
+    kills: dict[str, Kill] | None = None,
+) -> list[Kill]:
+    """Check mutants of one operator by the laws, on Spark.
+
+    Args:
+        mutants: The mutants.
+        histories: How many random histories each is checked on; the same for all of a profile.
+        seed: What they are drawn from.
+        progress: Is given the name of each step before it starts.
+        rounds: How many rounds of shrinking, one query each; 0 for none.
+        kills: Filled as it goes, by the mutant's name, so that an interrupted run reports what it had.
+
+    Raises:
+        StreamproofError: Spark couldn't be started, or a query failed.
+    """
+    kills = {} if kills is None else kills
+    kills.update({mutant.name: Kill(mutant) for mutant in mutants})
+    registration = registration_of(mutants[0].operator)
+    laws, _ = asked_of(registration, LAWS)
+    for profile in dict.fromkeys(mutant.profile for mutant in mutants):
+        of_profile = [kills[mutant.name] for mutant in mutants if mutant.profile == profile]
+        _of_profile(registration, of_profile, laws, histories, seed, progress)
+        if rounds:
+            _shrink([kill for kill in of_profile if kill.killed], rounds, progress)
+    return list(kills.values())
+
+
+def _of_profile(
+    registration: Registration, kills: Sequence[Kill], laws: Sequence[Law], count: int, seed: int, progress: Progress
+) -> None:
+    """Check the mutants of one profile by all laws."""
+    mutants, profile = [kill.mutant for kill in kills], kills[0].mutant.profile
+    if mutants[0].scheduled:
+        samples = [scheduled_sample(registration, count, seed)]
+    else:
+        samples = [replace(random_sample(registration, profile, count, seed), is_first=True)]
+        if profile in registration.without_late_data:
+            samples.append(sample_without_late_data(registration, profile, max(1, count // 4), seed))
+    witnesses = [SparkWitness(mutant.logic, mutant.name) for mutant in mutants]
+    for sample in samples:
+        asked = [law for law in laws if law.is_asked_of(sample)]
+        progress(f"{len(mutants)} mutants, {len(sample.histories)} histories each: {sample.profile}")
+        runs = run_sample(sample, asked, seed, witnesses, lambda counts: _together(mutants, counts), progress)
+        for kill, run in zip(kills, runs, strict=True):
+            for law in asked:
+                result = kill.results.setdefault(law.name, LawResult(law, law.sentence(registration)))
+                result.violations.extend(law.judge(run, result))  # type: ignore[arg-type]
+
+
+def _together(mutants: Sequence[Mutant], counts: Sequence[int]) -> QueryWitness:
+    """Return the witness of a cohort in which each mutant has so many histories, one mutant after the other."""
+    starts = [0, *accumulate(counts)][: len(counts)]
+    return SparkWitness(logic_by_history(mutants, starts))
+
+
+def _shrink(kills: Sequence[Kill], rounds: int, progress: Progress) -> None:
+    """Shrink in lock-step what killed mutants of one profile by one law, so that one query serves a round of all."""
+    plain = {kill.law for kill in kills if kill.law is not None and kill.results[kill.law].law.is_plain}
+    for name in sorted(plain):
+        killed = [kill for kill in kills if kill.law == name]
+        law = killed[0].results[name].law
+
+        def fails(
+            asked: Sequence[Sequence[History]], killed: Sequence[Kill] = killed, law: Law = law
+        ) -> list[list[bool]]:
+            progress(f"shrinking: {sum(map(len, asked))} candidates in one query")
+            witness = _together([kill.mutant for kill in killed], [len(of_one) for of_one in asked])
+            cases = [Case(history) for of_one in asked for history in of_one]
+            broken = iter(law.recheck(cases, witness))
+            return [[bool(next(broken).differences) for _ in of_one] for of_one in asked]
+
+        smallest = shrink_together([kill.smallest(name) for kill in killed], fails, rounds)
+        for kill, history in zip(killed, smallest, strict=True):
+            kill.shrunk = history

@@ -1,0 +1,77 @@
+"""Asks a law about one history again, alone: what a pasted test does, and what *confirmed* means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...reference.core.history import History
+from ..laws.all import Subject, law_named
+from ..laws.base import CannotRecheck, Comparison
+from ..laws.case import Case
+from ..registration.registration import registration_of
+from ..witnesses.spark.witness import JobWitness, QueryWitness, SparkWitness
+from .mutation import chosen
+
+if TYPE_CHECKING:
+    from ..witnesses.spark.witness import Job
+
+
+def recheck(
+    law: str,
+    history: History,
+    *,
+    subject: Subject = "spark",
+    mutant: str | None = None,
+    original: History | None = None,
+    job: Job | None = None,
+) -> Comparison:
+    """Ask a law about one history again, alone.
+
+    Args:
+        law: The law's name, as a check reports it.
+        history: The history: a counterexample, as it was saved.
+        subject: What was checked: `spark`, `reference`, or `job`, a user's own job.
+        mutant: The mutant that runs instead of the operator's own logic, if any.
+        original: The history that `history` is a variant of, for the laws that relate the two.
+        job: The user's job that runs instead of the operator.
+
+    Returns:
+        What was expected and what came; its differences say where the law is broken, and there are none where it holds.
+
+    Raises:
+        CannotRecheck: There is no such law, or it can't be asked about this history alone; the message says why.
+        BadInput: There is no such operator or mutant.
+        MissingTool: The machine lacks what the law needs, such as Java or Kafka's jars.
+        StreamproofError: A query failed.
+    """
+    asked = law_named(law, subject)
+    reason = asked.not_checked(registration_of(history.operator))
+    if reason is not None:
+        raise CannotRecheck(f"the law {law!r} isn't asked of {history.operator}: {reason}")
+    if subject == "job" and job is None:
+        raise CannotRecheck("the law was asked of a job of yours, which wasn't given: give it as job")
+    return asked.recheck([Case(history, original)], witness_of(history.operator, mutant, job))[0]
+
+
+def witness_of(operator: str, mutant: str | None = None, job: Job | None = None) -> QueryWitness:
+    """Return what runs an operator's own implementation, a mutant of it, or a user's job instead.
+
+    Args:
+        operator: The operator's name.
+        mutant: The mutant's name.
+        job: The job, which replaces both.
+
+    Raises:
+        BadInput: There is no such operator or mutant.
+    """
+    if job is not None:
+        return JobWitness(job)
+    if mutant is None:
+        return SparkWitness()
+    (found,) = chosen(operator, [mutant])
+    return SparkWitness(found.logic, mutant)
+
+
+def sentence_of(law: str, operator: str, subject: Subject = "spark") -> str:
+    """Return what a law says of an operator."""
+    return law_named(law, subject).sentence(registration_of(operator))

@@ -1,0 +1,54 @@
+"""What a check found: what each law says, and the counterexamples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..laws.base import LawResult, Verdict, worst
+from .counterexample import Counterexample
+
+
+@dataclass
+class Report:
+    """What a check found.
+
+    Attributes:
+        operator: The operator's name.
+        results: What each law says.
+        seed: The seed.
+        found: The counterexamples, with the folders that they were written to.
+        histories: How many histories were run, variants included.
+        queries: How many streaming queries that took.
+        seconds: How long it took.
+        covered: In how many drawn histories each goal of the operator was met.
+        not_checked: By the name of each law that the operator isn't asked: why.
+        subject: What of the operator was checked: `on Spark`, or `the reference`.
+    """
+
+    operator: str
+    results: list[LawResult]
+    seed: int
+    found: list[tuple[Counterexample, Path]] = field(default_factory=list)
+    histories: int = 0
+    queries: int = 0
+    seconds: float = 0.0
+    covered: Counter[str] = field(default_factory=Counter)
+    not_checked: Mapping[str, str] = field(default_factory=dict)
+    subject: str = "on Spark"
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of the laws that could be asked."""
+        return worst(result.verdict for result in self.results if not result.skipped)
+
+    @property
+    def divergences(self) -> Counter[str]:
+        """In how many histories each named divergence of Kafka Streams explains its answer."""
+        return sum((result.divergences for result in self.results), Counter())
+
+    def result(self, law: str) -> LawResult:
+        """What a law says."""
+        return next(result for result in self.results if result.law.name == law)

@@ -1,0 +1,86 @@
+"""Runs a sample: draws the laws' variants of it, runs both in one query, and yields each subject's share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from ..laws.base import Law
+from ..laws.metamorphic.variants import VariantLaw
+from ..laws.on_spark.native import settings_of
+from ..laws.on_spark.retention import with_retention
+from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, Variant, WitnessFor
+from ..witnesses.spark.witness import NativeSparkWitness, QueryWitness
+from .counterexample import Progress
+
+AnyRun: TypeAlias = Run | StagedRun | ReferenceRun
+
+SHARE_WITH_VARIANTS, OF_MUTANTS = 6, 2
+"""Of a random sample one in so many histories has variants, of mutants' more; where nothing is late every one has."""
+
+
+def run_sample(
+    sample: Sample,
+    laws: Sequence[Law],
+    seed: int,
+    witnesses: Sequence[QueryWitness],
+    witness_for: WitnessFor,
+    progress: Progress,
+) -> Iterator[AnyRun]:
+    """Run a sample once for all subjects together, and yield each one's share.
+
+    Args:
+        sample: The sample.
+        laws: The laws; those that are asked of the sample may add variants of its histories.
+        seed: What the variants are drawn from.
+        witnesses: The witness of each subject.
+        witness_for: Returns the witness of a cohort of all subjects.
+        progress: Is given the name of each step before it starts.
+    """
+    if sample.kind is Kind.REFERENCE:
+        yield ReferenceRun(sample)
+        return
+    if sample.kind is Kind.SCHEDULED:
+        yield from _staged(sample, witnesses, progress)
+        return
+    variants = variants_of(sample, laws, seed, SHARE_WITH_VARIANTS if len(witnesses) == 1 else OF_MUTANTS)
+    count = len(witnesses) * (len(sample.histories) + len(variants))
+    progress(f"{count} histories in one query: {sample.profile}, {sample.kind.value}")
+    whole = CohortRun(sample, variants, _witness_of_kind(sample, witness_for), len(witnesses))
+    yield from whole.shares()
+
+
+def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> list[Variant]:
+    """Return the variants that the laws ask for of one in `share` random histories, and of all others."""
+    count = len(sample.histories)
+    if sample.kind is Kind.RANDOM:
+        count = max(1, count // share)
+    return [
+        variant
+        for law in laws
+        if isinstance(law, VariantLaw) and law.is_asked_of(sample)
+        for variant in law.variants(sample, count, seed)
+    ]
+
+
+def _witness_of_kind(sample: Sample, witness_for: WitnessFor) -> WitnessFor:
+    match sample.kind:
+        case Kind.NATIVE:
+            settings = settings_of(sample.registration.name, sample.options)
+            return lambda counts: NativeSparkWitness(settings)
+        case Kind.RETENTION:
+            name = sample.registration.name
+            return lambda counts: with_retention(name, sample.options, sample.more, witness_for(counts))
+    return witness_for
+
+
+def _staged(sample: Sample, witnesses: Sequence[QueryWitness], progress: Progress) -> Iterator[StagedRun]:
+    histories = [history for _ in witnesses for history in sample.histories]
+    progress(f"{len(histories)} histories in three queries, message by message")
+    own = all(witness.logic is None for witness in witnesses)
+    logics = None if own else [witness.logic for witness in witnesses for _ in sample.histories]
+    assert sample.registration.protocol is not None
+    staged = sample.registration.protocol.staged()(histories, logics, strict=own)
+    for subject in range(len(witnesses)):
+        first = subject * len(sample.histories)
+        yield StagedRun(sample, staged[first : first + len(sample.histories)])

@@ -1,0 +1,165 @@
+"""Draws the samples that an operator is checked on: for each of its profiles histories, and what they cover."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from zlib import crc32
+
+from ...reference.core.history import CUT, ClockAdvance, History
+from ..generators.cohorts import clock_schedule
+from ..generators.coverage import covered_by, draw_covering
+from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
+from ..laws.runs import Kind, Sample
+from ..laws.scheduling import scheduled
+from ..registration.registration import Options, Registration
+
+STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
+"""A clock (ms) that stands still, for histories in which nothing may be late."""
+LONG_AFTER_MS = 500
+SCHEDULED_RECORDS = 8
+"""So many records has a history with a schedule of delivery."""
+
+
+def samples_on_spark(registration: Registration, histories: int, seed: int) -> Iterator[Sample]:
+    """Draw the samples of an operator for its check on Spark, one after the other; the same for the same seed.
+
+    Args:
+        registration: The operator.
+        histories: How many histories are drawn over all profiles; samples of other kinds are smaller.
+        seed: What they are drawn from.
+    """
+    name, profiles = registration.name, registration.profiles
+    small = max(1, round(histories / 20))
+    for profile in profiles:
+        yield random_sample(registration, profile, max(1, round(histories / len(profiles))), seed)
+    for profile in registration.without_late_data:
+        yield sample_without_late_data(registration, profile, small, seed)
+    if registration.retention is not None:
+        for profile, (changed, retention_ms) in registration.retention.profiles.items():
+            options = {**profiles[profile], **changed}
+            own = seed_for(seed, f"{name} {profile}, with a retention on Spark")
+            drawn = _drawn(registration, options, SCHEDULE, small, own)
+            after = [long_after(history, registration) for history in drawn]
+            yield Sample(registration, Kind.RETENTION, profile, options, after, more=retention_ms)
+    if registration.native is not None:
+        for profile in registration.native.profiles:
+            count = max(1, round(histories / len(registration.native.profiles)))
+            yield native_sample(registration, profile, count, seed)
+    if registration.protocol is not None:
+        yield scheduled_sample(registration, max(len(profiles), histories // 10), seed)
+
+
+def random_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
+    """Draw histories of a profile, under a clock on which all that its coverage goals ask for shows.
+
+    Where the clock means nothing to the operator it stands still, so that variants may travel with the sample. Where
+    the definition bounds the state the histories end with a batch long after them.
+
+    Args:
+        registration: The operator.
+        profile: The name of the profile.
+        count: How many histories to draw.
+        seed: What they are drawn from, together with the names of the operator and the profile.
+    """
+    options = registration.profiles[profile]
+    definition = registration.declare(options)
+    bounds = registration.bounded_state is not None and registration.bounded_state(definition)
+    finished = partial(long_after, registration=registration) if bounds else None
+    own = seed_for(seed, f"{registration.name} {profile} on Spark")
+    if registration.by_clock(definition):
+        cohort = draw_covering(registration.name, options, count, own, finished=finished)
+        drawn, covered = cohort.histories, cohort.covered
+    else:
+        drawn = _drawn(registration, options, STANDING, count, own)
+        covered = covered_by(drawn, finished)
+    return Sample(
+        registration,
+        Kind.RANDOM,
+        profile,
+        options,
+        drawn if finished is None else list(map(finished, drawn)),
+        covered,
+        is_first=profile == next(iter(registration.profiles)),
+    )
+
+
+def sample_without_late_data(registration: Registration, profile: str, count: int, seed: int) -> Sample:
+    """Draw histories of a profile in which nothing is late, each with a batch long after it; as `random_sample`."""
+    options = {**registration.profiles[profile], **registration.without_late_data[profile]}
+    own = seed_for(seed, f"{registration.name} {profile}, without late data on Spark")
+    drawn = [long_after(one, registration) for one in _drawn(registration, options, STANDING, count, own)]
+    return Sample(registration, Kind.WITHOUT_LATE_DATA, profile, options, drawn)
+
+
+def native_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
+    """Draw histories that Spark's own operator can serve, each with a batch long after it; as `random_sample`."""
+    assert registration.native is not None
+    native = registration.native.profiles[profile]
+    finished = partial(long_after, registration=registration)
+    own = seed_for(seed, f"{registration.name} {profile} on Spark's own")
+    definition = registration.declare(native.options)
+    if native.without_late_data or not registration.by_clock(definition):
+        drawn, covered = _drawn(registration, native.options, STANDING, count, own), Counter[str]()
+    else:
+        cohort = draw_covering(registration.name, native.options, count, own, finished=finished)
+        drawn, covered = cohort.histories, cohort.covered
+    whole = [finished(registration.native.prepared(history)) for history in drawn]
+    return Sample(registration, Kind.NATIVE, profile, native.options, whole, covered, more=native)
+
+
+def scheduled_sample(registration: Registration, count: int, seed: int) -> Sample:
+    """Draw histories with a random schedule of delivery, of every profile in turn; as `random_sample`."""
+    drawn: list[History] = []
+    for profile, options in registration.profiles.items():
+        own = seed_for(seed, f"{profile}, scheduled")
+        settings = HistorySettings(registration.name, options, SCHEDULE, arrivals=SCHEDULED_RECORDS)
+        for history in draw_histories(settings, max(1, count // len(registration.profiles)), own):
+            by_schedule = scheduled(history, random.Random(seed_for(seed, history.to_text())))
+            drawn.append(replace(by_schedule, name=f"{history.name} {profile}"))
+    return Sample(registration, Kind.SCHEDULED, "all profiles", {}, drawn)
+
+
+def samples_of_reference(registration: Registration, histories: int, seed: int) -> Iterator[Sample]:
+    """Draw the samples of an operator for the check of its reference, profile by profile; as `samples_on_spark`."""
+    quarter = max(1, round(histories / len(registration.profiles) / 4))
+    for profile, options in registration.profiles.items():
+        own = seed_for(seed, f"{registration.name} {profile}")
+        drawn = list(drawn_under(registration, options, quarter, own))
+        yield Sample(registration, Kind.REFERENCE, profile, options, drawn)
+
+
+def drawn_under(registration: Registration, options: Options, quarter: int, seed: int) -> Iterator[History]:
+    """Draw histories by quarters: under the batch clock or stream time, without and with null keys.
+
+    Those under the batch clock have one schedule, on which the neighbours of the definition differ.
+    """
+    name = registration.name
+    schedule = clock_schedule(draw_covering(name, options, quarter, seed).histories[0])
+    for null_keys in (False, True):
+        settings = HistorySettings(name, options, schedule, null_keys=null_keys)
+        for number, history in enumerate(draw_histories(settings, 2 * quarter, seed + null_keys)):
+            named = replace(history, name=f"n{number}" if null_keys else history.name)
+            yield named if number < quarter else under_stream_time(named)
+
+
+def long_after(history: History, registration: Registration) -> History:
+    """Return the history with one more batch, in which the clock has passed all that the state is for."""
+    definition = registration.declare(history.options)
+    horizon = registration.domain.lateness_horizon(definition) + getattr(definition, "retention_ms", 0)
+    after = ClockAdvance(clock_schedule(history)[-1] + LONG_AFTER_MS + 2 * horizon)
+    return history.with_lines([*history.lines, CUT, after])
+
+
+def seed_for(seed: int, name: str) -> int:
+    """Return a seed for each sample, the same in every process."""
+    return seed * 1_000_003 + crc32(name.encode())
+
+
+def _drawn(
+    registration: Registration, options: Mapping[str, object], schedule: tuple[int, ...], count: int, seed: int
+) -> list[History]:
+    return list(draw_histories(HistorySettings(registration.name, options, schedule), count, seed))

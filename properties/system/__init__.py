@@ -1,0 +1,1 @@
+"""What is not about streams: files, signals, consoles, work folders."""

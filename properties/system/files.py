@@ -1,0 +1,78 @@
+"""Files that are written whole or not at all: under another name beside it first, and renamed once they are complete.
+
+A file is held by its writer until then: what a killed process left is removed by the next one that writes there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from .held import hold, remove_unless_held
+
+HIDDEN = ".writing-"
+"""How the name of a file or folder begins that isn't whole yet."""
+_FILE = re.compile(rf"{re.escape(HIDDEN)}\d+-[0-9a-f]{{8}}")
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """Open a text file that replaces `path` when the block ends; readers see the old one or the new.
+
+    Folders that are missing are made. Where the block fails or is interrupted, on a full disk for example, nothing of
+    it is left, and what stood at `path` stands there still; where the process is killed, what it left is removed when
+    another file is written there. A link is followed; a pipe or a device is written to.
+
+    Raises:
+        OSError: The file can't be written.
+    """
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8") as file:
+            yield file
+        return
+    sweep_files(path.parent)
+    hidden = path.with_name(f"{HIDDEN}{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    try:
+        with _held(hidden) as file:
+            yield file
+            file.flush()
+            hidden.replace(path)  # while it is held: nobody else removes it
+    except BaseException:
+        with contextlib.suppress(OSError):
+            hidden.unlink()
+        raise
+
+
+def _held(path: Path) -> TextIO:
+    """Make a file and hold it; another process may remove it in the moment before it is held."""
+    while True:
+        file = path.open("x", encoding="utf-8")
+        hold(file.fileno())
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()
+
+
+def sweep_files(folder: Path) -> None:
+    """Remove the files in a folder that killed processes left half written."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _FILE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                remove_unless_held(Path(entry.path))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file whole or not at all, as `whole_file` does.
+
+    Raises:
+        OSError: The file can't be written.
+    """
+    with whole_file(path) as file:
+        file.write(text)

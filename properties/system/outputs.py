@@ -1,0 +1,107 @@
+"""The files that a command is to write: none that streamproof didn't make is replaced without `--force`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from ...reference.core.errors import BadInput
+
+_LOOKED_AT = 1 << 12
+"""How many characters distinguish a chart or a line of JSON from another file."""
+
+
+class Kind(NamedTuple):
+    """What is written.
+
+    Attributes:
+        name: What it is called in a message.
+        ending: How the file's name ends.
+        is_ours: Whether the file at a path was made by streamproof, by its content.
+    """
+
+    name: str
+    ending: str
+    is_ours: Callable[[Path], bool]
+
+
+def require_replaceable(path: Path, kind: Kind, force: bool) -> None:
+    """Refuse a file that can't be written, or that streamproof didn't make, before anything is run.
+
+    Args:
+        path: The file.
+        kind: What is to be written.
+        force: Whether a name with another ending is taken, and any file replaced.
+
+    Raises:
+        BadInput: The file is another one than streamproof's, its name ends otherwise, or its folder can't be written.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # what is in the way is named below
+    except OSError as error:
+        raise BadInput(f"{path}: can't be written ({error.strerror}): name another path") from None
+    if path.is_dir():
+        raise BadInput(f"{path}: can't be written (it is a folder): name a file that ends in {kind.ending}")
+    if path.exists() and not path.is_file():
+        return  # a pipe or a device holds nothing that could be lost
+    if not force:
+        if path.suffix.lower() != kind.ending:
+            raise BadInput(f"{path}: {kind.name} has a name that ends in {kind.ending}: name it so, or add --force")
+        if path.exists() and not _is_ours(path, kind):
+            raise BadInput(
+                f"{path}: it is there already, and not {kind.name} of streamproof's: name another file, or add --force "
+                "to replace it"
+            )
+    _require_writable(path)
+
+
+def _is_ours(path: Path, kind: Kind) -> bool:
+    try:
+        return path.stat().st_size == 0 or kind.is_ours(path)
+    except (OSError, ValueError):  # not to be read, or no UTF-8 or JSON
+        return False
+
+
+def _require_writable(path: Path) -> None:
+    folder = path.absolute().parent
+    while not os.path.exists(folder) and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise BadInput(f"{path}: can't be written ({folder} is no folder): name another path")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadInput(f"{path}: can't be written ({folder} is read-only for you): name another path")
+
+
+def _is_chart(path: Path) -> bool:
+    return 'aria-labelledby="chart-title chart-steps"' in _start(path)
+
+
+def _is_report(path: Path) -> bool:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    named = {"model", "module", "configuration", "verdict"}
+    return isinstance(content, list) and all(isinstance(one, dict) and named <= one.keys() for one in content)
+
+
+def _is_behaviours(path: Path) -> bool:
+    return _start(path).startswith('[{"step": 1, "action": ')
+
+
+def _is_history(path: Path) -> bool:
+    header = json.loads(_start(path).partition("\n")[0])
+    return isinstance(header, dict) and {"operator", "options"} <= header.keys()
+
+
+def _start(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return file.read(_LOOKED_AT)
+
+
+CHART = Kind("a chart", ".svg", _is_chart)
+REPORT = Kind("a report", ".json", _is_report)
+BEHAVIOURS = Kind("a file of behaviours", ".jsonl", _is_behaviours)
+HISTORY = Kind("a history", ".jsonl", _is_history)

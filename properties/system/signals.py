@@ -1,0 +1,73 @@
+"""The handling of Ctrl-C, SIGTERM and SIGHUP, all alike: what was started is ended, what was found is reported.
+
+The first of them ends the JVMs at once, so that no call into one is waited for, and interrupts what runs. Once the
+command is leaving, further ones change nothing. This module is imported before anything that takes time to import.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+_received: list[int] = []
+_ends: list[Callable[[], None]] = []
+_leaving = False
+
+
+def install() -> None:
+    """Handle the signals in this process from now on; one that is ignored, as under `nohup`, is still ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT)):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _handle)
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    _received.append(number)
+    _silence_threads()
+    for end in [*_ends]:
+        with contextlib.suppress(Exception):
+            end()
+    if not _leaving:
+        raise KeyboardInterrupt
+
+
+def _silence_threads() -> None:
+    """Keep the threads that speak with a JVM from printing a traceback when it ends under them."""
+    threading.excepthook = lambda raised: None
+    servers: Any = sys.modules.get("socketserver")
+    if servers is not None:
+        servers.BaseServer.handle_error = lambda server, request, address: None
+
+
+def on_signal(end: Callable[[], None]) -> None:
+    """Call `end` as soon as a signal comes; it must neither wait nor take a lock."""
+    _ends.append(end)
+
+
+def received() -> str:
+    """Return the name of the first signal that came, such as `SIGINT`; empty where none did."""
+    return signal.Signals(_received[0]).name if _received else ""
+
+
+def leave() -> None:
+    """Ignore the signals from now on: the process is about to end."""
+    global _leaving
+    _leaving = True
+
+
+@contextlib.contextmanager
+def interrupting() -> Iterator[None]:
+    """Raise KeyboardInterrupt where a signal came, whatever became of the block: the end of a JVM breaks any call."""
+    try:
+        yield
+    except BaseException as error:
+        if _received and not isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise
+    if _received:
+        raise KeyboardInterrupt

@@ -1,0 +1,114 @@
+"""Standard output and error made fit for use, even where they are closed, full, or a pipe that nobody reads.
+
+What can't be written to standard output was not reported: that is an error. What can't be written to standard error
+is lost, and ends nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ...reference.core.errors import StreamproofError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class OutputLost(StreamproofError):
+    """Standard output can't be written. `closed` says that its reader has gone, as `head` does."""
+
+    def __init__(self, message: str, closed: bool = False) -> None:
+        super().__init__(message)
+        self.closed = closed
+
+
+def prepare_streams() -> None:
+    """Make standard output and error take any text, and raise what can be handled.
+
+    Raises:
+        OutputLost: Standard output is closed, so that nothing could be reported.
+    """
+    has_output, has_error = sys.stdout is not None, sys.stderr is not None
+    _open_descriptors()
+    if not has_error:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    _prepare("stdout", _Output)
+    _prepare("stderr", _Messages)
+    if not has_output:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        raise OutputLost("standard output is closed, and what is found is reported there: open it, or name /dev/null")
+
+
+def _open_descriptors() -> None:
+    """Occupy the first three descriptors: else the next file that is opened replaces a closed one."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened == number:
+                os.set_inheritable(number, True)
+            else:
+                os.dup2(opened, number)
+                os.close(opened)
+
+
+def _prepare(name: str, kind: type[_Stream]) -> None:
+    stream = getattr(sys, name)
+    if not isinstance(stream, io.TextIOWrapper):
+        return
+    if stream is not getattr(sys, f"__{name}__"):  # somebody's who calls `main` in a process of his own
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        return
+    by_line = stream.isatty() or name == "stderr"
+    written = io.BufferedWriter(kind(stream.fileno()))
+    setattr(sys, name, io.TextIOWrapper(written, "utf-8", "backslashreplace", line_buffering=by_line))
+
+
+class _Stream(io.RawIOBase):
+    """A descriptor that is written to."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self.lost = descriptor, False
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self.descriptor)
+
+    def write(self, data: Buffer, /) -> int:
+        size = memoryview(data).nbytes
+        if not self.lost:
+            try:
+                return os.write(self.descriptor, data)
+            except OSError as error:
+                self.lost = True  # what is buffered is tried no more
+                self.failed(error)
+        return size
+
+    def failed(self, error: OSError) -> None:
+        """Handle the first failure."""
+
+
+class _Output(_Stream):
+    def failed(self, error: OSError) -> None:
+        if error.errno == errno.EPIPE:
+            raise OutputLost(
+                "the output was closed before all of it was written; counterexamples are on disk", closed=True
+            )
+        raise OutputLost(
+            f"standard output can't be written ({error.strerror}): send it where there is room; "
+            "counterexamples are on disk"
+        )
+
+
+class _Messages(_Stream):
+    pass

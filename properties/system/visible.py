@@ -1,0 +1,44 @@
+"""Text of others made safe to show: no name, key or option may control a terminal or pose as another line."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_UNSEEN = (
+    r"\x00-\x1f\x7f-\x9f"  # control characters; some terminals take 0x80 to 0x9f for escape sequences too
+    r"\xad\u061c\u200b\u200e\u200f\u2060-\u206f\ufeff\ufff9-\ufffb"  # characters that turn the direction, or are unseen
+    r"\u2028-\u202e\ud800-\udfff\U000e0000-\U000e007f"  # lines, directions, halves of pairs and bytes, tags
+)
+_ONE_LINE = re.compile(f"[{_UNSEEN}]")
+_LINES = re.compile(rf"(?![\n\t])[{_UNSEEN}]")
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def visible(text: object, *, lines: bool = False) -> str:
+    r"""Return a text with what can't be seen escaped, as Python writes it: `\x1b`, `\n`, `\u202e`.
+
+    Args:
+        text: Anything; what isn't a string is shown as `str` shows it.
+        lines: Whether newlines and tabs are the text's own and stay.
+    """
+    return (_LINES if lines else _ONE_LINE).sub(lambda found: _escaped(found[0]), str(text))
+
+
+def json_line(content: Any) -> str:
+    r"""Return a value as one line of JSON in which unseen characters are escaped (`\u202e`): it reads back the same."""
+    return _ONE_LINE.sub(lambda found: _as_json(found[0]), json.dumps(content, ensure_ascii=False))
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file's name that isn't UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x100:
+        return _SHORT.get(character, f"\\x{code:02x}")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _as_json(character: str) -> str:
+    return json.dumps(character)[1:-1]

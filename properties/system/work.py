@@ -1,0 +1,202 @@
+"""The folder of a process's temporary files, and the removal of those of processes that are gone.
+
+Each process works in one folder of its own, which it holds by a lock on a file in it for as long as it lives, however
+it ends. It removes the folder when it ends; where it couldn't, the next process that works there does. Logs outlive
+their process, for `LOG_DAYS`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import shutil
+import socket
+import stat
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .held import hold, remove_unless_held
+
+LOG_DAYS = 7
+"""How many days the log of a process stays after it was last written to."""
+
+_OWNER = "owner"
+_OF_PROCESS = re.compile(r"(?P<pid>\d+)-[0-9a-f]{6}")
+_LOG = re.compile(r"(?:spark|kafka)-\d+\.log|error-\d+\.txt")
+
+
+@dataclass
+class _Own:
+    """The folder that this process holds: the process (a fork isn't it), and the lock."""
+
+    process: int
+    path: Path
+    lock: int
+
+
+_own: dict[Path | None, _Own] = {}
+_making = threading.RLock()
+
+
+def user_folder() -> Path:
+    """Return the folder of this user below the temporary directory, which only this user enters; it is made.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    user = _user()
+    folder = Path(tempfile.gettempdir()) / f"streamproof-{user}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    # The temporary directory is everyone's: a link or another user's directory of that name isn't written to.
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == user:
+        return folder
+    return _folder_instead_of(folder)
+
+
+@lru_cache
+def _folder_instead_of(folder: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix="streamproof-", dir=folder.parent))
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def own_folder(shared: Path | None = None) -> Path:
+    """Return this process's own folder, made when it is first needed, and removed when the process ends.
+
+    Args:
+        shared: The folder below which it is made, where other machines see it too; by default that of the user below
+            the temporary directory. What processes that are gone left there is removed first.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    with _making:
+        held = _own.get(shared)
+        if held is None or held.process != os.getpid() or not held.path.is_dir():
+            held = _made(shared)
+        return held.path
+
+
+def _made(shared: Path | None) -> _Own:
+    parent = user_folder() if shared is None else shared
+    sweep(shared)
+    prefix = "" if shared is None else _shared_prefix()
+    while True:
+        path = parent / f"{prefix}{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        path.mkdir(mode=0o700)
+        # Another process may sweep it in the moment before it is held.
+        try:
+            lock = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            continue
+        hold(lock)
+        if os.fstat(lock).st_nlink:
+            break
+        os.close(lock)
+    if not _own:
+        atexit.register(remove_own)
+    _own[shared] = _Own(os.getpid(), path, lock)
+    return _own[shared]
+
+
+def _shared_prefix() -> str:
+    """Return how the folders of this machine's processes begin where those of other machines lie beside them."""
+    return f"streamproof-{re.sub(r'[^A-Za-z0-9_.]', '_', socket.gethostname())}-"
+
+
+@contextlib.contextmanager
+def temporary_folder(shared: Path | None = None) -> Iterator[Path]:
+    """Make a folder in this process's own one (see `own_folder`), removed with all that is in it when the block ends.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    with tempfile.TemporaryDirectory(dir=own_folder(shared), prefix="", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def remove_own(*shared: Path | None) -> None:
+    """Remove this process's folder below each of some, or all that it has."""
+    for parent in shared or [*_own]:
+        held = _own.get(parent)
+        if held is not None and held.process == os.getpid():
+            del _own[parent]
+            shutil.rmtree(held.path, ignore_errors=True)
+            os.close(held.lock)
+
+
+def sweep(shared: Path | None = None) -> None:
+    """Remove the folders of processes that are gone, and this user's logs of more than `LOG_DAYS`.
+
+    Touched is only what streamproof made, of this user's: no link, nothing that a living process holds, and in a folder
+    that other machines share nothing that was made on another one. What can't be removed is left.
+    """
+    with contextlib.suppress(OSError):
+        parent = user_folder() if shared is None else shared
+        prefix = "" if shared is None else _shared_prefix()
+        for entry in os.scandir(parent):
+            name = entry.name.removeprefix(prefix)
+            if not entry.name.startswith(prefix) or entry.stat(follow_symlinks=False).st_uid != _user():
+                continue
+            if _OF_PROCESS.fullmatch(name) and entry.is_dir(follow_symlinks=False):
+                _sweep_folder(Path(entry.path))
+            elif shared is None and _LOG.fullmatch(name) and entry.is_file(follow_symlinks=False):
+                _sweep_log(Path(entry.path))
+
+
+def _sweep_folder(path: Path) -> None:
+    if os.path.lexists(path / _OWNER):
+        remove_unless_held(path, by=path / _OWNER)
+    else:
+        with contextlib.suppress(OSError):
+            path.rmdir()  # ended before it could hold it; a folder with anything else in it isn't removed
+
+
+def _sweep_log(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        if time.time() - path.lstat().st_mtime >= LOG_DAYS * 86_400:
+            remove_unless_held(path)
+
+
+def log_path(of: str) -> Path:
+    """Return the path of this process's log of something (`spark`, `kafka`).
+
+    Raises:
+        OSError: The user's folder can't be made.
+    """
+    return user_folder() / f"{of}-{os.getpid()}.log"
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open a log anew, and hold it: it isn't swept while this process or one that inherits it lives.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file: Any = path.open("wb")
+    hold(file.fileno(), wait=False)
+    return file  # type: ignore[no-any-return]
+
+
+def logs_left() -> tuple[Path, int, int]:
+    """Return the folder of the logs, how many there are, and their bytes.
+
+    Raises:
+        OSError: The folder can't be made or read.
+    """
+    sizes = [path.lstat().st_size for path in user_folder().iterdir() if _LOG.fullmatch(path.name)]
+    return user_folder(), len(sizes), sum(sizes)

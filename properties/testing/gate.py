@@ -1,0 +1,48 @@
+"""The gate as a function: an operator, its reference first and then on Spark, with counterexamples in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..report.counterexamples import DEFAULT_FOLDER, FolderStore
+from ..runner import check as runner
+from ..runner.recheck import witness_of
+from ..runner.report import Report
+
+
+def check(
+    operator: str,
+    histories: int = 2000,
+    seed: int = 0,
+    *,
+    folder: Path = DEFAULT_FOLDER,
+    mutant: str | None = None,
+    only: str | None = None,
+    progress: Callable[[str], None] = lambda step: None,
+) -> list[Report]:
+    """Check an operator by every law.
+
+    Args:
+        operator: The operator's name.
+        histories: How many histories to draw for each part.
+        seed: What they are drawn from.
+        folder: Where counterexamples are saved; those that are there already are replayed first.
+        mutant: The name of a mutant that is checked on Spark instead of the operator.
+        only: `reference` or `spark`, to check that part alone.
+        progress: Is given the name of each step before it starts.
+
+    Returns:
+        The report of each part; `verdict` is what it says.
+
+    Raises:
+        BadInput: There is no such operator or mutant, or a saved counterexample can't be read.
+        StreamproofError: Spark couldn't be started, or a query failed.
+    """
+    store, reports = FolderStore(folder), []
+    if mutant is None and only != "spark":
+        reports.append(runner.check_reference(operator, store, histories, seed, progress))
+    if only != "reference":
+        witness = witness_of(operator, mutant)
+        reports.append(runner.check(operator, store, histories, seed, progress, witness))
+    return reports

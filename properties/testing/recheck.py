@@ -1,0 +1,63 @@
+"""What a pasted test calls: a saved counterexample is asked about again, alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...reference.core.history import History, parse_history
+from ..laws.all import Subject
+from ..laws.base import Comparison
+from ..report.counterexamples import side_by_side, versions
+from ..runner.counterexample import verdict_sentence
+from ..runner.recheck import recheck, sentence_of
+
+if TYPE_CHECKING:
+    from ..witnesses.spark.witness import Job
+
+
+def assert_holds(
+    law: str,
+    history: str,
+    *,
+    original: str | None = None,
+    subject: Subject = "spark",
+    mutant: str | None = None,
+    job: Job | None = None,
+) -> None:
+    """Fail as long as a counterexample stands.
+
+    Args:
+        law: The law's name, as a check reports it.
+        history: The text of a history file.
+        original: The text of the history that it is a variant of, where the law relates the two.
+        subject: What was checked: `spark`, `reference`, or `job`, a user's own job.
+        mutant: The mutant that runs instead of the operator's own logic, if any.
+        job: The user's job that runs instead of the operator.
+
+    Raises:
+        AssertionError: The law is broken; the message has both outcomes side by side.
+        BadInput: A text is no history file, there is no such law, operator or mutant, or the law can't be asked about
+            this history alone.
+        MissingTool: The machine lacks what the law needs, such as Java or Kafka's jars.
+        StreamproofError: A query failed.
+    """
+    __tracebackhide__ = True
+    parsed = parse_history(history)
+    related = None if original is None else parse_history(original, "original", "original")
+    comparison = recheck(law, parsed, subject=subject, mutant=mutant, original=related, job=job)
+    if comparison.differences:
+        raise AssertionError(comparison_text(sentence_of(law, parsed.operator, subject), parsed, comparison))
+
+
+def comparison_text(says: str, history: History, comparison: Comparison) -> str:
+    """Return the verdict on a history in one sentence, the history, and both outcomes side by side.
+
+    Args:
+        says: What the law says.
+        history: The history.
+        comparison: The comparison, with differences.
+    """
+    keys = {difference.key for difference in comparison.differences}
+    lines = [verdict_sentence(says, comparison), "", "History:"]
+    lines += ["    " + line for line in history.to_text().splitlines()]
+    return "\n".join([*lines, "", *side_by_side(comparison.expected, comparison.actual, keys), "", f"{versions()}."])

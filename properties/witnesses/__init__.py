@@ -1,0 +1,1 @@
+"""The witnesses: whoever says what comes out of a history."""

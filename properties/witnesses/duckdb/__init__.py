@@ -1,0 +1,1 @@
+"""The witness that is one SQL statement over a whole cohort."""

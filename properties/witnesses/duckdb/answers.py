@@ -1,0 +1,136 @@
+"""How answers come back from DuckDB: numbers become keys again, positions become values, rows a table or a bag."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....reference.core.errors import BadInput
+from ....reference.core.records import Change, Key, Value, Window, bag, fold
+from ..outcomes import Result
+from .relation import Cohort
+
+
+class _Answer:
+    """What a statement answers, column by column."""
+
+    def __init__(self, cohort: Cohort, answer: pa.Table) -> None:
+        self.cohort, self.answer = cohort, answer
+
+    def records(self, column: str) -> list[Value]:
+        values = self.cohort.values
+        return [None if position is None else values[position] for position in listed(self.answer.column(column))]
+
+    def aggregates(self, column: str) -> list[Value]:
+        aggregated = self.cohort.sql.aggregated(self.cohort.definition)
+        name = "count" if aggregated is None else aggregated[0].name
+        return values_of(name, self.answer.column(column), self.cohort.values)
+
+
+def results_of(cohort: Cohort, answer: pa.Table, count: int) -> list[Result]:
+    """Return the results of a cohort of so many histories: tables, or of streams bags.
+
+    Args:
+        cohort: The cohort.
+        answer: What the statement answers.
+        count: How many histories the cohort has.
+
+    Raises:
+        BadInput: `min` or `max` was to compare strings with numbers.
+    """
+    definition, sql = cohort.definition, cohort.sql
+    indexes, keys = _keys(cohort, answer)
+    values = sql.values(definition, _Answer(cohort, answer))
+    changes = map(Change, keys, _windows(answer), values, listed(answer.column("timestamp")))
+    changed = sql.changed(definition)
+    if changed is not None:
+        changes = map(changed, changes)
+    by_history: list[list[Change]] = [[] for _ in range(count)]
+    for index, change in zip(indexes, changes, strict=True):
+        by_history[index].append(change)
+    return [bag(of_history) if definition.is_stream else fold(of_history) for of_history in by_history]
+
+
+def _windows(answer: pa.Table) -> Iterable[Window | None]:
+    """Return the windows of an answer's rows; the result of a look-up has none."""
+    if "window_start" not in answer.column_names:
+        return [None] * len(answer)
+    bounds = zip(listed(answer.column("window_start")), listed(answer.column("window_end")), strict=True)
+    return (None if start is None else (start, end) for start, end in bounds)
+
+
+def _keys(cohort: Cohort, answer: pa.Table) -> tuple[list[int], list[Key | None]]:
+    """Return the history's index and the key of every row of an answer; one without a key names its history itself."""
+    known = cohort.keys
+
+    def named(column: str) -> list[Key | None]:
+        return [None if number is None else known[number][1] for number in listed(answer.column(column))]
+
+    if "history" in answer.column_names:
+        return listed(answer.column("history")), named("key")
+    indexes, keys = [known[number][0] for number in listed(answer.column("key"))], named("key")
+    if "foreign_key" in answer.column_names:
+        pairs = zip(named("foreign_key"), keys, strict=True)
+        return indexes, [json.dumps(pair, ensure_ascii=False) for pair in pairs]
+    return indexes, keys
+
+
+def values_of(aggregate: str, column: Any, values: Sequence[Value]) -> list[Value]:
+    """Put aggregates together from what their `duckdb` forms return; null stays null.
+
+    Args:
+        aggregate: The aggregate's name.
+        column: What the form returned, a row an aggregate.
+        values: The values of the arrivals by position.
+
+    Raises:
+        BadInput: `min` or `max` was to compare strings with numbers.
+    """
+    if aggregate == "count":
+        return listed(column)
+    if aggregate == "list":
+        return [
+            None if positions is None else [values[position] for position in positions] for positions in listed(column)
+        ]
+    combine: Callable[[Any, Any], Any] = {"min": min, "max": max}.get(aggregate, operator.add)
+    texts = listed(pc.struct_field(column, "text")) if aggregate in ("min", "max") else [None] * len(column)
+    members = listed(pc.struct_field(column, "members")) if aggregate == "average" else [None] * len(column)
+    wholes = listed(narrowed(pc.struct_field(column, "whole")))
+    fractions = listed(pc.struct_field(column, "fraction"))
+    nulls = column.is_null().to_pylist()
+    found: list[Value] = []
+    for is_null, whole, fraction, text, count in zip(nulls, wholes, fractions, texts, members, strict=True):
+        # Decimals are whole numbers too wide for a bigint.
+        number = fraction if whole is None else int(whole)
+        if whole is not None and fraction is not None:
+            number = combine(number, fraction)
+        if number is not None and text is not None:
+            raise BadInput(
+                f"{aggregate} can't compare the string {text!r} with the number {number!r}: use one type of value"
+            )
+        if number is None and text is None and not is_null:
+            number = 0  # the sum of nothing
+        found.append(text if number is None else number if count is None else number / count)
+    return found
+
+
+def listed(column: Any) -> list[Any]:
+    """Return a column as a list."""
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return list(column.to_numpy().tolist())
+    return list(column.to_pylist())
+
+
+def narrowed(column: Any) -> Any:
+    """Return a column of decimals as bigint, where all of it fits."""
+    if not pa.types.is_decimal(column.type):
+        return column
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column

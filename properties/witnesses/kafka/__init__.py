@@ -1,0 +1,1 @@
+"""The witness that is the real Kafka Streams, in its test driver."""

@@ -1,0 +1,178 @@
+"""What topologies of Kafka Streams are built of: the inputs by name, aggregates, joins, and functions in the JVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ....reference.core.history import LARGEST_TIMESTAMP_MS
+from ....reference.definitions.aggregates import Aggregate
+from .functions import Functions
+
+STREAMS = "org.apache.kafka.streams"
+DSL = f"{STREAMS}.kstream"
+_STRING_SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
+SETTINGS = {
+    "application.id": "streamproof",
+    "bootstrap.servers": "localhost:1",  # demanded, and never spoken to
+    "default.key.serde": _STRING_SERDE,
+    "default.value.serde": _STRING_SERDE,
+    "dsl.store.suppliers.class": f"{STREAMS}.state.BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers",
+    "statestore.cache.max.bytes": "0",
+    "metric.reporters": "",
+    # Unmatched and closed rows are emitted at most once a second of the wall clock, which stands still in a test
+    # driver.
+    "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
+    "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
+}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How Kafka Streams is set up where its own defaults differ from its documents.
+
+    Attributes:
+        exact_retention: Keep windows for the declared retention, by default gap + grace or size + grace as in Kafka: it
+            then forgets a session one step before it closes it, and emits closed windows never. Otherwise sessions
+            stay for 1 ms more, under which it is right, and closed windows for as long as it takes to emit them.
+        own_clocks: Leave each of two joined windowed aggregates to its own stream time, as Kafka does. Otherwise every
+            record moves both, by a record of a reserved key on the other side.
+        suppress: Emit closed windows through `suppress(untilWindowCloses)` rather than `EmitStrategy.onWindowClose`.
+    """
+
+    exact_retention: bool = False
+    own_clocks: bool = False
+    suppress: bool = False
+
+
+class Builder:
+    """Builds one topology, and knows the JVM's classes and functions that it is built of."""
+
+    def __init__(self, functions: Functions, dialect: Dialect) -> None:
+        self.functions = functions
+        self.dialect = dialect
+        self.jvm = functions.gateway.jvm
+        self.dsl = self.jvm.org.apache.kafka.streams.kstream
+        serdes = self.jvm.org.apache.kafka.common.serialization.Serdes
+        self.string, self.long = serdes.String(), serdes.Long()
+        self.properties = self.jvm.java.util.Properties()
+        for name, value in SETTINGS.items():
+            self.properties.put(name, value)
+        streams = self.jvm.org.apache.kafka.streams
+        self.streams_builder = streams.StreamsBuilder(streams.TopologyConfig(streams.StreamsConfig(self.properties)))
+
+    def stream(self, name: str) -> Any:
+        """Return the stream of an input."""
+        return self.streams_builder.stream(name)
+
+    def table(self, name: str) -> Any:
+        """Return the table of an input."""
+        return self.streams_builder.table(name)
+
+    def grouped(self, name: str) -> Any:
+        """Return the stream of an input, grouped by its key."""
+        return self.stream(name).groupByKey()
+
+    def milliseconds(self, duration: int) -> Any:
+        """Return a duration (ms)."""
+        return self.jvm.java.time.Duration.ofMillis(duration)
+
+    def template(self, interface: str, pattern: str, parameters: int) -> Any:
+        """Return an implementation of a Kafka interface that writes its arguments into a pattern."""
+        functions = self.functions
+        return functions.implementing(f"{DSL}.{interface}", functions.template(pattern, parameters))
+
+    def joiner(self, between: str = ",", start: str = "[", end: str = "]") -> Any:
+        """Return the joiner of two JSON texts into a JSON array; a missing side is null."""
+        return self.template("ValueJoiner", f"{start}%1$s{between}%2$s{end}", 2)
+
+    def nothing(self) -> Any:
+        """Return the initializer of a list of members, each of which ends with a line break."""
+        handles = self.functions.handles
+        return self.functions.implementing(f"{DSL}.Initializer", handles.constant(self.functions.kind("Object"), ""))
+
+    def append(self) -> Any:
+        """Return the aggregator that puts a member at the end of a list."""
+        return self.template("Aggregator", "%3$s%2$s\n", 3)
+
+    def without_first(self) -> Any:
+        """Return the aggregator that takes the first equal member away: `replaceFirst` of its line by nothing."""
+        functions = self.functions
+        quoted = functions.static("java.util.regex.Pattern", "quote", "String", "String")
+        line = functions.then(quoted, functions.template("(?m)^%s\n", 1))
+        replaced = functions.method("String", "replaceFirst", "String", "String", "String")
+        replaced = functions.filtered(functions.bound(replaced, 2, ""), 1, line)
+        replaced = functions.retyped(replaced, "Object", "Object", "Object")
+        kind = functions.type("Object", "Object", "Object", "Object")
+        return functions.implementing(f"{DSL}.Aggregator", functions.arranged(replaced, kind, 2, 1))
+
+    def text_at(self, at: str | int) -> Any:
+        """Return the handle that reads a JSON text, and returns the string at a field or index; null for null."""
+        functions, node = self.functions, "com.fasterxml.jackson.databind.JsonNode"
+        reading = functions.method("com.fasterxml.jackson.databind.ObjectMapper", "readTree", node, "String")
+        reading = reading.bindTo(self.jvm.com.fasterxml.jackson.databind.ObjectMapper())
+        kind = "String" if isinstance(at, str) else "int"
+        member = functions.bound(functions.method(node, "get", node, kind), 1, at)
+        reading = functions.then(reading, member, functions.method(node, "textValue", "String"))
+        return functions.retyped(reading, "Object", "Object")
+
+    def aggregated(self, windowed: Any, aggregate: Aggregate, merge: bool, retention_ms: int) -> Any:
+        """Return the windowed aggregate: a count, or else the list of members, to be folded in Python.
+
+        Args:
+            windowed: The windowed stream.
+            aggregate: The aggregate.
+            merge: Whether windows merge, as sessions do.
+            retention_ms: The retention of the store.
+        """
+        counted = aggregate.name == "count"
+        stored = getattr(self.dsl.Materialized, "with")(self.string, self.long if counted else self.string)
+        stored = stored.withRetention(self.milliseconds(retention_ms))
+        if counted:
+            return windowed.count(stored)
+        merger = [self.template("Merger", "%2$s%3$s", 3)] if merge else []
+        return windowed.aggregate(self.nothing(), self.append(), *merger, stored)
+
+    def retention(self, emit: str, declared: int, enough: int | None = None) -> int:
+        """Return the retention of windows (ms): as declared, or else as long as Kafka needs to be right.
+
+        Args:
+            emit: `update` or `close`.
+            declared: The retention of Kafka's own defaults.
+            enough: The least under which Kafka is right, where that is another.
+        """
+        if self.dialect.exact_retention:
+            return declared
+        if emit == "close" and not self.dialect.suppress:
+            # onWindowClose emits a window only while the store has it, which a leap of stream time may end.
+            return LARGEST_TIMESTAMP_MS
+        return declared if enough is None else enough
+
+    def emitted_as(self, windowed: Any, emit: str) -> Any:
+        """Let a windowed stream emit as declared: every change, or closed windows alone."""
+        if emit == "close" and not self.dialect.suppress:
+            return windowed.emitStrategy(self.dsl.EmitStrategy.onWindowClose())
+        return windowed
+
+    def suppressed(self, table: Any, emit: str) -> Any:
+        """Let a windowed table emit closed windows alone, where that isn't done already."""
+        if emit == "close" and self.dialect.suppress:
+            suppressed = self.dsl.Suppressed
+            return table.suppress(suppressed.untilWindowCloses(suppressed.BufferConfig.unbounded()))
+        return table
+
+    def joined(self, join: str, left: Any, right: Any, *more: Any) -> Any:
+        """Join two streams or tables."""
+        method = {"inner": "join", "left": "leftJoin", "outer": "outerJoin"}[join]
+        return getattr(left, method)(right, *more)
+
+    def grouped_by_first(self, table: Any) -> Any:
+        """Group a table by the first of its values' two texts in a JSON array; the second is the value."""
+        functions = self.functions
+        pair = functions.static(f"{STREAMS}.KeyValue", "pair", f"{STREAMS}.KeyValue", "Object", "Object")
+        pair = functions.filtered(pair, 0, self.text_at(0), self.text_at(1))
+        selector = functions.arranged(pair, functions.type(f"{STREAMS}.KeyValue", "Object", "Object"), 1, 1)
+        selector = functions.retyped(selector, "Object", "Object", "Object")
+        group_by = functions.implementing(f"{DSL}.KeyValueMapper", selector)
+        with_strings = getattr(self.dsl.Grouped, "with")(self.string, self.string)
+        return table.groupBy(group_by, with_strings)

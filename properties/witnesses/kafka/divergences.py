@@ -1,0 +1,318 @@
+"""Where the real Kafka Streams 4.3.1 contradicts its own documents, each by name and with its smallest history.
+
+The reference follows the documents. What Kafka does instead is written down as a model of it, defect by defect, so that
+a random history on which the two differ is explained only if the model with the defects gives Kafka's very answer; a
+defect is to blame if the model without it doesn't.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.resources import files
+
+from ....reference import session_windows, windowed_table
+from ....reference.core.clocks import Clock
+from ....reference.core.errors import BadInput, MissingTool
+from ....reference.core.history import LARGEST_TIMESTAMP_MS, History, parse_history
+from ....reference.core.play import play
+from ....reference.core.records import Change, Dropped, Key, Output, Record
+from ....reference.definitions.joins import StreamStreamJoin
+from ....reference.definitions.windows import SessionWindows, WindowedTable
+from ....reference.session_store import Session
+from ....reference.stream_stream_join import alone, pair
+from ...registration.registration import registration_of
+from ..outcomes import Outcome, differences
+from .builder import Dialect
+from .witness import KafkaWitness
+
+DIALECTS = {
+    "plain": Dialect(),
+    "exact retention": Dialect(exact_retention=True),
+    "own clocks": Dialect(own_clocks=True),
+    "suppress": Dialect(suppress=True),
+}
+"""How Kafka is set up to show a divergence; the plain dialect is the witness's, which avoids the others'."""
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A case in which Kafka Streams does not do what its documents say.
+
+    Attributes:
+        name: What reports call it; its smallest history is `divergent_histories/NAME.jsonl`.
+        operator: The operator.
+        sentence: What Kafka does.
+        source: Where it is known from.
+        setting: How Kafka must be set up to show it, see `DIALECTS`.
+    """
+
+    name: str
+    operator: str
+    sentence: str
+    source: str
+    setting: str = "plain"
+
+    @property
+    def history(self) -> History:
+        """The smallest history that shows it."""
+        text = files(__package__).joinpath("divergent_histories", f"{self.name}.jsonl").read_text(encoding="utf-8")
+        return parse_history(text, self.name, self.name)
+
+
+CLOSED_REVISED = "closed-session-revised"
+CLOSED_TWICE = "closed-pair-emitted-twice"
+LATE_JOINS = "late-records-join"
+NULL_WITHIN_GRACE = "null-within-grace"
+NULL_TOLD_LATE = "null-emitted-late"
+ZERO_WINDOW = "zero-window"
+
+DIVERGENCES = {
+    divergence.name: divergence
+    for divergence in (
+        Divergence(
+            "session-forgotten-early",
+            "session_windows",
+            "a stored session becomes invisible one step before the operator closes it, and its aggregate is lost",
+            "observed; no issue found",
+            "exact retention",
+        ),
+        Divergence(
+            CLOSED_REVISED,
+            "session_windows",
+            "with a long retention, a record that bridges a closed but still stored session revises it",
+            "observed; no issue found",
+            "exact retention",
+        ),
+        Divergence(
+            "closed-sessions-not-emitted",
+            "session_windows",
+            "with the default retention, EmitStrategy.onWindowClose on the in-memory store emits no closed session",
+            "observed; no issue found",
+            "exact retention",
+        ),
+        Divergence(
+            "suppress-releases-early",
+            "session_windows",
+            "suppress(untilWindowCloses) emits a session a step before it closes, and again when it has been revised",
+            "observed; no issue found",
+            "suppress",
+        ),
+        Divergence(
+            "closed-windows-not-emitted",
+            "windowed_table",
+            "with the default retention, EmitStrategy.onWindowClose loses windows that have closed before it looks",
+            "KAFKA-12960 with KIP-825",
+            "exact retention",
+        ),
+        Divergence(
+            "join-has-two-clocks",
+            "windowed_table",
+            "each of two joined windowed aggregates has a stream time of its own, so that lateness depends on the side",
+            "observed; no issue found",
+            "own clocks",
+        ),
+        Divergence(
+            CLOSED_TWICE,
+            "windowed_table",
+            "a join of windows emitted at their close reads the other side's windows before they close, and emits "
+            "for each side",
+            "found by this project; no issue found",
+        ),
+        Divergence(
+            LATE_JOINS,
+            "stream_stream_join",
+            "records beyond the grace are not dropped; they still join what the other side's store happens to keep",
+            "KAFKA-16123",
+        ),
+        Divergence(
+            NULL_WITHIN_GRACE,
+            "stream_stream_join",
+            "an out-of-order row without partner is emitted with null at once, though its grace isn't over",
+            "KAFKA-19536",
+        ),
+        Divergence(
+            NULL_TOLD_LATE,
+            "stream_stream_join",
+            "an unmatched row is emitted late: the time of the oldest waiting row is overwritten by rows still open",
+            "found by this project; no issue found",
+        ),
+        Divergence(
+            ZERO_WINDOW,
+            "stream_stream_join",
+            "with before, after and grace of zero nothing is stored, so that simultaneous records never join",
+            "observed; no issue found",
+        ),
+    )
+}
+
+
+def chosen(names: Sequence[str]) -> list[Divergence]:
+    """Return divergences by name; all where none is named.
+
+    Raises:
+        BadInput: There is none of a name; the message lists those there are.
+    """
+    for name in names:
+        if name not in DIVERGENCES:
+            raise BadInput(f"unknown divergence {name!r}: use one of {', '.join(DIVERGENCES)}")
+    return [DIVERGENCES[name] for name in names or DIVERGENCES]
+
+
+def answers_of(divergence: Divergence) -> tuple[Outcome, Outcome | None, str]:
+    """Return what the reference and what Kafka Streams say of a divergence's history; and why not, if Kafka can't."""
+    history = divergence.history
+    reference = Outcome.of_play(history.name, play(history))
+    try:
+        return reference, KafkaWitness(DIALECTS[divergence.setting]).evaluate([history])[0], ""
+    except MissingTool as missing:
+        return reference, None, str(missing)
+
+
+def explained(history: History, outcome: Outcome) -> tuple[str, ...]:
+    """Name the divergences that explain why Kafka differs from the reference; none unless they explain all of it."""
+    kafka = registration_of(history.operator).kafka
+    if kafka is None or kafka.observed is None:
+        return ()
+    model = globals()[kafka.observed]
+
+    def answers(without: str | None) -> bool:
+        emitted = Outcome.of_play(history.name, play(history, partial(model, without=without)))
+        return not differences(emitted, outcome)
+
+    if not answers(None):
+        return ()
+    candidates = [each.name for each in DIVERGENCES.values() if each.operator == history.operator]
+    alone_to_blame = [name for name in candidates if not answers(name)]
+    return tuple(alone_to_blame or candidates)
+
+
+class KafkaSessionWindows(session_windows.Behaviour):
+    """Kafka's session windows as 4.3.1 has them, with a store that forgets nothing."""
+
+    def __init__(self, windows: SessionWindows, clock: Clock, without: str | None = None) -> None:
+        super().__init__(replace(windows, retention_ms=LARGEST_TIMESTAMP_MS), clock)
+        self.without = without
+
+    def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
+        """Return the stored sessions of a key within the gap of a timestamp, closed ones too."""
+        return super().near(key, timestamp, edge if self.without == CLOSED_REVISED else 0)
+
+
+class KafkaWindowedTable(windowed_table.Behaviour):
+    """Kafka's windowed tables as 4.3.1 has them, where the witness moves the clocks of both sides."""
+
+    def __init__(self, table: WindowedTable, clock: Clock, without: str | None = None) -> None:
+        super().__init__(table, clock)
+        self.reads_ahead = table.with_ == "windowed_table" and table.emit == "close" and without != CLOSED_TWICE
+        self.moved_by = "events"
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record; its window can be joined with at once."""
+        self.moved_by = record.input
+        emitted = super().arrive(record)
+        if self.reads_ahead:
+            for name, side in self.sides.items():
+                for row, at in side.open.items():
+                    if (joined := self.table.joined_row(row) if name == "right" else row) is not None:
+                        self.join.tables["left" if name == "events" else "right"][joined] = at
+        return emitted
+
+    def advance(self) -> list[Output]:
+        """Emit what has closed; where it reads ahead, side by side, the one first that didn't take a record."""
+        if not self.reads_ahead:
+            return super().advance()
+        emitted: list[Output] = []
+        for name in sorted(self.sides, key=lambda name: name == self.moved_by):
+            for row in sorted(self.sides[name].close(self.clock.now), key=lambda row: (row[1], row[0])):
+                emitted += self._change(name, row, *self.sides[name].emitted[row])
+        return emitted
+
+
+class KafkaStreamStreamJoin:
+    """Kafka's stream-stream join as 4.3.1 has it, but for the defect that is left out by name.
+
+    Source: `KStreamKStreamJoin` and `InMemoryWindowStore` of Kafka Streams 4.3.1, as observed in its test driver.
+    """
+
+    def __init__(self, join: StreamStreamJoin, clock: Clock, without: str | None = None) -> None:
+        self.join, self.clock, self.without = join, clock, without
+        self.reach = {"left": join.after_ms, "right": join.before_ms}
+        self.retention_ms = join.before_ms + join.after_ms + join.grace_ms
+        self.stores: dict[str, dict[Key, list[Record]]] = {"left": defaultdict(list), "right": defaultdict(list)}
+        self.stored_until = {"left": -1, "right": -1}
+        self.waiting: list[Record] = []
+        self.oldest_waiting: float = float("inf")
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Take a record: emit what has closed, if it moves stream time, then its pairs, or that it has none."""
+        join, side, key = self.join, record.input, record.key
+        if key is not None or join.null_key == "keep":
+            self.clock.observe(record.timestamp)
+        if key is None:
+            emits = join.null_key == "keep" and join.emits_unmatched(side) and record.value is not None
+            return [alone(record)] if emits else [Dropped(None, "null key")]
+        if record.value is None:
+            self.stored_until[side] = max(self.stored_until[side], record.timestamp)
+            return [Dropped(key, "null value")]
+        emitted: list[Output] = [*self._closed(side)] if record.timestamp == self.clock.now else []
+        if self.without == LATE_JOINS and not join.is_open(side, record.timestamp, self.clock.now):
+            return [*emitted, Dropped(key, "late")]
+        partners = self._partners(record, key)
+        for partner in partners:
+            self.waiting = [row for row in self.waiting if row[:2] + row[3:] != partner[:2] + partner[3:]]
+        emitted += [pair(record, partner) for partner in partners]
+        if not partners and join.emits_unmatched(side):
+            over = record.timestamp + self.reach[side] < self.clock.now and self.without != NULL_WITHIN_GRACE
+            if join.emit == "eager" or over:
+                emitted.append(alone(record))
+            else:
+                self.waiting.append(record)
+                self.oldest_waiting = min(self.oldest_waiting, record.timestamp)
+        self.stored_until[side] = max(self.stored_until[side], record.timestamp)
+        if self._is_stored(record):
+            self.stores[side][key].append(record)
+        return emitted
+
+    def _partners(self, record: Record, key: Key) -> list[Record]:
+        side, other = record.input, "right" if record.input == "left" else "left"
+        found = []
+        for row in self.stores[other][key]:
+            left, right = (record, row) if side == "left" else (row, record)
+            is_open = self.without != LATE_JOINS or self.join.is_open(other, row.timestamp, self.clock.now)
+            if self.join.within(left.timestamp, right.timestamp) and self._is_stored(row) and is_open:
+                found.append(row)
+        return sorted(found, key=lambda row: row.timestamp)
+
+    def _is_stored(self, row: Record) -> bool:
+        """Whether a side's store still shows a row; it knows that side's own records alone."""
+        if (self.without == ZERO_WINDOW and not self.retention_ms) or self.without == LATE_JOINS:
+            return True
+        return row.timestamp > self.stored_until[row.input] - self.retention_ms
+
+    def _closed(self, side: str) -> list[Change]:
+        """Emit the waiting rows that have closed, as far as the oldest waiting row is known to have."""
+        edge = self.clock.now - self.join.grace_ms
+        if self.oldest_waiting + self.reach[side] >= edge and self.without != NULL_TOLD_LATE:
+            return []
+        emitted: list[Change] = []
+        still_open: set[str] = set()
+        rows, self.waiting = sorted(self.waiting, key=lambda row: (row.timestamp, row.input == "left", row.key)), []
+        self.oldest_waiting = float("inf")
+        for index, row in enumerate(rows):
+            self.oldest_waiting = row.timestamp  # here the time of the oldest one is overwritten
+            if len(still_open) == 2:
+                self.waiting += rows[index:]
+                break
+            if row.timestamp + self.reach[row.input] >= edge:
+                still_open.add(row.input)
+                self.waiting.append(row)
+            else:
+                emitted.append(alone(row))
+        return emitted
+
+    def advance(self) -> list[Output]:
+        """Heartbeats are records to Kafka; nothing else moves its clock."""
+        return []

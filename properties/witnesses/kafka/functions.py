@@ -1,0 +1,109 @@
+"""Java functions put together from method handles: nothing is compiled, and nothing calls back into Python.
+
+Kafka Streams wants joiners, aggregators and extractors, and a whole history is to be played in one round trip: a round
+trip costs as much as several records do in the JVM.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Functions:
+    """Makes handles (`java.lang.invoke.MethodHandle`) as `MethodHandles` does, with types given by their names."""
+
+    def __init__(self, gateway: Any) -> None:
+        self.gateway = gateway
+        self.java = gateway.jvm.java
+        self.handles = self.java.lang.invoke.MethodHandles
+        self._lookup = self.handles.publicLookup()
+        self._kinds: dict[str, Any] = {
+            "void": self.java.lang.Void.TYPE,
+            "int": self.java.lang.Integer.TYPE,
+            "long": self.java.lang.Long.TYPE,
+            "boolean": self.java.lang.Boolean.TYPE,
+        }
+
+    def kind(self, name: str) -> Any:
+        """Return the class of that name; one without a package is of java.lang, and `Object[]` an array."""
+        if name not in self._kinds:
+            full = name if "." in name else f"java.lang.{name}"
+            self._kinds[name] = self.java.lang.Class.forName(f"[L{full[:-2]};" if full.endswith("[]") else full)
+        return self._kinds[name]
+
+    def array(self, kind: Any, members: list[Any]) -> Any:
+        """Return a Java array."""
+        made = self.gateway.new_array(kind, len(members))
+        for index, member in enumerate(members):
+            made[index] = member
+        return made
+
+    def type(self, result: str, *parameters: str) -> Any:
+        """Return a method type."""
+        kinds = self.array(self.java.lang.Class, [self.kind(name) for name in parameters])
+        return self.java.lang.invoke.MethodType.methodType(self.kind(result), kinds)
+
+    def static(self, owner: str, name: str, result: str, *parameters: str) -> Any:
+        """Return the handle of a static method."""
+        return self._lookup.findStatic(self.kind(owner), name, self.type(result, *parameters))
+
+    def method(self, owner: str, name: str, result: str, *parameters: str) -> Any:
+        """Return the handle of a method; the receiver comes first."""
+        return self._lookup.findVirtual(self.kind(owner), name, self.type(result, *parameters))
+
+    def constructor(self, owner: str, *parameters: str) -> Any:
+        """Return the handle of a constructor."""
+        return self._lookup.findConstructor(self.kind(owner), self.type("void", *parameters))
+
+    def retyped(self, handle: Any, result: str, *parameters: str) -> Any:
+        """Return the handle with casts."""
+        return handle.asType(self.type(result, *parameters))
+
+    def bound(self, handle: Any, index: int, *values: Any) -> Any:
+        """Return the handle with these arguments filled in from that index on."""
+        return self.handles.insertArguments(handle, index, self.array(self.java.lang.Object, list(values)))
+
+    def filtered(self, handle: Any, index: int, *filters: Any) -> Any:
+        """Return the handle with its arguments from that index on made by these one-argument handles."""
+        kind = self.java.lang.invoke.MethodHandle
+        return self.handles.filterArguments(handle, index, self.array(kind, list(filters)))
+
+    def arranged(self, handle: Any, kind: Any, *indexes: int) -> Any:
+        """Return the handle as that type, its arguments taken from these indexes."""
+        return self.handles.permuteArguments(handle, kind, self.array(self.gateway.jvm.int, list(indexes)))
+
+    def ignoring(self, handle: Any, index: int, *kinds: str) -> Any:
+        """Return the handle with parameters of these types put in at that index, and ignored."""
+        parameters = self.array(self.java.lang.Class, [self.kind(name) for name in kinds])
+        return self.handles.dropArguments(handle, index, parameters)
+
+    def first(self, handle: Any, then: Any) -> Any:
+        """Return `then` with `handle` called first, on as many leading arguments as it takes; its result is dropped."""
+        return self.handles.foldArguments(then, handle.asType(handle.type().changeReturnType(self.kind("void"))))
+
+    def then(self, handle: Any, *others: Any) -> Any:
+        """Return the handle with its result handed through the others, one after another."""
+        for other in others:
+            handle = self.handles.filterReturnValue(
+                handle, other.asType(other.type().changeParameterType(0, handle.type().returnType()))
+            )
+        return handle
+
+    def each(self, body: Any, *more: str) -> Any:
+        """Return the handle (Iterable, more…) → ArrayList of what the body, (Object, more…) → Object, makes of each."""
+        made = "java.util.ArrayList"
+        add = self.method(made, "add", "boolean", "Object")
+        adding = self.first(add, self.ignoring(self.handles.identity(self.kind(made)), 1, "Object"))
+        body = body.asType(body.type().changeReturnType(self.kind("Object")))
+        body = self.ignoring(self.handles.collectArguments(adding, 1, body), 2, "Iterable")
+        start = self.ignoring(self.constructor(made), 0, "Iterable", *more)
+        return self.handles.iteratedLoop(None, start, body)
+
+    def implementing(self, interface: str, handle: Any) -> Any:
+        """Return an object of the interface whose one method is the handle."""
+        return self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(self.kind(interface), handle)
+
+    def template(self, pattern: str, parameters: int) -> Any:
+        """Return the handle (Object, …) → String that fills in a pattern of java.util.Formatter; null shows as null."""
+        formatting = self.static("String", "format", "String", "String", "Object[]")
+        return self.bound(formatting, 0, pattern).asCollector(self.kind("Object[]"), parameters)

@@ -1,0 +1,239 @@
+"""The JVM in which the real Kafka Streams runs: its jars, found or fetched once for each user, and a gateway to it.
+
+The jars come by their Maven coordinates through the Ivy that PySpark carries, into the user's cache, where later runs
+find them without a network. The JVM is small and adiffer from Spark's, starts once a process, and ends with it: it
+stops
+as soon as the pipe to its standard input breaks, however that comes about.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ....reference.core.errors import MissingTool
+from ....specs.java import find_java
+from ...system import signals
+from ...system.work import log_path, open_log, own_folder, remove_own
+
+GROUP, ARTIFACT, VERSION = "org.apache.kafka", "kafka-streams-test-utils", "4.3.1"
+"""The Maven coordinates of the test driver, which brings Kafka Streams with it."""
+
+JARS_VARIABLE = "STREAMPROOF_KAFKA_JARS"
+"""The environment variable that names a folder with the jars, instead of the user's cache."""
+
+_FETCH_SECONDS = 600
+_STOP_SECONDS = 5
+_JAVA_OPTIONS = [
+    "-Xmx256m",
+    # Most runs end before the slower compiler or a parallel collector pays for its threads.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+]
+
+
+def cached_jars() -> Path:
+    """The folder of this user's cache that the jars are fetched into; it may not exist yet."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "streamproof" / f"{ARTIFACT}-{VERSION}"
+
+
+def find_jars() -> Path | None:
+    """Return the folder with the jars, without starting anything; None where they are still to be fetched.
+
+    Raises:
+        MissingTool: The environment variable names a folder without the test driver.
+    """
+    named = os.environ.get(JARS_VARIABLE)
+    folder = Path(named) if named else cached_jars()
+    if any(folder.glob(f"{ARTIFACT}-*.jar")):
+        return folder
+    if named:
+        raise MissingTool(
+            f"{JARS_VARIABLE}={named} has no {ARTIFACT}-*.jar: name the folder with that jar and those it depends on, "
+            f"or `unset {JARS_VARIABLE}` to have them fetched."
+        )
+    return None
+
+
+def kafka_jars() -> Path:
+    """Return the folder with the jars, and fetch them into the user's cache the first time.
+
+    Raises:
+        MissingTool: They can't be fetched, as without a network; or there is no Java, or no PySpark with its Ivy.
+    """
+    return find_jars() or _fetched(cached_jars())
+
+
+def _fetched(folder: Path) -> Path:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        work = own_folder(folder.parent)
+    except OSError as error:
+        raise MissingTool(
+            f"Kafka Streams {VERSION} can't be fetched into {error.filename}: {error.strerror}; set XDG_CACHE_HOME to "
+            f"a folder that can be written, or {JARS_VARIABLE} to one with the jars."
+        ) from error
+    try:
+        _run_ivy(work)
+        # Renamed only when whole: another process may fetch or look at the same time, and the first one to end wins.
+        with contextlib.suppress(OSError):
+            (work / "jars").rename(folder)
+    finally:
+        remove_own(folder.parent)
+    return folder
+
+
+def _run_ivy(work: Path) -> None:
+    """Fetch the jars into `work`/jars, from wherever this machine's Ivy gets its jars."""
+    command: list[str | Path] = [
+        *(find_java().executable, "-cp", _pyspark_jar("ivy"), "org.apache.ivy.Main"),
+        *("-cache", work / "cache", "-dependency", GROUP, ARTIFACT, VERSION, "-confs", "default"),
+        *("-retrieve", work / "jars" / "[artifact]-[revision].[ext]"),
+    ]
+    settings = Path.home() / ".ivy2" / "ivysettings.xml"
+    if settings.is_file():
+        command += ["-settings", settings]
+    remedy = (
+        "fetch them once where there is a network (a mirror is named in ~/.ivy2/ivysettings.xml, a proxy in "
+        f"JAVA_TOOL_OPTIONS), or set {JARS_VARIABLE} to a folder with the jars."
+    )
+    what = f"The jars of {GROUP}:{ARTIFACT}:{VERSION} aren't here"
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_FETCH_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise MissingTool(f"{what}, and Ivy didn't fetch them in {_FETCH_SECONDS} s: {remedy}") from None
+    if done.returncode != 0 or not any((work / "jars").glob(f"{ARTIFACT}-*.jar")):
+        raise MissingTool(f"{what}, and Ivy can't fetch them ({_reason(done.stdout + done.stderr)}): {remedy}")
+
+
+def _reason(said: str) -> str:
+    """What Ivy's report says went wrong."""
+    emitted = re.findall(r"\((\S+Exception: [^)]*)\)", said) or re.findall(
+        r"module not found: \S+|\S+Exception: .*", said
+    )
+    return emitted[0] if emitted else "it gave no reason"
+
+
+def _pyspark_jar(name: str) -> Path:
+    spec = find_spec("pyspark")
+    folder = Path(spec.origin).parent / "jars" if spec is not None and spec.origin is not None else None
+    jars = sorted(folder.glob(f"{name}-*.jar")) if folder is not None else []
+    if not jars:
+        raise MissingTool(f"PySpark's {name} jar, which Kafka Streams is run with, is missing: install pyspark anew.")
+    return jars[0]
+
+
+@dataclass(eq=False)
+class KafkaJvm:
+    """A running JVM with Kafka Streams on its class path.
+
+    Attributes:
+        gateway: py4j's gateway into it.
+        log: The file that it writes to.
+    """
+
+    gateway: Any
+    log: Path
+    _process: subprocess.Popen[bytes]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """Stop it, and wait for its end; a second call does nothing."""
+        with contextlib.suppress(Exception):
+            self.gateway.close()
+        with contextlib.suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def ended(self, seconds: float) -> bool:
+        """Whether it ends within so many seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return not self.is_alive
+
+    def kill(self) -> None:
+        """Kill it, without waiting for its end."""
+        self._process.kill()
+
+
+_jvm: KafkaJvm | None = None
+
+
+def why_kafka_died(error: Exception) -> str | None:
+    """Say that the JVM of Kafka Streams died, and where its log is; None where it runs, or none was started.
+
+    Args:
+        error: What was raised: after a broken connection the JVM's end is waited for, at most 10 s.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    broken = isinstance(error, Py4JError | ConnectionError | EOFError) and not isinstance(error, Py4JJavaError)
+    if _jvm is None or not broken or not _jvm.ended(_STOP_SECONDS):
+        return None
+    return (
+        "the JVM of Kafka Streams died, which the system does to one where memory runs out: give it more, or ask for "
+        f"less at once; the log is {_jvm.log}"
+    )
+
+
+def kafka_jvm() -> KafkaJvm:
+    """Return this process's JVM with Kafka Streams, and start it if there is none.
+
+    Raises:
+        MissingTool: The jars, Java 17 or newer, PySpark or py4j is missing; or the JVM didn't start.
+    """
+    global _jvm
+    if _jvm is None or not _jvm.is_alive:
+        _jvm = _started(kafka_jars())
+        atexit.register(_jvm.stop)
+        signals.on_signal(_jvm.kill)
+    return _jvm
+
+
+def _started(jars: Path) -> KafkaJvm:
+    try:
+        from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+    except ImportError:
+        raise MissingTool("py4j, which comes with PySpark, is missing: install pyspark anew.") from None
+    java = find_java()
+    log = log_path("kafka")
+    with open_log(log) as file:
+        try:
+            port, token, process = launch_gateway(
+                jarpath=str(_pyspark_jar("py4j")),
+                classpath=os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar"))),
+                javaopts=[*_JAVA_OPTIONS, f"-Djava.io.tmpdir={own_folder()}"],
+                java_path=str(java.executable),
+                redirect_stderr=file,
+                die_on_exit=True,
+                # Ctrl-C is this process's to answer; it ends the JVM by ending itself.
+                create_new_process_group=True,
+                enable_auth=True,
+                return_proc=True,
+            )
+        except ValueError as error:  # it said something else than its port
+            raise MissingTool(
+                f"The JVM of Kafka Streams didn't start on Java {java.version} ({java.home}): the reason is in {log}; "
+                "set JAVA_HOME to another Java 17 or newer."
+            ) from error
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    return KafkaJvm(gateway, log, process)

@@ -1,0 +1,257 @@
+"""The witness that runs the real Kafka Streams, in its TopologyTestDriver, one record at a time.
+
+Every history has a driver of its own, for stream time never goes back; topologies are built once for each operator and
+options. Keys are strings, values JSON text. What Kafka Streams has no counterpart for is refused with the reason.
+
+Source: KIP-94, KIP-213, join semantics; what 4.3.1 makes of them is in `docs/facts.md`, "Kafka Streams, observed".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from ....reference.core.errors import BadInput
+from ....reference.core.history import ClockAdvance, Cut, Delivery, History
+from ....reference.core.operator import operator_named
+from ....reference.core.play import Entry
+from ....reference.core.records import Change, Key, Record, Window
+from ...registration.kafka import Kafka
+from ...registration.registration import registration_of
+from ..base import PLAIN, RunOptions, Witness
+from ..outcomes import Grain, Outcome
+from .builder import STREAMS, Builder, Dialect
+from .functions import Functions
+from .jvm import KafkaJvm, kafka_jvm
+
+DRIVER = f"{STREAMS}.TopologyTestDriver"
+
+Send = tuple[str, Key | None, str | None, int]
+Emitted = tuple[str | None, str | None, int]
+
+
+@dataclass(frozen=True)
+class KafkaWitness(Witness):
+    """The real Kafka Streams.
+
+    Attributes:
+        dialect: How it is set up.
+    """
+
+    dialect: Dialect = field(default_factory=Dialect)
+
+    name = "kafka"
+    grain = Grain.ARRIVAL
+
+    def refuses(self, history: History) -> str | None:
+        """Say why Kafka Streams can't answer a history, or None where it can.
+
+        Raises:
+            BadInput: The history isn't one: its operator or options are unknown or refused, or the operator can't take
+                a record.
+        """
+        name = history.operator
+        definition = operator_named(name).declare(history.options)
+        _check_records(history, definition)
+        if history.clock != "stream_time":
+            return f"kafka has no {history.clock} clock: its clock is stream time, which moves with every record"
+        if any(isinstance(line, Delivery) for line in history.lines):
+            return "kafka has no deliveries: its test driver hands every message on at once"
+        kafka = registration_of(name).kafka
+        if kafka is None:
+            return f"kafka has no {name}: use another witness"
+        return next(iter(kafka.refusals(definition, history.records)), None)
+
+    def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
+        """Return what the real Kafka Streams says came out of each history, arrival by arrival.
+
+        Returns:
+            Outcomes in the order of the histories, at grain `ARRIVAL`; Kafka reports dropped records as a metric only,
+            so they aren't among the entries. Of `sum`, `min` and `max` Kafka keeps the members in their order, and they
+            are folded here with the named aggregate; a sum of floats may differ in the last digit from a sum of sums.
+
+        Raises:
+            BadInput: Kafka has no counterpart for a history's operator, options, clock or lines; the message says why.
+            MissingTool: The jars of Kafka Streams can't be had, or there is no Java to run them.
+        """
+        for history in histories:
+            if (reason := self.refuses(history)) is not None:
+                raise BadInput(f"{history.name}: {reason}")
+        if not histories:
+            return []
+        jvm = kafka_jvm()
+        return [_play(jvm, history, self.dialect) for history in histories]
+
+
+def _check_records(history: History, definition: Any) -> None:
+    arrivals = (line for line in history.lines if not isinstance(line, Cut))
+    for arrival, record in enumerate(arrivals):
+        if not isinstance(record, Record):
+            continue
+        try:
+            if record.input not in definition.inputs:
+                raise BadInput(f"unknown input {record.input!r}: use {' or '.join(definition.inputs)}")
+            definition.check(record)
+        except BadInput as error:
+            raise BadInput(f"{history.name}: arrival {arrival}: {error}") from None
+
+
+# Playing: a history goes into the JVM as one JSON text, and its outputs come back as one.
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A history as Kafka is to see it.
+
+    Attributes:
+        sends: What is piped in, in order: input, key, value as text, timestamp.
+        steps: Of each, the arrival and the batch that it belongs to.
+        reserved: The key of the records that only move stream time; their outputs aren't the history's.
+    """
+
+    sends: list[Send]
+    steps: list[tuple[int, int]]
+    reserved: Key
+
+    @classmethod
+    def of(cls, history: History, definition: Any, kafka: Kafka, dialect: Dialect) -> _Sent:
+        keys = {record.key for record in history.records}
+        reserved = "heartbeat"
+        while reserved in keys:
+            reserved += "'"
+        sent = cls([], [], reserved)
+        clocks = kafka.clocks(definition)
+        arrival = batch = 0
+        for line in history.lines:
+            if isinstance(line, Cut):
+                batch += 1
+                continue
+            assert not isinstance(line, Delivery)
+            beats = clocks if isinstance(line, ClockAdvance) else ()
+            if isinstance(line, Record) and kafka.moves_all_clocks and not dialect.own_clocks:
+                beats = tuple(name for name in clocks if name != line.input and line.key is not None)
+            sent.sends.extend((name, reserved, "0", line.timestamp) for name in beats)
+            if isinstance(line, Record):
+                sent.sends.append((line.input, line.key, kafka.sent(definition, line), line.timestamp))
+            sent.steps.extend([(arrival, batch)] * (len(sent.sends) - len(sent.steps)))
+            arrival += 1
+        return sent
+
+
+def _play(jvm: KafkaJvm, history: History, dialect: Dialect) -> Outcome:
+    definition = operator_named(history.operator).declare(history.options)
+    kafka = registration_of(history.operator).kafka
+    assert kafka is not None
+    sent = _Sent.of(history, definition, kafka, dialect)
+    emitted = json.loads(_player(jvm, kafka, definition, dialect).apply(json.dumps(sent.sends)))
+    read = _reader(definition, kafka)
+    entries = [
+        Entry(arrival, batch, change)
+        for (arrival, batch), outputs in zip(sent.steps, emitted, strict=True)
+        for change in map(read, outputs)
+        if change.key != sent.reserved
+    ]
+    return Outcome(history.name, Grain.ARRIVAL, entries, knows_dropped=False, is_stream=definition.is_stream)
+
+
+def _reader(definition: Any, kafka: Kafka) -> Callable[[Emitted], Change]:
+    """Return what turns an output into a change."""
+
+    def read(output: Emitted) -> Change:
+        text, value, timestamp = output
+        key, window = _windowed_key(text) if kafka.is_windowed and text is not None else (text, None)
+        return Change(key, window, None if value is None else kafka.read(definition, key, value), timestamp)
+
+    return read
+
+
+def _windowed_key(text: str) -> tuple[Key, Window]:
+    """Read `[key@start/end]`, where the key may hold anything."""
+    key, _, window = text[1:-1].rpartition("@")
+    start, _, end = window.partition("/")
+    return key, (int(start), int(end))
+
+
+@lru_cache(maxsize=1)
+def _functions(jvm: KafkaJvm) -> Functions:
+    return Functions(jvm.gateway)
+
+
+@lru_cache(maxsize=128)
+def _player(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) -> Any:
+    """Return the java.util.function.Function that plays a history on a new driver."""
+    functions = _functions(jvm)
+    builder = Builder(functions, dialect)
+    result = kafka.topology(builder, definition)
+    stream = result if definition.is_stream else result.toStream()
+    if kafka.is_windowed:
+        stream = stream.selectKey(builder.template("KeyValueMapper", "%1$s", 2))
+    if not kafka.is_text:
+        stream = stream.mapValues(builder.template("ValueMapper", "%1$s", 1))
+    stream.to("out", getattr(builder.dsl.Produced, "with")(builder.string, builder.string))
+    topology = builder.streams_builder.build(builder.properties)
+    play = functions.bound(_playing(jvm), 1, topology, builder.properties)
+    return functions.implementing("java.util.function.Function", functions.retyped(play, "Object", "Object"))
+
+
+@lru_cache(maxsize=1)
+def _playing(jvm: KafkaJvm) -> Any:
+    """Return the handle (String, Topology, Properties) → String that plays a history on a new driver.
+
+    In Java it would read: parse the text as a list of rows; for each, `driver.createInputTopic(row[0], …).pipeInput(
+    row[1], row[2], row[3])`, then `driver.createOutputTopic("out", …).readRecordsToList()`; close the driver; write.
+    """
+    functions = _functions(jvm)
+    common = "org.apache.kafka.common.serialization"
+    strings = jvm.gateway.jvm.org.apache.kafka.common.serialization.Serdes.String()
+    sending, receiving = strings.serializer(), strings.deserializer()
+    mapper_kind = "com.fasterxml.jackson.databind.ObjectMapper"
+    mapper = jvm.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    input_kind, output_kind = f"{STREAMS}.TestInputTopic", f"{STREAMS}.TestOutputTopic"
+    record_kind = f"{STREAMS}.test.TestRecord"
+
+    def cell(index: int, kind: str) -> Any:
+        got = functions.bound(functions.method("java.util.List", "get", "Object", "int"), 1, index)
+        if kind == "long":
+            got = functions.then(got, functions.method("Number", "longValue", "long"))
+        return functions.retyped(got, kind, "Object")
+
+    input_topic = functions.method(
+        DRIVER, "createInputTopic", input_kind, "String", f"{common}.Serializer", f"{common}.Serializer"
+    )
+    input_topic = functions.bound(input_topic, 2, sending, sending)
+    pipe = functions.method(input_kind, "pipeInput", "void", "Object", "Object", "long")
+    pipe = functions.handles.collectArguments(pipe, 0, input_topic)
+    pipe = functions.filtered(pipe, 1, cell(0, "String"), cell(1, "Object"), cell(2, "Object"), cell(3, "long"))
+    pipe = functions.arranged(pipe, functions.type("void", "Object", DRIVER), 1, 0, 0, 0, 0)
+
+    emitted = functions.handles.identity(functions.kind("Object[]")).asCollector(functions.kind("Object[]"), 3)
+    fields = [("key", "Object"), ("value", "Object"), ("timestamp", "Long")]
+    emitted = functions.filtered(
+        emitted, 0, *(functions.retyped(functions.method(record_kind, *field), "Object", "Object") for field in fields)
+    )
+    emitted = functions.arranged(emitted, functions.type("Object[]", "Object"), 0, 0, 0)
+
+    output_topic = functions.method(
+        DRIVER, "createOutputTopic", output_kind, "String", f"{common}.Deserializer", f"{common}.Deserializer"
+    )
+    read = functions.then(
+        functions.bound(output_topic, 1, "out", receiving, receiving),
+        functions.method(output_kind, "readRecordsToList", "java.util.List"),
+        functions.each(emitted),
+    )
+    step = functions.first(pipe, functions.ignoring(read, 0, "Object"))
+    parse = functions.method(mapper_kind, "readValue", "Object", "String", "Class").bindTo(mapper)
+    parse = functions.retyped(functions.bound(parse, 1, functions.kind("java.util.List")), "Iterable", "String")
+    played = functions.filtered(functions.each(step, DRIVER), 0, parse)
+
+    answer = "java.util.ArrayList"
+    unchanged = functions.ignoring(functions.handles.identity(functions.kind(answer)), 1, "String", DRIVER)
+    close = functions.ignoring(functions.method(DRIVER, "close", "void"), 0, "Throwable", answer, "String")
+    played = functions.handles.tryFinally(played, functions.first(close, functions.ignoring(unchanged, 0, "Throwable")))
+    write = functions.method(mapper_kind, "writeValueAsString", "String", "Object").bindTo(mapper)
+    driver = functions.constructor(DRIVER, f"{STREAMS}.Topology", "java.util.Properties")
+    return functions.handles.collectArguments(functions.then(played, write), 1, driver)

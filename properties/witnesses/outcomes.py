@@ -1,0 +1,256 @@
+"""What a witness says came out of a history, and how two answers are compared.
+
+Outcomes are compared at the finer grain that both have, as ordered lists per key where both keep order: a map would
+hide duplicate and swapped tombstones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from math import isnan, nan
+from typing import Any, NamedTuple, TypeAlias
+
+from ...reference.core.play import Entry, Played
+from ...reference.core.records import Bag, Change, Dropped, Key, Output, Row, Table, Window, bag, fold
+
+Result: TypeAlias = Table | Bag
+
+
+class Grain(IntEnum):
+    """How finely a witness says when something came out; a larger grain is coarser."""
+
+    ARRIVAL = 0
+    BATCH = 1
+    END = 2
+
+
+@dataclass
+class Outcome:
+    """What came out of one history.
+
+    Attributes:
+        history: The history's name.
+        grain: `ARRIVAL`: entries have arrival and batch; `BATCH`: the batch alone (arrival is -1); `END`: only the
+            table is known, and `entries` is empty.
+        entries: The outputs, in order; a witness at batch grain keeps the order within a key only.
+        final: The table (of a stream: the bag) at the end; where there are entries, it is what they come to.
+        knows_dropped: Whether dropped records are among the entries.
+        is_stream: Whether the result is a stream, of which all results count, rather than a table.
+    """
+
+    history: str
+    grain: Grain
+    entries: list[Entry] = field(default_factory=list)
+    final: Result | None = None
+    knows_dropped: bool = True
+    is_stream: bool = False
+
+    @property
+    def result(self) -> Result:
+        """Return the table at the end, or of a stream the bag of all its results."""
+        if self.final is not None:
+            return self.final
+        outputs = [entry.output for entry in self.entries]
+        return bag(outputs) if self.is_stream else fold(outputs)
+
+    @classmethod
+    def of_play(cls, history: str, played: Played) -> Outcome:
+        """Return the reference's outcome of a history."""
+        return cls(history, Grain.ARRIVAL, played.entries, is_stream=played.definition.is_stream)
+
+    def to_lines(self) -> list[dict[str, Any]]:
+        """Return the outcome as `streamproof run` prints it."""
+        return [_entry_line(self.history, self.grain, entry) for entry in self.entries]
+
+    def table_lines(self) -> list[dict[str, Any]]:
+        """Return the result as `run --table` prints it: a table in key order, a bag by key, timestamp, value."""
+        return [_change_fields(self.history, change) for _, changes in sorted_rows(self.result) for change in changes]
+
+
+def _change_fields(history: str, change: Change) -> dict[str, Any]:
+    line: dict[str, Any] = {"history": history, "key": change.key}
+    if change.window is not None:
+        line["window"] = list(change.window)
+    return {**line, "value": change.value, "timestamp": change.timestamp}
+
+
+def _entry_line(history: str, grain: Grain, entry: Entry) -> dict[str, Any]:
+    when = {"batch": entry.batch} if grain is Grain.BATCH else {"arrival": entry.arrival}
+    if isinstance(entry.output, Dropped):
+        line: dict[str, Any] = {"history": history, **when}
+        if grain is Grain.BATCH:
+            line["key"] = entry.output.key
+        return {**line, "dropped": entry.output.reason}
+    fields = _change_fields(history, entry.output)
+    return {"history": fields.pop("history"), **when, **fields}
+
+
+class Difference(NamedTuple):
+    """Where two outcomes differ: the key, the batch or arrival (None at the end), and what each said there."""
+
+    history: str
+    key: Key | None
+    when: int | None
+    left: Any
+    right: Any
+
+
+def differences(left: Outcome, right: Outcome, unordered: bool = False) -> list[Difference]:
+    """Return every key and step at which two outcomes differ.
+
+    At the end, tables (of streams: bags) are compared; else the ordered list of changes of each key in each batch (or
+    arrival), and beside them, where both know, the dropped records.
+
+    Args:
+        left: One outcome.
+        right: The other.
+        unordered: Whether list values are compared without their order.
+    """
+    if Grain.END in (left.grain, right.grain):
+        ours, theirs = (canonical(outcome.result, unordered) for outcome in (left, right))
+        return result_differences(left.history, None, ours, theirs)
+    by_arrival = left.grain is Grain.ARRIVAL and right.grain is Grain.ARRIVAL
+    with_dropped = left.knows_dropped and right.knows_dropped
+    ours_by_step = _steps(left.entries, by_arrival, with_dropped, unordered)
+    theirs_by_step = _steps(right.entries, by_arrival, with_dropped, unordered)
+    steps = sorted(
+        (
+            step
+            for step in ours_by_step.keys() | theirs_by_step.keys()
+            if ours_by_step.get(step) != theirs_by_step.get(step)
+        ),
+        key=lambda step: (step[0], step[1] or "", step[2]),
+    )
+    return [
+        Difference(
+            left.history, key, when, ours_by_step.get((when, key, kind), []), theirs_by_step.get((when, key, kind), [])
+        )
+        for when, key, kind in steps
+    ]
+
+
+def result_differences(name: str, when: int | None, left: Result, right: Result) -> list[Difference]:
+    """Return every row on which two tables, or key on which two bags, differ.
+
+    Args:
+        name: The history's name.
+        when: The batch after which they are compared; None at the end.
+        left: One result.
+        right: The other.
+    """
+    ours, theirs = dict(sorted_rows(left)), dict(sorted_rows(right))
+    rows = sorted((row for row in ours.keys() | theirs.keys() if ours.get(row) != theirs.get(row)), key=row_order)
+
+    def shown(result: Result, changes: list[Change]) -> Change | list[Change] | None:
+        return changes if isinstance(result, list) else changes[0] if changes else None
+
+    return [
+        Difference(name, row[0], when, shown(left, ours.get(row, [])), shown(right, theirs.get(row, [])))
+        for row in rows
+    ]
+
+
+def sorted_rows(result: Result) -> list[tuple[Row, list[Change]]]:
+    """Return the rows of a table in key order, or the results of a bag by key and window."""
+    if isinstance(result, dict):
+        return [(row, [Change(*row, *result[row])]) for row in sorted(result, key=row_order)]
+    rows: dict[Row, list[Change]] = defaultdict(list)
+    for change in result:
+        rows[change.key, change.window].append(change)
+    return sorted(rows.items(), key=lambda row: row_order(row[0]))
+
+
+def row_order(row: Row) -> tuple[bool, str, Window]:
+    """Return the sort key of a row, by key (null first) and window."""
+    key, window = row
+    return (key is not None, key or "", window or (0, 0))
+
+
+def untimed(result: Result) -> Result:
+    """Return a table without the timestamps of its rows."""
+    assert isinstance(result, dict)
+    return {row: (value, 0) for row, (value, _) in result.items()}
+
+
+def canonical(result: Result, unordered: bool) -> Result:
+    """Return the result with its list values sorted, where their order isn't fixed, and with typed truth values."""
+
+    def value_of(value: Any) -> Any:
+        return typed(_sorted(value) if unordered else value)
+
+    if isinstance(result, dict):
+        return {row: (value_of(value), at) for row, (value, at) in result.items()}
+    return [change._replace(value=value_of(change.value)) for change in result]
+
+
+def _steps(
+    entries: Sequence[Entry], by_arrival: bool, with_dropped: bool, unordered: bool
+) -> dict[tuple[int, Key | None, str], list[Output]]:
+    steps: dict[tuple[int, Key | None, str], list[Output]] = defaultdict(list)
+    for arrival, batch, output in entries:
+        if isinstance(output, Dropped):
+            if not with_dropped:
+                continue
+            steps[arrival if by_arrival else batch, output.key, "dropped"].append(output)
+        else:
+            output = output._replace(value=typed(_sorted(output.value) if unordered else output.value))
+            steps[arrival if by_arrival else batch, output.key, "changes"].append(output)
+        if by_arrival:
+            # Where both know it, the order across keys is part of the answer too.
+            steps[arrival, None, "order of keys"].append(output)
+    return steps
+
+
+class Truth:
+    """True or false as an outcome's value: other than 1 and 0, which Python takes for equal to them."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Truth) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return hash((Truth, self.value))
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def typed(value: Any) -> Any:
+    """Return the value as values are compared.
+
+    True and false are no numbers, and what is no number (NaN) is equal to itself. 1 and 1.0 are equal, for JSON has one
+    type of number: a column of type double makes 1.0 of the 1 of a history, and is right.
+    """
+    if isinstance(value, bool):
+        return Truth(value)
+    if isinstance(value, list):
+        return [typed(member) for member in value]
+    if isinstance(value, dict):
+        return {name: typed(member) for name, member in value.items()}
+    return nan if isinstance(value, float) and isnan(value) else value
+
+
+def are_same(one: Output | None, other: Output | None) -> bool:
+    """Say whether two outputs are equal, as `differences` compares them; None stands for none."""
+    if isinstance(one, Change) and isinstance(other, Change):
+        return one._replace(value=typed(one.value)) == other._replace(value=typed(other.value))
+    return one == other
+
+
+def _sorted(value: Any) -> Any:
+    return sorted(value, key=_sort_key) if isinstance(value, list) else value
+
+
+def _sort_key(member: Any) -> str:
+    """Return the sort key of a member of a list whose order isn't fixed; equal ones stand together."""
+    if isinstance(member, float) and member.is_integer():
+        member = int(member)
+    return json.dumps(member, sort_keys=True, default=repr)

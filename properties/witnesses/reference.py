@@ -1,0 +1,27 @@
+"""The witness that runs the reference: each operator's own behaviour, arrival by arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...reference.core.history import History
+from ...reference.core.play import play
+from .base import PLAIN, RunOptions, Witness
+from .outcomes import Grain, Outcome
+
+
+@dataclass(frozen=True)
+class ReferenceWitness(Witness):
+    """The reference's behaviour of an operator; it refuses no history."""
+
+    name = "reference"
+    grain = Grain.ARRIVAL
+
+    def refuses(self, history: History) -> str | None:
+        """Return None: the reference answers every history."""
+        return None
+
+    def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
+        """Return what comes out of each history, by arrival."""
+        return [Outcome.of_play(history.name, play(history)) for history in histories]

@@ -1,0 +1,81 @@
+"""Outputs as text, in the notation of the documentation: `a@[0,10]=2`, `∅ a@[0,0]`, `dropped a (late)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import zip_longest
+from typing import Any
+
+from ...reference.core.records import Change, Dropped
+from ..system.visible import visible
+from .outcomes import Truth, are_same, typed
+
+
+def shown(output: Any) -> str:
+    """Return an output in the notation of the documents, without characters that can't be seen."""
+    return _shown(output, str(output.value) if isinstance(output, Change) else "")
+
+
+def _shown(output: Any, value: str) -> str:
+    match output:
+        case Dropped():
+            return f"dropped {visible(output.key)} ({visible(output.reason)})"
+        case Change():
+            key = visible(output.key)
+            where = key if output.window is None else f"{key}@[{output.window[0]},{output.window[1]}]"
+            emitted = f"∅ {where}" if output.value is None else f"{where}={visible(value)}"
+            due = output.window is None or output.timestamp != output.window[1]
+            return f"{emitted} at {output.timestamp}" if due else emitted
+    return visible(output)
+
+
+def both_shown(one: Any, other: Any, nothing: str = "nothing") -> tuple[str, str]:
+    """Return two outputs, or lists of them, as `shown`: where they differ and their texts agree, with types of values.
+
+    `a=1 (str)` against `a=1 (int)`, as deep within lists and objects as is needed to see what differs.
+
+    Args:
+        one: One output or list.
+        other: The other.
+        nothing: How None is shown, and an empty list beside None or another list.
+    """
+    if isinstance(one, list) or isinstance(other, list):
+        ours, theirs = ([] if side is None else side if isinstance(side, list) else [side] for side in (one, other))
+        pairs = [both_shown(*pair) for pair in zip_longest(ours, theirs)]
+        return (
+            ", ".join(pair[0] for pair in pairs[: len(ours)]) or nothing,
+            ", ".join(pair[1] for pair in pairs[: len(theirs)]) or nothing,
+        )
+    texts = (nothing if one is None else shown(one), nothing if other is None else shown(other))
+    if texts[0] != texts[1] or are_same(one, other):
+        return texts
+    if isinstance(one, Change) and isinstance(other, Change):
+        values = _with_types(one.value, other.value, str)
+        return _shown(one, values[0]), _shown(other, values[1])
+    types = _with_types(one, other, str)
+    return visible(types[0]), visible(types[1])
+
+
+def _with_types(one: Any, other: Any, text: Callable[[Any], str] = repr) -> tuple[str, str]:
+    """Two values as texts, with the types of what differs in them."""
+    if typed(one) == typed(other):
+        return text(one), text(other)
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        members = [_with_types(*pair) for pair in zip(one, other, strict=True)]
+        ours, theirs = (", ".join(pair[side] for pair in members) for side in (0, 1))
+        return f"[{ours}]", f"[{theirs}]"
+    if isinstance(one, dict) and isinstance(other, dict) and list(one) == list(other):
+        fields = [(name, _with_types(one[name], other[name])) for name in one]
+        ours, theirs = (", ".join(f"{name!r}: {pair[side]}" for name, pair in fields) for side in (0, 1))
+        return f"{{{ours}}}", f"{{{theirs}}}"
+    if type(one) is type(other):
+        return repr(one), repr(other)
+    names = [_type_name(value) for value in (one, other)]
+    if names[0] == names[1]:
+        names = [f"{type(value).__module__}.{type(value).__qualname__}" for value in (one, other)]
+        text = repr
+    return f"{text(one)} ({names[0]})", f"{text(other)} ({names[1]})"
+
+
+def _type_name(value: Any) -> str:
+    return "bool" if isinstance(value, Truth) else type(value).__name__

@@ -1,0 +1,1 @@
+"""The witnesses that run in a streaming query on Spark."""

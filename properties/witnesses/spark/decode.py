@@ -1,0 +1,55 @@
+"""Reads what a query wrote as the entries of a changelog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ....reference.core.play import Entry
+from ....reference.core.records import Change, Dropped, Key
+from ...registration.bindings import of_key_column
+from .query import StreamOutput
+
+
+def entries_of(
+    output: StreamOutput, decode: Callable[[Any], Any], keys: Callable[[pa.Table], list[Key | None]] = of_key_column
+) -> list[Entry]:
+    """Return what a query wrote as entries at batch grain, each key's in order.
+
+    Args:
+        output: What the query wrote.
+        decode: Of a value as it was written: the value of a change.
+        keys: Of a batch's table: the key of each row.
+    """
+    return [entry for batch, table in output.batches for entry in _entries(batch, table, decode, keys(table))]
+
+
+def _entries(batch: int, table: pa.Table, decode: Callable[[Any], Any], keys: Sequence[Key | None]) -> Iterator[Entry]:
+    if "ordinal" in table.column_names:
+        # A key's changes lie in one group of rows, which a sort by their number keeps together in order.
+        order = sorted(range(table.num_rows), key=table.column("ordinal").to_pylist().__getitem__)
+    else:
+        order = list(range(table.num_rows))
+    values = table.column("value").to_pylist()
+    timestamps = _milliseconds(table.column("timestamp"))
+    nothing: list[Any] = [None] * table.num_rows
+    starts = ends = nothing
+    if "window" in table.column_names:
+        window = table.column("window").combine_chunks()
+        starts, ends = (_milliseconds(window.field(name)) for name in ("start", "end"))
+    reasons = table.column("reason").to_pylist() if "reason" in table.column_names else nothing
+    for row in order:
+        if reasons[row] is not None:
+            yield Entry(-1, batch, Dropped(keys[row], reasons[row]))
+            continue
+        span = None if starts[row] is None else (starts[row], ends[row])
+        value = None if values[row] is None else decode(values[row])
+        yield Entry(-1, batch, Change(keys[row], span, value, timestamps[row]))
+
+
+def _milliseconds(column: Any) -> list[Any]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", column.type.tz)).cast(pa.int64())
+    return list(column.to_pylist())

@@ -1,0 +1,42 @@
+"""A disk that is full, recognised from what a failure says: which folder it is, and what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from .cluster import SHARED_VARIABLE
+
+_ROOM_BYTES = 16 << 20
+"""A folder with less room than this counts as full: a query's batches, state and checkpoint need some megabytes."""
+
+
+def no_space(text: str, shared: Path | None = None) -> str | None:
+    """Return which folder is full and the remedy, where a failure's text says that a disk or a limit is; else None.
+
+    Args:
+        text: What failed, as a message of Java or Python says it.
+        shared: The folder that queries write to, where it isn't the temporary directory.
+    """
+    if "File too large" in text:
+        return "a file reached the size that a file of this process may have (`ulimit -f`): `ulimit -f unlimited`"
+    if "No space left on device" not in text and "Disk quota exceeded" not in text:
+        return None
+    folders = _written_to(shared)
+    full = {name: folder for name, folder in folders.items() if shutil.disk_usage(folder).free < _ROOM_BYTES}
+    named = full or folders
+    where = " and ".join(map(str, sorted(set(named.values()))))
+    return f"no space left in {where}: free some, or name another folder with {' and '.join(named)}"
+
+
+def _written_to(shared: Path | None) -> Mapping[str, Path]:
+    """The folders that a query writes to, by what names them."""
+    folders = {"TMPDIR": Path(tempfile.gettempdir())}
+    if shared is not None:
+        folders[f"--shared or {SHARED_VARIABLE}"] = shared
+    if scratch := os.environ.get("SPARK_LOCAL_DIRS"):
+        folders["SPARK_LOCAL_DIRS"] = Path(scratch.split(",")[0])
+    return {name: folder for name, folder in folders.items() if folder.is_dir()}

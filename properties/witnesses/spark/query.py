@@ -1,0 +1,289 @@
+"""Runs a streaming query over given micro-batches, and hands back what it wrote in each of them.
+
+Every batch is one parquet file, so the cuts are ours. Output goes through `foreachBatch`, keyed by the batch's id, so
+that a batch replayed after a crash replaces itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.work import temporary_folder
+from .disk import no_space
+from .session import spark_log_path, why_jvm_died, work_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+Build: TypeAlias = "Callable[[DataFrame], DataFrame]"
+Result = TypeVar("Result")
+
+_TOO_BUSY = "Python worker failed to connect back"
+
+
+class MachineTooBusy(StreamproofError):
+    """A Python worker didn't start within the 10 s that Spark gives it; Spark has no setting for a longer wait."""
+
+
+class _PlannedCrash(Exception):
+    """Raised between a batch's output and its commit."""
+
+
+@dataclass
+class StreamOutput:
+    """What a query wrote.
+
+    Attributes:
+        batches: `(data batch, table)` in the order of the query's own batches. The batch without data that follows a
+            moved watermark counts as the data batch after it, or as the last one.
+        replayed: For each batch that a crash made Spark run again: what it wrote at first and what it wrote again.
+        leftover: The rows of the state named by `state`, at the end.
+        partitions: In how many shuffle partitions the state lay; 0 where there was none.
+    """
+
+    batches: list[tuple[int, pa.Table]] = field(default_factory=list)
+    replayed: list[tuple[pa.Table, pa.Table]] = field(default_factory=list)
+    leftover: list[dict[str, object]] = field(default_factory=list)
+    partitions: int = 0
+
+
+def run_stream(
+    spark: SparkSession,
+    batches: Sequence[pa.Table],
+    build: Build,
+    *,
+    stop_after: int | None = None,
+    crash_in: int | None = None,
+    stepwise: bool = False,
+    state: str | None = None,
+) -> StreamOutput:
+    """Run a streaming query over the batches, in a fresh checkpoint.
+
+    Args:
+        spark: The session.
+        batches: One arrow table a micro-batch, all of one schema; an empty table is an empty batch.
+        build: Turns the streaming input into the streaming result.
+        stop_after: Stop the query after that batch, and start it again from its checkpoint.
+        crash_in: Let the query die in that batch, after its output and before its commit, and start it again.
+        stepwise: Hand over one batch at a time and wait for the batch without data that follows it.
+        state: The state variable whose rows are read at the end with Spark's state data source.
+
+    Raises:
+        BadInput: Spark refuses the query as it stands, for want of a watermark for example.
+        StreamproofError: The query failed; the message has its last line and the log's path.
+        MachineTooBusy: A Python worker didn't start in time, and when all was run once more, again not.
+    """
+    return once_more_if_busy(
+        partial(_run_once, spark, batches, build, stop_after, crash_in, stepwise=stepwise, state=state)
+    )
+
+
+def once_more_if_busy(run: Callable[[], Result]) -> Result:
+    """Call `run`, and a second time where the machine was too busy for it; it must begin anew each time."""
+    try:
+        return run()
+    except MachineTooBusy:
+        return run()
+
+
+def _run_once(
+    spark: SparkSession,
+    batches: Sequence[pa.Table],
+    build: Build,
+    stop_after: int | None,
+    crash_in: int | None,
+    *,
+    stepwise: bool,
+    state: str | None,
+) -> StreamOutput:
+    with temporary_folder(work_folder()) as folder:
+        run = _Run(spark, folder, batches, build)
+        if stepwise:
+            run.step_through()
+        elif stop_after is None:
+            run.make_available(len(batches))
+            run.drain(crash_in)
+        else:
+            run.make_available(stop_after + 1)
+            run.drain(crash_in if crash_in is not None and crash_in <= stop_after else None)
+            run.make_available(len(batches))
+            run.drain(crash_in if crash_in is not None and crash_in > stop_after else None)
+        if state is not None:
+            reader = spark.read.format("statestore").option("path", str(run.checkpoint)).option("stateVarName", state)
+            run.output.leftover = [row.asDict(recursive=True) for row in reader.load().collect()]
+        return run.finished()
+
+
+class _Run:
+    def __init__(self, spark: SparkSession, folder: Path, batches: Sequence[pa.Table], build: Build) -> None:
+        self.spark = spark
+        self.source, self.checkpoint = folder / "source", folder / "checkpoint"
+        self.source.mkdir()
+        self.batches = batches
+        self.available = 0
+        self.output = StreamOutput()
+        self.tables: dict[int, pa.Table] = {}
+        # The schema comes from a file, for arrow's types and Spark's agree there.
+        schema_file = folder / "schema.parquet"
+        pq.write_table(batches[0].schema.empty_table(), schema_file)
+        self.schema = spark.read.parquet(str(schema_file)).schema
+        self.build = build
+        # Built once before anything runs, so that a declaration that is refused is refused without a query.
+        self.result()
+
+    def result(self) -> DataFrame:
+        """Declare the query anew, as a restarted job does."""
+        source = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1).parquet(str(self.source))
+        return self.build(source)
+
+    def make_available(self, count: int) -> None:
+        """Put the first `count` batches into the source, each a second younger than the one before it."""
+        for number in range(self.available, count):
+            target = self.source / f"{number:06d}.parquet"
+            hidden = self.source.parent / f"{number:06d}.writing"
+            pq.write_table(self.batches[number], hidden)
+            os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
+            hidden.rename(target)
+        self.available = max(self.available, count)
+
+    def drain(self, crash_in: int | None = None) -> None:
+        """Run all available batches; with a planned crash, run on after it."""
+        crashed = self.start_and_wait(crash_in)
+        if crashed:
+            self.start_and_wait(None)
+
+    def start_and_wait(self, crash_in: int | None) -> bool:
+        pending = [crash_in]
+
+        def write(frame: DataFrame, batch_id: int) -> None:
+            table = frame.toArrow()
+            before = self.tables.get(batch_id)
+            if before is not None:
+                self.output.replayed.append((before, table))
+            self.tables[batch_id] = table
+            if pending[0] is not None and self.data_batch(batch_id) == (pending[0], True):
+                pending[0] = None
+                raise _PlannedCrash
+
+        query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
+        running = _started(query.trigger(availableNow=True))
+        with reported_failures(planned=crash_in is not None):
+            try:
+                running.awaitTermination()
+            finally:
+                running.stop()
+        return crash_in is not None and pending[0] is None
+
+    def step_through(self) -> None:
+        def write(frame: DataFrame, batch_id: int) -> None:
+            self.tables[batch_id] = frame.toArrow()
+
+        query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
+        running = _started(query)
+        with reported_failures():
+            try:
+                for number in range(len(self.batches)):
+                    self.make_available(number + 1)
+                    running.processAllAvailable()
+            finally:
+                running.stop()
+
+    def data_batch(self, batch_id: int) -> tuple[int, bool]:
+        """Return the newest file that a batch of the query has seen, and whether that file is the batch's own."""
+
+        def offset(number: int) -> int:
+            if number < 0:
+                return -1
+            path = self.checkpoint / "offsets" / str(number)
+            try:
+                return int(json.loads(path.read_text().splitlines()[-1])["logOffset"])
+            except (OSError, ValueError, IndexError, KeyError, TypeError) as error:
+                why = getattr(error, "strerror", None) or "it holds no offset"
+                raise StreamproofError(
+                    f"the checkpoint {self.checkpoint} is damaged: offsets/{number}: {why}; run it again, on a disk "
+                    "that is sound (TMPDIR or --shared names another)"
+                ) from None
+
+        return offset(batch_id), offset(batch_id) != offset(batch_id - 1)
+
+    def finished(self) -> StreamOutput:
+        last = len(self.batches) - 1
+        self.output.partitions = sum(path.name.isdigit() for path in (self.checkpoint / "state" / "0").glob("*"))
+        for batch_id in sorted(self.tables):
+            newest, own = self.data_batch(batch_id)
+            self.output.batches.append((newest if own else min(newest + 1, last), self.tables[batch_id]))
+        return self.output
+
+
+def _started(query: DataStreamWriter) -> StreamingQuery:
+    """Start a query.
+
+    Raises:
+        BadInput: Spark refuses it as it stands; the message has Spark's reason and, for a watermark, the remedy.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return query.start()
+    except AnalysisException as error:
+        reason = str(error).splitlines()[0].rstrip(";. ")
+        remedy = ': give the event time one, such as .withWatermark("time", "5 milliseconds"), before the operator'
+        raise BadInput(f"Spark refuses the query: {reason}{remedy if 'watermark' in reason else ''}") from None
+
+
+@contextlib.contextmanager
+def reported_failures(planned: bool = False) -> Iterator[None]:
+    """Turn a query's failure into a `StreamproofError` that says what went wrong; a planned crash is none."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        yield
+    except (Py4JError, ConnectionError, EOFError) as error:
+        dead = why_jvm_died(error)
+        if dead is None:
+            raise
+        raise StreamproofError(dead) from None
+    except StreamingQueryException as error:
+        if planned and _PlannedCrash.__name__ in str(error):
+            return
+        if _TOO_BUSY in str(error):
+            raise MachineTooBusy(
+                "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
+                f"run again when less runs beside it (the log is {spark_log_path()})"
+            ) from None
+        cause = no_space(str(error), work_folder()) or _cause(str(error))
+        raise StreamproofError(f"the Spark query failed: {cause} (the log is {spark_log_path()})") from None
+
+
+def _cause(text: str) -> str:
+    """The line of a query's failure that says what went wrong: a worker's exception, if there is one."""
+    raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception|BadInput)): (.+)$", text, re.MULTILINE)
+    reasons = [
+        (kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException", "Py4JJavaError")
+    ]
+    if not reasons:  # then it is one of the JVM's own, and the innermost says what went wrong
+        reasons = re.findall(r"^Caused by: (?:[\w$]+\.)*(\w+): (.+)$", text, re.MULTILINE)
+    if reasons:
+        kind, said = reasons[-1]
+        return said if kind == "BadInput" else f"{kind}: {said}"
+    clash = re.search(r"_SCHEMA_NOT_COMPATIBLE\] .+\n.+\n(Existing .+)", text)
+    if clash:
+        return (
+            "the checkpoint was written under another declaration, with another key, value, aggregate or state_groups: "
+            f"{clash[1].rstrip('.')}: declare the operator as before, or give the query a new checkpointLocation"
+        )
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no message")[:500]

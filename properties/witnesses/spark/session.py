@@ -1,0 +1,345 @@
+"""The Spark session that every check runs in: local or on a cluster, quiet, and set for many short streaming queries.
+
+One session a process. The JVM and its Python workers write to a log file, so that standard output stays free for
+results and standard error for messages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from ....reference.core.errors import BadInput, MissingTool, StreamproofError
+from ....specs.java import Java, find_java, low_limits
+from ...system import requirements
+from ...system.work import log_path, open_log, own_folder
+from . import jvm as spark_jvm
+from .cluster import (
+    MASTER_VARIABLE,
+    PARTITIONS_VARIABLE,
+    address_towards,
+    checked_master,
+    is_cluster,
+    last_cause,
+    look_at_workers,
+    send_code,
+    shared_folder,
+    worker_python,
+)
+from .disk import no_space
+from .workers import socket_settings, start_quickly
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""The only state store provider that `transformWithState` accepts."""
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
+
+_SETTINGS: dict[str, str] = {
+    _PROVIDER: ROCKSDB,
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.streaming.metricsEnabled": "false",
+    # Only the quick compiler, and the collector without threads of its own: most sessions end before they are warm.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # The default manager runs a chmod process for each file that it makes; without it a short query is a fifth faster.
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
+}
+# The host's name may not resolve, and the driver of a local session needs no other address.
+_LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_PARTITIONS = 2
+_END_SECONDS = 10
+"""How long the end of a JVM is waited for whose connection broke."""
+
+_session: SparkSession | None = None
+_log: Path | None = None
+_shared: Path | None = None
+
+
+def spark_session(
+    *,
+    cores: int | None = None,
+    partitions: int | None = None,
+    memory: str = "3g",
+    master: str | None = None,
+    shared: Path | None = None,
+    log: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return this process's Spark session, and start it if there is none.
+
+    A session that is running already is returned as it is, the caller's own included; the arguments then say nothing,
+    but that another master than its own is refused.
+
+    Args:
+        cores: How many cores a local session uses; all by default.
+        partitions: Shuffle partitions, and so state stores, of each stateful operator; by default what the environment
+            variable STREAMPROOF_PARTITIONS says, or 2.
+        memory: Heap of the driver's JVM, as Spark writes it (`3g`, `512m`).
+        master: Spark's master URL, where it isn't this process (`local-cluster[2,1,1024]`, `spark://…`); by default
+            what the environment variable STREAMPROOF_MASTER says, if anything, unless `cores` is given. The cluster's
+            workers are sent streamproof, and are looked at before the session is returned.
+        shared: The folder for sources and checkpoints, which this machine and all workers see under one path; by
+            default what the environment variable STREAMPROOF_SHARED says, or the temporary directory.
+        log: Where the JVM and the workers write; by default a file in the temporary directory, see `spark_log_path`.
+        settings: Further Spark settings; they override streamproof's.
+
+    Raises:
+        MissingTool: There is no Java 17 or newer, or PySpark, pandas, PyArrow or protobuf is missing or of a version
+            that doesn't work; or the JVM didn't start.
+        BadInput: An argument is out of range, or the running session has another state store provider than RocksDB, or
+            another master than the one that is asked for.
+        OSError: The temporary directory can't be written.
+        StreamproofError: The cluster can't be reached or has no worker that can do the work. It is reported after 5 s
+            where no master listens, after 90 s where none of its workers is free.
+    """
+    global _session, _log, _shared
+    require_packages()
+    running = _running_session()
+    if running is not None:
+        _require_master(running, master)
+        return running if running is _session else _checked(running)
+    if cores is None:
+        master = master or os.environ.get(MASTER_VARIABLE) or None
+    if partitions is None:
+        partitions = _partitions_of_environment()
+    _check_arguments(cores, partitions, memory, master)
+    chosen_master = checked_master(master) if master else f"local[{cores}]" if cores else "local[*]"
+    cluster = is_cluster(chosen_master)
+    folder = shared_folder(shared)
+    address = address_towards(chosen_master)
+
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    # Without these the workers start whichever python3 comes first on PATH; a cluster's own Python the user may name.
+    os.environ["PYSPARK_PYTHON"] = worker_python() if cluster else sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+    chosen = {
+        "spark.app.name": "streamproof",
+        "spark.master": chosen_master,
+        **_SETTINGS,
+        **(_LOCAL if chosen_master.startswith("local") else _driver_at(address)),
+        **({} if cluster else socket_settings(own_folder())),
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.driver.memory": memory,
+        **(settings or {}),
+    }
+    _log = log or default_log_path()
+    session = _started(chosen, java, _log)
+    if not cluster:
+        start_quickly(session, own_folder())
+    else:
+        try:
+            send_code(session)
+            look_at_workers(session, folder)
+        except BaseException:
+            session.stop()
+            raise
+    _session, _shared = session, folder
+    return session
+
+
+def work_folder() -> Path | None:
+    """Return the folder for sources and checkpoints that the workers see too; None for the temporary directory."""
+    return _shared if _shared is not None else shared_folder(None)
+
+
+def spark_log_path() -> Path | None:
+    """Return the file that the session's JVM and workers write to, or None when streamproof hasn't started one."""
+    return _log
+
+
+def default_log_path() -> Path:
+    """Return a file of this process in a directory of this user below the temporary one; the directory is made."""
+    return log_path("spark")
+
+
+def why_jvm_died(error: Exception | None = None) -> str | None:
+    """Say how this process's JVM ended and where its log is; None where it runs, or none was started.
+
+    Args:
+        error: What was raised by a call to the JVM: after a broken connection its end is waited for, at most 10 s.
+    """
+    context = sys.modules.get("pyspark.core.context")
+    gateway = None if context is None else context.SparkContext._gateway
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is None:
+        return None
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    broken = isinstance(error, Py4JError | ConnectionError | EOFError) and not isinstance(error, Py4JJavaError)
+    try:
+        code = process.wait(_END_SECONDS if broken else 0)
+    except subprocess.TimeoutExpired:
+        return None
+    if code == -signal.SIGKILL:
+        how = "it was killed (SIGKILL), as the system does when memory runs out: give it more, or ask for less at once"
+    elif code < 0:
+        how = f"it was ended by {signal.Signals(-code).name}: look for what sent that, or for a crash of Java"
+    else:
+        how = f"it exited with {code}"
+    return f"Spark's JVM died: {how}; the log is {_log or 'the standard error of this process'}"
+
+
+def require_packages() -> None:
+    """Raise `MissingTool` when a Python package that Spark's stream operators need is missing or of a wrong version."""
+    for name in ("pyspark", "pandas", "pyarrow", "protobuf"):
+        diagnosis = requirements.package(name)
+        if diagnosis.blocks:
+            raise MissingTool(f"{name}: {diagnosis.found}. Install it with `{diagnosis.remedy}`.")
+    home = requirements.spark_home()
+    if home.blocks:
+        raise MissingTool(f"{home.name}={home.found}: `{home.remedy}`")
+
+
+def _check_arguments(cores: int | None, partitions: int, memory: str, master: str | None) -> None:
+    if cores is not None and cores < 1:
+        raise BadInput(f"cores={cores}: Spark needs at least one core; leave it out to use all.")
+    if cores is not None and master is not None:
+        raise BadInput(f"cores={cores} and master={master!r}: a master URL says its own cores; give one of the two.")
+    if "SPARK_REMOTE" in os.environ:
+        raise BadInput("SPARK_REMOTE is set, and streamproof needs a session in this process: `unset SPARK_REMOTE`.")
+    if partitions < 1:
+        raise BadInput(f"partitions={partitions}: a stateful operator needs at least one shuffle partition.")
+    if not re.fullmatch(r"\d+[kmgt]b?", memory, re.IGNORECASE):
+        raise BadInput(f"memory={memory!r} isn't a size that Spark reads: write it as `3g` or `512m`.")
+
+
+def _partitions_of_environment() -> int:
+    given = os.environ.get(PARTITIONS_VARIABLE)
+    if not given:
+        return _PARTITIONS
+    if not re.fullmatch(r"\d+", given):
+        raise BadInput(f"{PARTITIONS_VARIABLE}={given!r} is no number of partitions: write it as 7.")
+    return int(given)
+
+
+def _driver_at(address: str | None) -> dict[str, str]:
+    # A host name may not resolve on the workers; the address on the way to their master does. The user's comes first.
+    named = {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & os.environ.keys()
+    return {} if address is None or named else {"spark.driver.host": address}
+
+
+def _require_master(running: SparkSession, master: str | None) -> None:
+    if master and running.sparkContext.master != master:
+        raise BadInput(
+            f"a Spark session runs on {running.sparkContext.master}, not on {master}: stop it, or start it there."
+        )
+
+
+def _running_session() -> SparkSession | None:
+    """The session of this process whose context hasn't been stopped, ours or the caller's."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        return None
+    if _session is not None and _session.sparkContext is SparkContext._active_spark_context:
+        return _session
+    # The caller's session; on a bare SparkContext it is made here, with the caller's settings.
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+
+
+def _checked(session: SparkSession) -> SparkSession:
+    provider = session.conf.get(_PROVIDER)
+    if provider != ROCKSDB:
+        raise BadInput(
+            f"The running Spark session keeps state in {provider}, and transformWithState needs RocksDB: "
+            f'set it with `spark.conf.set("{_PROVIDER}", "{ROCKSDB}")`, or stop the session.'
+        )
+    return session
+
+
+def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf().setAll(list(settings.items()))
+    gateway = SparkContext._gateway
+    if gateway is None:
+        try:
+            with _opened(log) as file:
+                gateway = spark_jvm.launch(conf, file)
+        except PySparkException as error:
+            if error.getCondition() != "JAVA_GATEWAY_EXITED":
+                raise
+            raise MissingTool(_why_not_started(java, log)) from error
+    with _reported_refusal(settings["spark.master"], log):
+        with _interrupts_kept():
+            context = SparkContext(conf=conf, gateway=gateway)
+        # Of a connection that broke its server would print a traceback; whoever called the JVM says that it is gone.
+        vars(context._accumulatorServer)["handle_error"] = lambda request, client_address: None
+        # A context that no master has taken comes back stopped, and this is where that shows.
+        return SparkSession.builder.getOrCreate()
+
+
+def _why_not_started(java: Java, log: Path) -> str:
+    what = f"Spark's JVM didn't start on Java {java.version} ({java.home})"
+    if (ended := spark_jvm.ended_by()) is not None:
+        return f"{what}: it was ended by {ended}, and SIGKILL is the system's where memory runs out; the log is {log}"
+    with contextlib.suppress(OSError):
+        if (full := no_space(log.read_text(errors="replace"), work_folder())) is not None:
+            return f"{what}: {full}; the log is {log}"
+    if (limits := low_limits()) is not None:
+        return f"{what}, and {limits}; the log is {log}"
+    return f"{what}: the reason is in {log}; set JAVA_HOME to another Java 17 or newer, or ask for less memory."
+
+
+@contextlib.contextmanager
+def _reported_refusal(master: str, log: Path) -> Iterator[None]:
+    """Say in one sentence why Spark has no context for us: a master that doesn't take us leaves a long Java trace."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if SparkContext._active_spark_context is not None:
+            with contextlib.suppress(Exception):  # where the JVM has died
+                SparkContext._active_spark_context.stop()
+        text, limits = str(error), low_limits()
+        if (dead := why_jvm_died(error)) is not None:
+            raise StreamproofError(f"{dead}{f' ({limits})' if limits else ''}") from error
+        why = no_space(text, work_folder()) or last_cause(text)
+        if limits and "Too many open files" in text:
+            why = limits
+        if "stopped SparkContext" in why:
+            why = f"what listens there is no master of Spark {version('pyspark')}, or it takes no application"
+        raise StreamproofError(f"Spark didn't start on {master}: {why}; the log is {log}") from error
+
+
+@contextlib.contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep this process's answer to Ctrl-C: PySpark's own speaks to the JVM in the midst of another call to it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _opened(log: Path) -> BinaryIO:
+    try:
+        return open_log(log)
+    except OSError as error:
+        raise BadInput(f"Spark's log can't be written to {log}: {error.strerror}; name another file.") from error

@@ -1,0 +1,369 @@
+"""The witness that plays the foreign-key join in three queries on Spark, message by message.
+
+With manual delivery a history says when each message goes on. All histories take their steps together: a step hands
+their rows and the messages that they name to the three queries, and waits until each has done its part. So a race is
+staged in as many steps as it has lines, however many histories are played.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ....reference.core.errors import BadInput
+from ....reference.core.history import Cut, Delivery, History, Line
+from ....reference.core.operator import operator_named
+from ....reference.core.play import Entry, Played, play
+from ....reference.core.records import Change, Dropped, Key, Output, Record
+from ....reference.definitions.joins import ForeignKeyJoin
+from ....reference.foreign_key_protocol import Protocol, Response, Route, Subscription
+from ....spark_impl.decoupled_foreign_key_join import decoupled_foreign_key_join
+from ....spark_impl.foreign_key_stages import ForeignKeyStages, foreign_key_stages
+from ....spark_impl.topics import FileTopic, Topics
+from ...registration.bindings import (
+    FOREIGN_KEY,
+    KEY,
+    ORDER,
+    TIMESTAMP,
+    VALUE,
+    from_json,
+    pair_from_json,
+    referring_fields,
+)
+from ...registration.key_space import owner, prefixed_key
+from ...registration.mutants import LogicByHistory
+from ...system.work import temporary_folder
+from ..outcomes import Difference, Grain, Outcome, differences
+from .decode import entries_of
+from .query import StreamOutput, once_more_if_busy, reported_failures
+from .session import spark_session, work_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as T
+    from pyspark.sql.streaming import StreamingQuery
+
+SIDES = ("left", "right")
+MakeStages: TypeAlias = Callable[[ForeignKeyJoin], ForeignKeyStages]
+
+
+class Message(NamedTuple):
+    """A message that waits: to whom, what it asks or which right value it brings, and its timestamp (ms)."""
+
+    key: Key
+    content: Any
+    timestamp: int
+
+
+Waiting: TypeAlias = Mapping[Route, tuple[Message, ...]]
+
+
+@dataclass
+class Staged:
+    """What came out of one history.
+
+    Attributes:
+        outcome: The outcome, by arrival.
+        waiting: After each arrival, the messages that wait, oldest first.
+    """
+
+    outcome: Outcome
+    waiting: list[Waiting] = field(default_factory=list)
+
+
+def play_staged(
+    histories: Sequence[History], logics: Sequence[MakeStages] | None = None, strict: bool = True
+) -> list[Staged]:
+    """Play histories of the foreign-key join with manual delivery in three queries.
+
+    Args:
+        histories: The histories; their options may differ. One with a null key is played alone.
+        logics: For each history, what decides in the stages; mutants, where it isn't the operator's own.
+        strict: Whether a delivery from an empty route is refused. Mutants send other messages than a history
+            names; then such a delivery does nothing.
+
+    Raises:
+        BadInput: A history delivers from a route on which nothing waits.
+        StreamproofError: A query failed, or Spark couldn't be started.
+    """
+    chosen = logics or [foreign_key_stages] * len(histories)
+    alone = [any(record.key is None for record in history.records) for history in histories]
+    together = [number for number, is_alone in enumerate(alone) if not is_alone]
+    groups = [together] * bool(together) + [[number] for number, is_alone in enumerate(alone) if is_alone]
+    staged: dict[int, Staged] = {}
+    for indexes in groups:
+        run = partial(
+            _play_once, [histories[number] for number in indexes], [chosen[number] for number in indexes], strict
+        )
+        staged |= zip(indexes, once_more_if_busy(run), strict=True)
+    return [staged[number] for number in range(len(histories))]
+
+
+def _play_once(histories: Sequence[History], logics: Sequence[MakeStages], strict: bool) -> list[Staged]:
+    with temporary_folder(work_folder()) as folder:
+        return _Stage(histories, logics, folder).play(strict)
+
+
+class StagedTopic:
+    """A topic whose messages wait in this process until they are handed on; those without a route go on at once."""
+
+    def __init__(self, folder: Path, route_of: Callable[[Mapping[str, Any]], Route | None]) -> None:
+        self.folder, self.route_of = folder, route_of
+        self.waiting: dict[Route, deque[dict[str, Any]]] = {}
+        self.going: list[dict[str, Any]] = []
+        self.schema: pa.Schema | None = None
+
+    def read(self, spark: SparkSession, schema: T.StructType) -> DataFrame:
+        """Return the messages that were handed on."""
+        return FileTopic(self.folder).read(spark, schema)
+
+    def append(self, messages: DataFrame, keys: Sequence[str], producer: str, batch: int) -> None:
+        """Let the messages of a batch wait."""
+        table = messages.toArrow()
+        self.schema = table.schema
+        for message in sorted(table.to_pylist(), key=lambda one: one["ordinal"]):
+            route = self.route_of(message)
+            if route is None:
+                self.going.append(message)
+            else:
+                self.waiting.setdefault(route, deque()).append(message)
+
+    def hand_on(self, route: Route) -> bool:
+        """Let the oldest message of a route go; False where none waits."""
+        messages = self.waiting.get(route)
+        if not messages:
+            return False
+        self.going.append(messages.popleft())
+        if not messages:
+            del self.waiting[route]
+        return True
+
+    def flush(self, step: int) -> bool:
+        """Put what goes on where it is read; False where there is nothing."""
+        found, self.going = self.going, []
+        if found:
+            _write(pa.Table.from_pylist(found, self.schema), self.folder, step)
+        return bool(found)
+
+
+class _Stage:
+    """Three queries, and the histories that are played on them."""
+
+    def __init__(self, histories: Sequence[History], logics: Sequence[MakeStages], folder: Path) -> None:
+        self.histories, self.folder = histories, folder
+        self.definitions: list[ForeignKeyJoin] = [
+            operator_named(history.operator).declare(history.options) for history in histories
+        ]
+        self.lines = [_arrivals(history) for history in histories]
+        self.subscriptions = StagedTopic(folder / "subscriptions", _subscription_route)
+        self.responses = StagedTopic(folder / "responses", _response_route)
+        self.fields = [referring_fields(join) for join in self.definitions]
+        self.input_schema = pa.schema(
+            [
+                (KEY, pa.string()),
+                (TIMESTAMP, pa.int64()),
+                (ORDER, pa.int64()),
+                *((one.name, one.type) for one in self.fields[0]),
+            ]
+        )
+        self.order = 0
+        self.emitted: list[tuple[int, pa.Table]] = []
+        self.logics = logics
+
+    def play(self, strict: bool) -> list[Staged]:
+        spark = spark_session()
+        waiting: list[list[Waiting]] = [[] for _ in self.histories]
+        with self.running(spark) as (sender, right, receiver):
+            for step in range(max(map(len, self.lines), default=0)):
+                self.step, rows = step, self.arrive(step, strict)
+                for side in SIDES:
+                    if rows[side]:
+                        _write(pa.Table.from_pylist(rows[side], self.input_schema), self.folder / side, step)
+                with reported_failures():
+                    if rows["left"]:
+                        sender.processAllAvailable()
+                    if self.subscriptions.flush(step) or rows["right"]:
+                        right.processAllAvailable()
+                    if self.responses.flush(step):
+                        receiver.processAllAvailable()
+                self.watch(step, waiting)
+        return [Staged(outcome, after) for outcome, after in zip(self.outcomes(), waiting, strict=True)]
+
+    @contextmanager
+    def running(self, spark: SparkSession) -> Iterator[list[StreamingQuery]]:
+        """Start the three queries, and stop them at the end."""
+        schema_file = self.folder / "schema.parquet"
+        pq.write_table(self.input_schema.empty_table(), schema_file)
+        schema = spark.read.parquet(str(schema_file)).schema
+        for side in SIDES:
+            (self.folder / side).mkdir()
+        left, right = (spark.readStream.schema(schema).parquet(str(self.folder / side)) for side in SIDES)
+        join = decoupled_foreign_key_join(
+            left,
+            right,
+            Topics(self.subscriptions, self.responses),
+            key=KEY,
+            timestamp=TIMESTAMP,
+            value=VALUE,
+            foreign_key=FOREIGN_KEY,
+            order=ORDER,
+            report_dropped=True,
+            state_groups=None if len(self.histories) < 50 else 64,
+            logic=lambda declared: self.stages(),
+        )
+
+        def write(frame: DataFrame, batch: int) -> None:
+            self.emitted.append((self.step, frame.toArrow()))
+
+        checkpoints = self.folder / "checkpoints"
+        changelog = join.changelog.writeStream.foreachBatch(write)
+        queries: list[StreamingQuery] = []
+        try:
+            for query in (join.sender, join.right):
+                queries.append(query.start(str(checkpoints / query.name)))
+            queries.append(changelog.option("checkpointLocation", str(checkpoints / "receiver")).start())
+            yield queries
+        finally:
+            for running in queries:
+                running.stop()
+
+    def stages(self) -> ForeignKeyStages:
+        """Return what decides for each history, by its own definition."""
+        made = [logic(join) for logic, join in zip(self.logics, self.definitions, strict=True)]
+        indexes = range(len(made))
+        sender, right, receiver = (
+            LogicByHistory(made[0][stage], [of_history[stage] for of_history in made], indexes) for stage in range(3)
+        )
+        return made[0]._replace(sender=sender, right=right, receiver=receiver)  # type: ignore[arg-type]
+
+    def arrive(self, step: int, strict: bool) -> dict[str, list[dict[str, Any]]]:
+        """Hand on the messages that the histories name at a step, and return the rows that they bring."""
+        rows: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        for number, lines in enumerate(self.lines):
+            index, line = lines[step] if step < len(lines) else (-1, None)
+            if isinstance(line, Record):
+                prefixed = partial(prefixed_key, number)
+                key = None if line.key is None else prefixed(line.key)
+                row = {KEY: key, TIMESTAMP: line.timestamp, ORDER: self.order}
+                self.order += 1
+                rows[line.input].append(row | {one.name: one.of(line, prefixed) for one in self.fields[number]})
+            elif isinstance(line, Delivery):
+                foreign_key = prefixed_key(number, line.foreign_key)
+                key = None if line.key is None else prefixed_key(number, line.key)
+                topic = self.subscriptions if line.channel == "subscription" else self.responses
+                if not topic.hand_on((line.channel, foreign_key, key)) and strict:
+                    raise BadInput(
+                        f"{self.histories[number].location(index)}: nothing waits to be delivered on {line.channel} "
+                        f"{line.foreign_key}{' ' + line.key if line.key else ''}: deliver from a route with messages"
+                    )
+        return rows
+
+    def watch(self, step: int, waiting: list[list[Waiting]]) -> None:
+        """Note what waits after a step, history by history."""
+        routes: list[dict[Route, tuple[Message, ...]]] = [{} for _ in self.histories]
+        for topic, content in ((self.subscriptions, "instruction"), (self.responses, "right")):
+            for (channel, foreign_key, key), messages in topic.waiting.items():
+                number, own = _owned(foreign_key)
+                emitted = tuple(
+                    Message(_owned(one["key_0"])[1], _content(channel, one[content]), one["timestamp"])
+                    for one in messages
+                )
+                routes[number][channel, own, None if key is None else _owned(key)[1]] = emitted
+        for number, of_history in enumerate(routes):
+            if step < len(self.lines[number]):
+                waiting[number].append(of_history)
+
+    def outcomes(self) -> list[Outcome]:
+        """Return what the receiver emitted, history by history."""
+        batches: list[dict[int, int]] = []
+        for history in self.histories:
+            arrivals = enumerate(batch for batch, lines in enumerate(history.batches) for _ in lines)
+            batches.append(dict(arrivals))
+        found: dict[int, list[Entry]] = defaultdict(list)
+        # What a query wrote is labelled by the step, which is the arrival.
+        for _, arrival, output in entries_of(StreamOutput(self.emitted), pair_from_json):
+            number, own = (0, None) if output.key is None else _owned(output.key)
+            mine: Output = Dropped(own, output.reason) if isinstance(output, Dropped) else Change(own, *output[1:])
+            found[number].append(Entry(arrival, batches[number][arrival], mine))
+        return [Outcome(history.name, Grain.ARRIVAL, found[number]) for number, history in enumerate(self.histories)]
+
+
+def _arrivals(history: History) -> list[tuple[int, Line]]:
+    return [(index, line) for index, line in enumerate(history.lines) if not isinstance(line, Cut)]
+
+
+def _owned(key: Key) -> tuple[int, Key]:
+    owned = owner(key)
+    assert owned is not None
+    return owned
+
+
+def _content(channel: str, content: Any) -> Any:
+    return content if channel == "subscription" else from_json(content)
+
+
+def _write(table: pa.Table, folder: Path, step: int) -> None:
+    hidden = folder / f"_{step:06d}.parquet"
+    pq.write_table(table, hidden)
+    hidden.rename(folder / f"{step:06d}.parquet")
+
+
+def _subscription_route(message: Mapping[str, Any]) -> Route:
+    return "subscription", message["to_0"], None
+
+
+def _response_route(message: Mapping[str, Any]) -> Route | None:
+    return ("response", message["to_0"], message["key_0"]) if message["answers"] else None
+
+
+def play_protocol(history: History) -> tuple[Played, list[Waiting]]:
+    """Play a history on the reference's protocol; return the messages that wait after each arrival, too."""
+    after: list[Waiting] = []
+
+    class Watched(Protocol):
+        def arrive(self, record: Record) -> list[Output]:
+            emitted = super().arrive(record)
+            after.append(self.seen())
+            return emitted
+
+        def deliver(self, channel: str, foreign_key: Key, key: Key | None) -> list[Change]:
+            emitted = super().deliver(channel, foreign_key, key)
+            after.append(self.seen())
+            return emitted
+
+        def seen(self) -> Waiting:
+            return {route: tuple(map(_message, messages)) for route, messages in self.waiting.items()}
+
+    played = play(history, Watched)
+    moved = iter(after)
+    last: Waiting = {}
+    waits = []
+    for _, line in _arrivals(history):
+        last = next(moved) if isinstance(line, (Record, Delivery)) else last
+        waits.append(last)
+    return played, waits
+
+
+def _message(message: Subscription | Response) -> Message:
+    content = message.instruction.value if isinstance(message, Subscription) else message.value
+    return Message(message.key, content, message.timestamp)
+
+
+def staged_differences(history: History, staged: Staged) -> list[Difference]:
+    """Return where three queries differ from the reference's protocol: in what they emitted, or in what waits."""
+    played, waiting = play_protocol(history)
+    found = differences(Outcome.of_play(history.name, played), staged.outcome)
+    for arrival, (ours, theirs) in enumerate(zip(waiting, staged.waiting, strict=True)):
+        for route in sorted(ours.keys() | theirs.keys(), key=str):
+            if ours.get(route) != theirs.get(route):
+                left, right = ([*messages.get(route, ())] for messages in (ours, theirs))
+                found.append(Difference(history.name, " ".join(filter(None, route)), arrival, left, right))
+    return found

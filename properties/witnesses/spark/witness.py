@@ -1,0 +1,289 @@
+"""The witnesses that run on Spark: the operator of `spark_impl`, Spark's own, or a user's job."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import pyarrow as pa
+
+from ....reference.core.errors import BadInput
+from ....reference.core.history import History
+from ....reference.core.operator import operator_named
+from ....reference.core.play import Entry
+from ....reference.core.records import Change
+from ....spark_impl.runtime.keyed import STATE
+from ...generators.cohorts import Cohort, cohorts_of, pack, unpack
+from ...registration.bindings import Binding, Native
+from ...registration.registration import Options, registration_of
+from ..base import PLAIN, RunOptions, Witness
+from ..outcomes import Grain, Outcome
+from .decode import entries_of
+from .query import Build, StreamOutput, run_stream
+from .session import spark_session
+from .staged import play_staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    Job: TypeAlias = Callable[[DataFrame], DataFrame]
+
+Tables: TypeAlias = Sequence[pa.Table]
+
+WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+PARTITIONS = "spark.sql.shuffle.partitions"
+MANY_KEYS = 200
+MANY_GROUPS = 64
+
+
+class QueryWitness(Witness):
+    """A witness that answers with a streaming query, one for each cohort.
+
+    Attributes:
+        stepwise: Whether it is handed one batch at a time.
+        knows_dropped: Whether the dropped records are among its entries.
+        logic: What decides instead of the operator's own logic, where that is ours.
+        mutant: The name of the mutant that `logic` is, if it is one.
+    """
+
+    name: ClassVar[str]
+    grain = Grain.BATCH
+    stepwise: ClassVar[bool] = False
+    knows_dropped: ClassVar[bool] = False
+    logic: Callable[[Any], Any] | None = None
+    mutant: str | None = None
+
+    @abstractmethod
+    def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
+        """Return what turns the streaming input of a cohort into the streaming result.
+
+        Args:
+            operator: The operator's name.
+            options: Its options, as in a history file.
+            state_groups: Over how many groups the state's keys are spread; None for one group a key.
+            batches: All that will come, for an operator of Spark's own that looks up a table which stands still.
+
+        Raises:
+            BadInput: The witness has no query that means these options.
+        """
+
+    def refuses(self, history: History) -> str | None:
+        """Say why the witness can't answer a history, or None where it can."""
+        try:
+            self.builder(history.operator, history.options)
+        except BadInput as error:
+            return str(error)
+        return None
+
+    def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
+        """Return what comes out of each history; those that may share a cohort do.
+
+        Raises:
+            BadInput: A history is refused, or a value doesn't fit its column.
+            StreamproofError: The query failed, or Spark couldn't be started.
+        """
+        outcomes: dict[int, Outcome] = {}
+        for cohort, indexes in cohorts_of(histories):
+            outcomes |= zip(indexes, self.run(cohort, run)[0], strict=True)
+        return [outcomes[index] for index in range(len(histories))]
+
+    def run(self, cohort: Cohort, run: RunOptions = PLAIN) -> tuple[list[Outcome], StreamOutput]:
+        """Run one cohort in one query; return each history's outcome, and what the query wrote.
+
+        Raises:
+            BadInput: A history is refused, or a value doesn't fit its column.
+            StreamproofError: The query failed, or Spark couldn't be started.
+        """
+        for history in cohort.histories:
+            if (reason := self.refuses(history)) is not None:
+                raise BadInput(reason)
+        definition = operator_named(cohort.operator).declare(cohort.options)
+        binding = binding_of(cohort.operator)
+        records = [record for history in cohort.histories for record in history.records]
+        tables = pack(cohort, binding.fields(definition, records))
+        spark = spark_session()
+        with _settings(spark, self.settings() | ({} if run.partitions is None else {PARTITIONS: str(run.partitions)})):
+            output = run_stream(
+                spark,
+                tables,
+                self.builder(cohort.operator, cohort.options, _state_groups(cohort, run), tables),
+                stop_after=run.stop_after,
+                crash_in=run.crash_in,
+                stepwise=self.stepwise,
+                state=STATE if run.read_state else None,
+            )
+        entries = self.in_order(entries_of(output, partial(binding.decode, definition), binding.keys))
+        return [
+            Outcome(history.name, self.grain, own, knows_dropped=self.knows_dropped, is_stream=definition.is_stream)
+            for history, own in zip(cohort.histories, unpack(cohort, entries), strict=True)
+        ], output
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of the session under which the query runs."""
+        return {}
+
+    def in_order(self, entries: list[Entry]) -> list[Entry]:
+        """Return the entries in the order in which they count as emitted."""
+        return entries
+
+
+@dataclass(frozen=True)
+class SparkWitness(QueryWitness):
+    """The operators of `spark_impl`.
+
+    A foreign-key join with manual delivery is played in three queries, whose outcomes are by arrival.
+
+    Attributes:
+        logic: What decides instead of the operator's own logic, or that of its stages: a mutant.
+        mutant: The name of the mutant that `logic` is, if it is one; a counterexample of it is rechecked by it.
+    """
+
+    logic: Callable[[Any], Any] | None = None
+    mutant: str | None = None
+
+    name = "spark"
+    knows_dropped = True
+
+    def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
+        """Return the query of `spark_impl`; as `QueryWitness.builder`."""
+        definition, binding = operator_named(operator).declare(options), binding_of(operator)
+        return lambda frame: binding.build(definition, frame, self.logic, state_groups)
+
+    def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
+        """Return what comes out of each history; as `QueryWitness.evaluate`.
+
+        Raises:
+            BadInput: A value doesn't fit its column, or a history delivers a message where none waits.
+            StreamproofError: A query failed, or Spark couldn't be started.
+        """
+        scheduled = [index for index, history in enumerate(histories) if history.has_schedule]
+        others = [index for index, history in enumerate(histories) if not history.has_schedule]
+        logics = None if self.logic is None else [self.logic] * len(scheduled)
+        staged = play_staged([histories[index] for index in scheduled], logics, strict=logics is None)
+        outcomes = dict(zip(scheduled, (played.outcome for played in staged), strict=True))
+        outcomes |= zip(others, super().evaluate([histories[index] for index in others], run), strict=True)
+        return [outcomes[index] for index in range(len(histories))]
+
+
+@dataclass(frozen=True)
+class NativeSparkWitness(QueryWitness):
+    """Spark's own operators, where Spark has one that can mean the same.
+
+    Attributes:
+        further_settings: Settings of the session beside those of every query, such as those of a profile.
+    """
+
+    further_settings: Mapping[str, str] = field(default_factory=dict)
+
+    name = "spark-native"
+    stepwise = True
+
+    def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
+        """Return the query of Spark's own operator; as `QueryWitness.builder`."""
+        definition = operator_named(operator).declare(options)
+        native = native_of(operator)
+        native.check(definition)
+        return lambda frame: native.build(definition, frame, batches)
+
+    def refuses(self, history: History) -> str | None:
+        """Say why Spark's own operator can't answer a history, or None where it can."""
+        try:
+            self.builder(history.operator, history.options)
+            native_of(history.operator).check_history(history)
+        except BadInput as error:
+            return str(error)
+        return None
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of Spark's own operators."""
+        return {WATERMARK_POLICY: "max", **self.further_settings}
+
+    def in_order(self, entries: list[Entry]) -> list[Entry]:
+        """Return a batch's windows by end and its joined rows by timestamp, for Spark promises no order."""
+        return sorted(entries, key=_sort_key)
+
+
+@dataclass(frozen=True)
+class JobWitness(QueryWitness):
+    """A user's job, which runs instead of an operator.
+
+    Attributes:
+        job: Takes the streaming input (key string, value, timestamp bigint ms, order bigint), and returns the columns
+            of the operator's changelog, of which `change`, `reason`, `cause` and `ordinal` may be missing.
+    """
+
+    job: Job
+
+    name = "the job"
+
+    def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
+        """Return the job."""
+        return self.job
+
+    def refuses(self, history: History) -> str | None:
+        """Refuse histories with manual delivery, for a job has no channels that are known."""
+        if history.has_schedule:
+            return f"{history.name}: a job can't be told when to deliver: leave out the lines with deliver"
+        return None
+
+
+SPARK = SparkWitness()
+NATIVE = NativeSparkWitness()
+
+
+def binding_of(operator: str) -> Binding:
+    """Return how the operator of `spark_impl` is called.
+
+    Raises:
+        BadInput: There is none.
+    """
+    binding = registration_of(operator).spark
+    if binding is None:
+        raise BadInput(f"spark has no {operator}: its registration names no Spark implementation; use the reference")
+    return binding
+
+
+def native_of(operator: str) -> Native:
+    """Return how Spark's own operator is called.
+
+    Raises:
+        BadInput: Spark has none.
+    """
+    native = registration_of(operator).native
+    if native is None:
+        raise BadInput(f"spark-native has no {operator}: Spark has no operator of its own that can mean it; use spark")
+    return native
+
+
+def _state_groups(cohort: Cohort, run: RunOptions) -> int | None:
+    """Over how many groups the state's keys are spread: where there are many, a group holds some of them."""
+    if run.state_groups is not None:
+        return run.state_groups
+    keys = max((len({record.key for record in history.records}) for history in cohort.histories), default=0)
+    return MANY_GROUPS if max(len(cohort.histories), keys) > MANY_KEYS else None
+
+
+def _sort_key(entry: Entry) -> tuple[Any, ...]:
+    _, batch, output = entry
+    if not isinstance(output, Change):
+        return batch, 0
+    if output.window is not None:
+        return batch, output.window[1]
+    return batch, output.timestamp, json.dumps(output.value, sort_keys=True)
+
+
+@contextlib.contextmanager
+def _settings(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)

@@ -1,0 +1,1 @@
+"""What all reference models share: records, histories, clocks, errors, and how a history is played."""

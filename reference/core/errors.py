@@ -1,0 +1,32 @@
+"""Errors that a user can fix: each message is one sentence that names the thing and the remedy."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+
+class StreamproofError(Exception):
+    """An error that keeps streamproof from running; the command line prints it and exits 3.
+
+    Attributes:
+        message: What went wrong, in one line.
+        details: Further lines, such as a counterexample that couldn't be saved on a full disk; empty for none.
+    """
+
+    def __init__(self, message: str = "", details: str = "") -> None:
+        super().__init__(f"{message}\n{details}" if details else message)
+        self.message, self.details = message, details
+
+
+class BadInput(StreamproofError):
+    """An input that can't be used: the message names the input, the line or column, and the remedy."""
+
+
+class MissingTool(StreamproofError):
+    """A tool that isn't on this machine: the message names it and the command that installs it."""
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra of streamproof, such as `specs`, into this interpreter."""
+    return f"{shlex.quote(sys.executable)} -m pip install 'streamproof[{extra}]'"

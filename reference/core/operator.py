@@ -1,0 +1,128 @@
+"""Operators: what a reference model must have, and the ten models by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol
+
+from .. import (
+    foreign_key_join,
+    one_to_many_join,
+    range_aggregate,
+    session_windows,
+    stream_stream_join,
+    stream_table_join,
+    table_aggregate,
+    table_table_join,
+    window_aggregate,
+    windowed_table,
+)
+from ..definitions.aggregates import TableAggregate
+from ..definitions.declarations import Definition, declare
+from ..definitions.joins import ForeignKeyJoin, OneToManyJoin, StreamStreamJoin, StreamTableJoin, TableTableJoin
+from ..definitions.windows import RangeAggregate, SessionWindows, WindowAggregate, WindowedTable
+from .clocks import Clock
+from .errors import BadInput
+from .records import Accepted, Bag, Output, Record, Table, bag, fold
+
+
+class Behaviour(Protocol):
+    """The state machine of an operator: it takes one arrival at a time and emits what changes.
+
+    It is made of a definition and a clock, and keeps all its state itself. It never looks at batches, and knows the
+    time by `clock.now` alone.
+    """
+
+    def arrive(self, record: Record) -> list[Output]:
+        """Return what a record sets off: changes, and last a `Dropped` where the record isn't accepted.
+
+        The behaviour calls `clock.observe(record.timestamp)` itself, for not every dropped record moves the clock.
+
+        Raises:
+            BadInput: A value that the definition's `check` can't see is wrong.
+        """
+        ...
+
+    def advance(self) -> list[Output]:
+        """Return what the clock has closed since the last call: it moves by an advance, at a cut and at the end too."""
+        ...
+
+
+class Meaning(Protocol):
+    """What an operator means: a pure function, without state, of the records that its behaviour accepted."""
+
+    def __call__(self, definition: Any, accepted: Iterable[Accepted], clock: int, /) -> Table | Bag:
+        """Return the table, or of an operator whose result is a stream the bag of its results.
+
+        The first law of every operator: the behaviour's changelog, folded, is this table at every end of a batch.
+
+        Args:
+            definition: The operator's options.
+            accepted: The accepted records in order of arrival, each with what its clock said then (ms).
+            clock: What the clock says at the end (ms), where time closes something.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of the reference, a *model*: its options, its behaviour and its meaning.
+
+    Attributes:
+        name: Its one name, everywhere.
+        definition: The class of its options, a frozen dataclass that checks them.
+        behaviour: Makes the state machine of a definition and a clock.
+        meaning: What the behaviour's changelog must fold to.
+    """
+
+    name: str
+    definition: type[Definition]
+    behaviour: Callable[[Any, Clock], Behaviour]
+    meaning: Meaning
+
+    def declare(self, options: Mapping[str, Any]) -> Any:
+        """Return the definition that options declare, as they are in a history file (durations in ms).
+
+        Raises:
+            BadInput: An option is unknown, missing or refused; the message names it and the remedy.
+        """
+        return declare(self.name, self.definition, options)
+
+
+def collect(definition: Definition, outputs: Iterable[Output]) -> Table | Bag:
+    """Return the result of outputs: the table that they fold to, or of a stream the bag of them."""
+    return bag(outputs) if definition.is_stream else fold(outputs)
+
+
+def _operator(module: ModuleType, definition: type[Definition]) -> Operator:
+    return Operator(module.__name__.rpartition(".")[2], definition, module.Behaviour, module.meaning)
+
+
+OPERATORS = {
+    operator.name: operator
+    for operator in (
+        _operator(session_windows, SessionWindows),
+        _operator(window_aggregate, WindowAggregate),
+        _operator(range_aggregate, RangeAggregate),
+        _operator(stream_stream_join, StreamStreamJoin),
+        _operator(stream_table_join, StreamTableJoin),
+        _operator(table_table_join, TableTableJoin),
+        _operator(table_aggregate, TableAggregate),
+        _operator(windowed_table, WindowedTable),
+        _operator(foreign_key_join, ForeignKeyJoin),
+        _operator(one_to_many_join, OneToManyJoin),
+    )
+}
+
+
+def operator_named(name: str) -> Operator:
+    """Return an operator by its name.
+
+    Raises:
+        BadInput: There is none of that name; the message lists those there are.
+    """
+    if not isinstance(name, str) or name not in OPERATORS:
+        raise BadInput(f"unknown operator {name!r}: use one of {', '.join(OPERATORS)}")
+    return OPERATORS[name]

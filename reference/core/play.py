@@ -1,0 +1,110 @@
+"""Play a history on a behaviour; each output comes with the arrival and the batch that set it off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..definitions.declarations import Definition
+from ..foreign_key_protocol import Protocol
+from .clocks import Clock, make_clock
+from .errors import BadInput
+from .history import ClockAdvance, Cut, Delivery, History
+from .operator import Behaviour, collect, operator_named
+from .records import Accepted, Bag, Dropped, Output, Record, Table
+
+
+class Entry(NamedTuple):
+    """One output, with what set it off.
+
+    The output of a cut belongs to the batch after it, and to that batch's first arrival, if there is one; the output of
+    the end of the history belongs to the last batch and the last arrival. Both count from 0.
+    """
+
+    arrival: int
+    batch: int
+    output: Output
+
+
+@dataclass
+class Played:
+    """What a behaviour emitted of a history, and which records it accepted.
+
+    Attributes:
+        definition: The operator's, as the history declares it.
+        entries: Every output in order.
+        accepted: The accepted records in order of arrival, each with what the clock said then (ms).
+        clock: What the clock says at the end (ms).
+        steps: After each batch: how many entries there were, how many accepted records, and the clock (ms).
+    """
+
+    definition: Definition
+    entries: list[Entry] = field(default_factory=list)
+    accepted: list[Accepted] = field(default_factory=list)
+    clock: int = 0
+    steps: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def result(self) -> Table | Bag:
+        """The folded changelog, or of a stream the bag of all results."""
+        return collect(self.definition, (entry.output for entry in self.entries))
+
+
+def play(history: History, behaviour: Callable[[Any, Clock], Behaviour] | None = None) -> Played:
+    """Play a history on the behaviour of its operator, or on another one made of a definition and a clock.
+
+    Raises:
+        BadInput: The options are refused, or an arrival is; the message names its line.
+    """
+    operator = operator_named(history.operator)
+    clock = make_clock(history.clock)
+    definition = operator.declare(history.options)
+    machine = (behaviour or operator.behaviour)(definition, clock)
+    played = Played(definition)
+    arrivals = sum(not isinstance(line, Cut) for line in history.lines)
+    arrival = batch = 0
+
+    def emit(outputs: list[Output]) -> None:
+        if outputs:
+            number = max(0, min(arrival, arrivals - 1))
+            played.entries += [Entry(number, batch, output) for output in outputs]
+
+    def end_of_batch() -> None:
+        played.steps.append((len(played.entries), len(played.accepted), clock.now))
+
+    for index, line in enumerate(history.lines):
+        if isinstance(line, (Record, Delivery)):
+            try:
+                outputs = machine.arrive(line) if isinstance(line, Record) else deliver(machine, line)
+            except BadInput as error:
+                raise BadInput(f"{history.location(index)}: {error}") from None
+            emit(outputs)
+            if isinstance(line, Record) and not (outputs and isinstance(outputs[-1], Dropped)):
+                played.accepted.append(Accepted(line, clock.now))
+        elif isinstance(line, ClockAdvance):
+            clock.observe(line.timestamp)
+            emit(machine.advance())
+        else:
+            end_of_batch()
+            batch += 1
+            clock.cut()
+            emit(machine.advance())
+            continue
+        arrival += 1
+    clock.cut()
+    emit(machine.advance())
+    end_of_batch()
+    played.clock = clock.now
+    return played
+
+
+def deliver(machine: Behaviour, delivery: Delivery) -> list[Output]:
+    """Deliver the oldest message of a route of a behaviour with channels.
+
+    Raises:
+        BadInput: None waits there, or the behaviour has no channels.
+    """
+    if not isinstance(machine, Protocol):
+        raise BadInput("no message waits, for delivery is immediate: use the option delivery manual")
+    return [*machine.deliver(*delivery)]

@@ -1,0 +1,234 @@
+"""Aggregates in KIP-94's form: an initializer, an aggregator and a session merger.
+
+The named ones are defined here in Python, Spark SQL and DuckDB SQL, so that every witness computes the same.
+Source: KIP-94, "Public Interfaces" (`aggregate`, `reduce`, `count`, `SessionMerger`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from dataclasses import field as option
+from typing import Any
+
+from ..core.errors import BadInput
+from ..core.records import Key, Record, Value
+from .declarations import Definition, field_of, text_field
+
+
+def _itself(aggregate: Any) -> Any:
+    return aggregate
+
+
+def _anything(value: Value) -> str | None:
+    return None
+
+
+def _a_number(value: Value) -> str | None:
+    return None if isinstance(value, (int, float)) and not isinstance(value, bool) else "a number"
+
+
+def _a_number_or_string(value: Value) -> str | None:
+    return None if isinstance(value, str) or _a_number(value) is None else "a number or a string"
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """How the values of a session (or window, or group) become one.
+
+    Attributes:
+        name: What options and messages call it.
+        initializer: Returns the aggregate of no values. An aggregate of values is never None, which is a tombstone.
+        aggregator: `(key, value, aggregate) -> aggregate`: adds the value of a record.
+        merger: `(key, one, two) -> aggregate`: merges the aggregates of two sessions, the earlier one first.
+        refuses: Returns what the aggregate needs instead of a value, such as `a number`; None for a value it takes.
+        ordered: Whether the result depends on the order of arrival.
+        finish: Turns an aggregate into the value that is emitted; most are emitted as they are.
+        subtractor: `(key, value, aggregate) -> aggregate`: takes a value away again, where that is possible. Aggregates
+            of tables need it (Kafka Streams Join Semantics, "KTable Aggregate").
+        spark: Its form in Spark SQL, over the column `value`; empty where it has none.
+        duckdb: Its form in DuckDB's SQL, over `value`, a struct {position, whole, fraction, text} of the number of its
+            arrival and, where the aggregate computes with it, the value itself; and over `place`, its order.
+    """
+
+    name: str
+    initializer: Callable[[], Any]
+    aggregator: Callable[[Key, Value, Any], Any]
+    merger: Callable[[Key, Any, Any], Any]
+    refuses: Callable[[Value], str | None] = _anything
+    ordered: bool = False
+    finish: Callable[[Any], Any] = _itself
+    subtractor: Callable[[Key, Value, Any], Any] | None = None
+    spark: str = ""
+    duckdb: str = ""
+
+    def of(self, key: Key, values: Iterable[Value]) -> Any:
+        """Return the finished aggregate of values, taken in their order."""
+        aggregate = self.initializer()
+        for value in values:
+            aggregate = self.aggregator(key, value, aggregate)
+        return self.finish(aggregate)
+
+    def check(self, value: Value) -> None:
+        """Refuse a value that the aggregate can't take.
+
+        Raises:
+            BadInput: The message names the aggregate, the value, and what it takes.
+        """
+        wanted = self.refuses(value)
+        if wanted is not None:
+            raise BadInput(f"{self.name} can't take the value {value!r}: it needs {wanted}")
+
+
+def reduce(
+    reducer: Callable[[Any, Any], Any], name: str = "reduce", refuses: Callable[[Value], str | None] = _anything
+) -> Aggregate:
+    """Return the aggregate of KIP-94's `reduce`: the first value is the aggregate, and the reducer merges sessions too.
+
+    Args:
+        reducer: `(aggregate, value) -> aggregate`; a TypeError of it becomes `BadInput`.
+        name: What messages call the aggregate.
+        refuses: As in `Aggregate`.
+    """
+
+    def either(one: Any, two: Any) -> Any:
+        if one is None or two is None:
+            return two if one is None else one
+        try:
+            return reducer(one, two)
+        except TypeError as error:
+            raise BadInput(
+                f"{name} can't take {one!r} and {two!r} together: use values of one type ({error})"
+            ) from None
+
+    return Aggregate(
+        name,
+        initializer=lambda: None,
+        aggregator=lambda key, value, aggregate: either(aggregate, value),
+        merger=lambda key, one, two: either(one, two),
+        refuses=refuses,
+    )
+
+
+def _without_first(key: Key, value: Value, members: list[Any]) -> list[Any]:
+    index = [repr(member) for member in members].index(repr(value))  # Python takes 1 and true for equal
+    return members[:index] + members[index + 1 :]
+
+
+COUNT = Aggregate(
+    "count",
+    initializer=lambda: 0,
+    aggregator=lambda key, value, total: total + 1,
+    merger=lambda key, one, two: one + two,
+    subtractor=lambda key, value, total: total - 1,
+    spark="count(1)",
+    duckdb="count(value.position)",
+)
+SUM = Aggregate(
+    "sum",
+    initializer=lambda: 0,
+    aggregator=lambda key, value, total: total + value,
+    merger=lambda key, one, two: one + two,
+    refuses=_a_number,
+    subtractor=lambda key, value, total: total - value,
+    spark="sum(value)",
+    duckdb="{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place)}",
+)
+MIN = replace(
+    reduce(min, "min", _a_number_or_string),
+    spark="min(value)",
+    duckdb="{whole: min(value.whole), fraction: min(value.fraction), text: min(value.text)}",
+)
+MAX = replace(
+    reduce(max, "max", _a_number_or_string),
+    spark="max(value)",
+    duckdb="{whole: max(value.whole), fraction: max(value.fraction), text: max(value.text)}",
+)
+LIST = Aggregate(
+    "list",
+    initializer=list,
+    aggregator=lambda key, value, members: [*members, value],
+    merger=lambda key, one, two: one + two,
+    ordered=True,
+    subtractor=_without_first,
+    spark="collect_list(value)",
+    duckdb="coalesce(list(value.position ORDER BY place) FILTER (value.position IS NOT NULL), [])",
+)
+AVERAGE = Aggregate(
+    "average",
+    initializer=lambda: (0, 0),
+    aggregator=lambda key, value, aggregate: (aggregate[0] + value, aggregate[1] + 1),
+    merger=lambda key, one, two: (one[0] + two[0], one[1] + two[1]),
+    refuses=_a_number,
+    finish=lambda aggregate: aggregate[0] / aggregate[1],
+    spark="avg(value)",
+    duckdb="{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place), members: count(value.position)}",
+)
+
+AGGREGATES = {aggregate.name: aggregate for aggregate in (COUNT, SUM, MIN, MAX, LIST)}
+AGGREGATES_OF_SAMZA = {**AGGREGATES, AVERAGE.name: AVERAGE}
+AGGREGATES_OF_TABLES = {aggregate.name: aggregate for aggregate in (COUNT, SUM, LIST)}
+
+
+def named_aggregate(name: str, known: Mapping[str, Aggregate] = AGGREGATES) -> Aggregate:
+    """Return an aggregate by its name, of those that are known.
+
+    Raises:
+        BadInput: There is none of that name; the message lists those there are.
+    """
+    if not isinstance(name, str) or name not in known:
+        raise BadInput(f"unknown aggregate {name!r}: use one of {', '.join(known)}")
+    return known[name]
+
+
+@dataclass(frozen=True)
+class TableAggregate(Definition):
+    """A table aggregated by a field that is not its key: the old value is subtracted, the new one added.
+
+    Attributes:
+        group_by: The field of the value object that names the group: a string, or null for no group.
+        aggregate: `count`, `sum` or `list`: those that can subtract.
+        field: The field of the value object that is aggregated; `sum` needs it, `list` can do without.
+
+    A sum of fractions is updated by subtraction too, so it may differ in its last digits from a sum of all values.
+
+    Raises:
+        BadInput: A field's name is no string, the aggregate can't subtract, or `sum` has no field.
+
+    Source: Kafka Streams Join Semantics, "KTable Aggregate".
+    """
+
+    group_by: str = option(metadata={"needed": 'the field that names the group, such as "group_by": "country"'})
+    aggregate: Aggregate = option(
+        default=COUNT, metadata={"read": lambda name: named_aggregate(name, AGGREGATES_OF_TABLES)}
+    )
+    field: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        for name in ("group_by", "field"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and (name, value) != ("field", None):
+                raise BadInput(f"{name} is {value!r}: give the name of a field of the value object")
+        if self.aggregate.subtractor is None:
+            raise BadInput(f"the aggregate {self.aggregate.name} can't subtract: use count, sum or list")
+        if self.aggregate.name == "sum" and self.field is None:
+            raise BadInput('sum needs the option field: the field that is summed, such as "field": "amount"')
+
+    @property
+    def unordered(self) -> bool:
+        """A list's order depends on which of two equal members was taken away."""
+        return self.aggregate.ordered
+
+    def group(self, value: Value) -> Key | None:
+        """Return the group of a value; a tombstone has none."""
+        return None if value is None else text_field(value, self.group_by, "the group")
+
+    def member(self, value: Value) -> Value:
+        """Return what a value adds to its group."""
+        return value if self.field is None else field_of(value, self.field, "what is aggregated", "add it")
+
+    def check(self, record: Record) -> None:
+        """Refuse a value without its fields, or whose field the aggregate can't take."""
+        if record.key is not None and self.group(record.value) is not None:
+            self.aggregate.check(self.member(record.value))

@@ -1,0 +1,144 @@
+"""Declarations: how the options of an operator become its definition, and are checked.
+
+A definition is a frozen dataclass, and its fields are the operator's options; `with_` is the
+option `with`, which is a keyword of Python. A field that can only be set from Python is marked `PYTHON_ONLY`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, TypeVar
+
+from ..core.errors import BadInput
+from ..core.records import Record
+
+PYTHON_ONLY = {"python_only": True}
+UNSET: Any = None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The options of an operator; this is the base of all definitions, with what most of them answer."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return ("events",)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the result is a stream (a bag of all results) rather than a table."""
+        return False
+
+    @property
+    def unordered(self) -> bool:
+        """Whether the meaning leaves the order within a list value open."""
+        return False
+
+    def check(self, record: Record) -> None:
+        """Refuse a record that the operator can't process.
+
+        Raises:
+            BadInput: The message names the value, and what the operator needs.
+        """
+
+
+Defined = TypeVar("Defined", bound=Definition)
+
+
+def declare(name: str, definition: type[Defined], options: Mapping[str, Any]) -> Defined:
+    """Return the definition that options declare.
+
+    Args:
+        name: What messages call the operator.
+        definition: The class of the definition.
+        options: The options as they are in a history file; durations in ms.
+
+    Raises:
+        BadInput: An option is unknown or missing, or the definition refuses its value.
+    """
+    known = {
+        field.name.removesuffix("_"): field for field in fields(definition) if not field.metadata.get("python_only")
+    }
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise BadInput(f"{name} has no option {unknown[0]!r}: it takes {', '.join(sorted(known))}")
+    values: dict[str, Any] = {}
+    for option, field in known.items():
+        if option in options:
+            value = options[option]
+            if value is None and field.default is not None:
+                needed = field.metadata.get("needed")
+                give = field.metadata.get("give", f"{needed}" if needed else "a value, or leave it out")
+                raise BadInput(f"{option} is null: give {give}")
+            values[field.name] = field.metadata.get("read", _as_it_is)(value)
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise BadInput(f"{name} needs the option {option}: {field.metadata['needed']}")
+    return definition(**values)
+
+
+def whole_milliseconds(definition: Definition, *names: str) -> None:
+    """Refuse durations that aren't a whole number of ms."""
+    for name in names:
+        if not is_whole(getattr(definition, name)):
+            raise BadInput(f"{name} is {getattr(definition, name)!r}: give a whole number of milliseconds")
+
+
+def not_negative(definition: Definition, *names: str) -> None:
+    """Refuse durations that aren't a whole number of ms, or are negative."""
+    whole_milliseconds(definition, *names)
+    for name in names:
+        if getattr(definition, name) < 0:
+            raise BadInput(f"{name} is {getattr(definition, name)}: it can't be negative; use 0 for none")
+
+
+def one_of(definition: Definition, name: str, *values: str | None) -> None:
+    """Refuse an option whose value is none of these."""
+    value = getattr(definition, name)
+    if value not in values or isinstance(value, bool):
+        shown = [str(value) for value in values if value is not None]
+        known = ", ".join(shown[:-1]) + f" or {shown[-1]}" if len(shown) > 1 else shown[0]
+        raise BadInput(f"{name.removesuffix('_')} is {value!r}: use {known}")
+
+
+def is_whole(number: object) -> bool:
+    """Whether this is a whole number; booleans aren't."""
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
+def field_of(value: Any, name: str, what: str, remedy: str = "use null for none") -> Any:
+    """Return a field of a value object.
+
+    Args:
+        value: The value of a record.
+        name: The field's name.
+        what: What the field holds, for messages, such as `the foreign key`.
+        remedy: What messages advise where the field is missing.
+
+    Raises:
+        BadInput: The value is no object, or has no such field.
+    """
+    if not isinstance(value, Mapping):
+        raise BadInput(
+            f'the value {value!r} is no object: {what} is read from its field {name!r}: write {{"{name}": …}}'
+        )
+    if name not in value:
+        raise BadInput(f"the value {value!r} has no field {name!r}: {what} is read from it; {remedy}")
+    return value[name]
+
+
+def text_field(value: Any, name: str, what: str) -> str | None:
+    """Return a field of a value object that holds a key, a string or null; the arguments are those of `field_of`.
+
+    Raises:
+        BadInput: The value is no object, has no such field, or the field holds something else.
+    """
+    found = field_of(value, name, what)
+    if not isinstance(found, str | None):
+        raise BadInput(f"the field {name!r} holds {found!r}, which is no string: {what} is a string, or null for none")
+    return found
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

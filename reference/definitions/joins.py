@@ -1,0 +1,287 @@
+"""Definitions of joins, and the matrix of the joins that exist.
+
+All durations are milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..core.errors import BadInput
+from ..core.records import Key, Record, Value
+from .declarations import UNSET, Definition, not_negative, one_of, text_field
+
+Join = Literal["inner", "left", "outer"]
+BOTH = ("left", "right")
+
+MATRIX: dict[tuple[str, str], tuple[str, ...]] = {
+    ("KStream", "KStream"): ("inner", "left", "outer"),
+    ("KStream", "KTable"): ("left", "inner"),
+    ("KStream", "WTable"): ("left",),
+    ("KTable", "KTable"): ("inner", "left", "outer"),
+    ("KTable", "WTable"): ("left",),
+    ("WTable", "KTable"): ("left",),
+    ("WTable", "WTable"): ("inner", "left", "outer"),
+}
+"""The joins that exist between a primary and a secondary side.
+
+Source: Kafka Streams Join Semantics, "Join Types"; the inner stream-table join came to Kafka Streams by KIP-77.
+"""
+
+
+def require_join(primary: str, secondary: str, join: Any) -> None:
+    """Refuse a join that the matrix doesn't have.
+
+    Args:
+        primary: `KStream`, `KTable` or `WTable`, the kind of the left side.
+        secondary: The kind of the right side.
+        join: `inner`, `left` or `outer`.
+
+    Raises:
+        BadInput: The message says why there is no such join, and which there are.
+    """
+    if join not in ("inner", "left", "outer"):
+        right = "; for a right join, swap the sides" if join == "right" else ""
+        raise BadInput(f"unknown join {join!r}: use inner, left or outer{right}")
+    kinds = MATRIX.get((primary, secondary), ())
+    if join in kinds:
+        return
+    if secondary == "KStream":
+        why = f"a {primary} can't look up a stream, which keeps no row for a key: make the stream the primary side"
+    elif primary == "KStream":
+        why = (
+            f"the stream alone drives its join with a {secondary}, whose rows are never emitted by themselves: "
+            f"use {' or '.join(kinds)}"
+        )
+    else:
+        why = f"a {primary} keeps its rows whether the {secondary} has one or not: use {' or '.join(kinds)}"
+    raise BadInput(f"there is no {join} join of {primary} and {secondary}: {why}")
+
+
+@dataclass(frozen=True)
+class StreamStreamJoin(Definition):
+    """A join of two streams by key within time bounds: right.timestamp in [left - before_ms, left + after_ms].
+
+    Attributes:
+        before_ms: How far before a left record its partners may be, inclusive.
+        after_ms: How far after it, inclusive.
+        join: `inner`, `left` or `outer`.
+        grace_ms: How much longer than its reach a record can find partners. The reach of a left record is `after_ms`,
+            of a right one `before_ms`.
+        emit: When a row without a partner is emitted. `arrival` (left joins only): the left record alone drives, and
+            has one result; `eager`: with null at once, and the pair when it comes; `close`: once no partner can come.
+            By default `arrival` for left and `eager` for outer joins; it has no effect on inner ones.
+        null_key: `drop` records without a key, or `keep` them: left and outer emit such a row at once.
+
+    Raises:
+        BadInput: A bound is missing (an unbounded join is refused), a duration isn't a whole number of ms or is
+            negative, or there is no such join or option.
+
+    Source: Kafka Streams Join Semantics, "KStream-KStream Join", "Output of Join"; Samza's window operator.
+    """
+
+    before_ms: int = field(default_factory=lambda: UNSET)
+    after_ms: int = field(default_factory=lambda: UNSET)
+    join: Join = "inner"
+    grace_ms: int = 0
+    emit: Literal["arrival", "eager", "close"] = field(default_factory=lambda: UNSET)
+    null_key: Literal["drop", "keep"] = "drop"
+
+    def __post_init__(self) -> None:
+        """Check the declaration, and fill in when unmatched rows are emitted."""
+        require_join("KStream", "KStream", self.join)
+        for name in ("before_ms", "after_ms"):
+            if getattr(self, name) is UNSET:
+                raise BadInput(
+                    f"{name} is missing: an unbounded stream-stream join is refused, for its predicate must include "
+                    "timestamps from both streams; give before_ms and after_ms"
+                )
+        not_negative(self, "before_ms", "after_ms", "grace_ms")
+        if self.emit is UNSET:
+            object.__setattr__(self, "emit", "eager" if self.join == "outer" else "arrival")
+        one_of(self, "emit", "arrival", "eager", "close")
+        one_of(self, "null_key", "drop", "keep")
+        if (self.join, self.emit) == ("outer", "arrival"):
+            raise BadInput("emit is 'arrival', but both sides drive an outer join: use eager or close")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Both are streams."""
+        return BOTH
+
+    @property
+    def is_stream(self) -> bool:
+        """Its result is a stream."""
+        return True
+
+    @property
+    def right_drives(self) -> bool:
+        """Whether a right record has results when it arrives, rather than only being stored for left ones."""
+        return not (self.join == "left" and self.emit == "arrival")
+
+    def emits_unmatched(self, side: str) -> bool:
+        """Whether a row of that side is emitted without a partner."""
+        return self.join == "outer" or (self.join == "left" and side == "left")
+
+    def is_open(self, side: str, timestamp: int, clock: int) -> bool:
+        """Whether a row can still find a partner.
+
+        Args:
+            side: `left` or `right`.
+            timestamp: The row's timestamp (ms).
+            clock: What the clock says (ms).
+        """
+        return timestamp >= self.close_edge(side, clock)
+
+    def close_edge(self, side: str, clock: int) -> int:
+        """Return the timestamp (ms) before which a row of that side can find no partner at that clock."""
+        return clock - self.grace_ms - (self.after_ms if side == "left" else self.before_ms)
+
+    def within(self, left: int, right: int) -> bool:
+        """Whether a left and a right timestamp (ms) lie within the bounds."""
+        return left - self.before_ms <= right <= left + self.after_ms
+
+
+@dataclass(frozen=True)
+class StreamTableJoin(Definition):
+    """A join in which a stream, the input `left`, looks up a table, the input `right`.
+
+    Attributes:
+        join: `left` or `inner`.
+        null_key: `drop` stream records without a key, or `keep` them: the left join emits such a row at once.
+
+    Raises:
+        BadInput: There is no such join or option.
+
+    Source: Kafka Streams Join Semantics, "KStream-KTable Joins".
+    """
+
+    join: Literal["left", "inner"] = "left"
+    null_key: Literal["drop", "keep"] = "drop"
+
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        require_join("KStream", "KTable", self.join)
+        one_of(self, "null_key", "drop", "keep")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The stream and the table."""
+        return BOTH
+
+    @property
+    def is_stream(self) -> bool:
+        """Its result is a stream."""
+        return True
+
+
+@dataclass(frozen=True)
+class TableTableJoin(Definition):
+    """A join of two tables by key; both drive.
+
+    Attributes:
+        join: `inner`, `left` or `outer`.
+
+    Raises:
+        BadInput: There is no such join.
+
+    Source: Kafka Streams Join Semantics, "KTable-KTable Join".
+    """
+
+    join: Join = "inner"
+
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        require_join("KTable", "KTable", self.join)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Both are tables."""
+        return BOTH
+
+
+@dataclass(frozen=True)
+class OneToManyJoin(Definition):
+    """The first design of KIP-213: each left row refers to one right row, and the result has both keys.
+
+    Attributes:
+        foreign_key: The field of the left value object that holds the right key: a string, or null.
+        join: `inner` or `left`.
+        null_foreign_key: `ignore`: such a row joins nothing; `keep`: the left join emits it with null.
+        protocol: `kip` emits a change without a right row only where a result may have to go; `answer` always emits.
+
+    Raises:
+        BadInput: `foreign_key` isn't a string, or there is no such join or option.
+
+    Source: KIP-213, "Jan Filipiak's Original Proposal".
+    """
+
+    foreign_key: str = field(metadata={"needed": 'the field that holds the right key, such as "foreign_key": "artist"'})
+    join: Literal["inner", "left"] = "inner"
+    null_foreign_key: Literal["ignore", "keep"] = "ignore"
+    protocol: Literal["kip", "answer"] = "kip"
+
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        if not isinstance(self.foreign_key, str):
+            raise BadInput(f"foreign_key is {self.foreign_key!r}: give the name of a field of the left value object")
+        if self.join in ("outer", "right"):
+            raise BadInput(
+                f"there is no {self.join} join by foreign key: a right row without left rows has no key to be emitted "
+                "under; use inner or left"
+            )
+        if self.join not in ("inner", "left"):
+            raise BadInput(f"unknown join {self.join!r}: use inner or left")
+        one_of(self, "null_foreign_key", "ignore", "keep")
+        one_of(self, "protocol", "kip", "answer")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Both are tables."""
+        return BOTH
+
+    @property
+    def keeps_null(self) -> bool:
+        """Whether a row without a foreign key is emitted with null."""
+        return self.join == "left" and self.null_foreign_key == "keep"
+
+    @property
+    def answers_all(self) -> bool:
+        """Whether every left change gets an answer, also where there is nothing to join."""
+        return self.join == "left" or self.protocol == "answer"
+
+    def foreign_key_of(self, value: Value) -> Key | None:
+        """Return the foreign key of a left value; a tombstone has none."""
+        return None if value is None else text_field(value, self.foreign_key, "the foreign key")
+
+    def check(self, record: Record) -> None:
+        """Refuse a left value whose foreign key is missing or not a string."""
+        if record.input == "left" and record.key is not None:
+            self.foreign_key_of(record.value)
+
+
+@dataclass(frozen=True)
+class ForeignKeyJoin(OneToManyJoin):
+    """The foreign-key join of KIP-213: each left row refers to one right row, and the result has the left key.
+
+    Attributes:
+        foreign_key: The field of the left value object that holds the right key: a string, or null.
+        join: `inner` or `left`.
+        null_foreign_key: `ignore`: a row without a foreign key joins nothing: a tombstone if it had a result, else no
+            output; `keep`: the same for the inner join, while the left one emits it with null.
+        protocol: `kip`: the instructions of KIP-213; `answer`: in an inner join too every change gets an answer.
+        delivery: `immediate`, or `manual`: messages wait in their channels until a line of the history delivers them.
+
+    Raises:
+        BadInput: `foreign_key` isn't a string, or there is no such join or option.
+
+    Source: KIP-213, "Workflow", "Tombstones & Foreign Key Changes".
+    """
+
+    delivery: Literal["immediate", "manual"] = "immediate"
+
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        super().__post_init__()
+        one_of(self, "delivery", "immediate", "manual")

@@ -1,0 +1,1 @@
+"""What the operators on Spark share: keyed state, columns, stages, checkpoints."""

@@ -1,0 +1,42 @@
+"""Durations as Spark has them, such as "5 minutes", or a timedelta."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pandas as pd
+
+from ...reference.core.errors import BadInput
+
+Duration = str | timedelta
+
+
+def milliseconds(name: str, duration: Duration) -> int:
+    """Return a duration in whole milliseconds; `name` is what messages call it.
+
+    Raises:
+        BadInput: It can't be parsed, has no unit, or is no whole number of milliseconds.
+    """
+    remedy = 'write it as "5 minutes", "1 hour 30 minutes" or "250 ms", or give a timedelta'
+    if isinstance(duration, timedelta):
+        whole, rest = divmod(duration, timedelta(milliseconds=1))
+        if rest:
+            raise BadInput(f"{name} is {duration!r}, which is no whole number of milliseconds: round it")
+        return whole
+    if not isinstance(duration, str):
+        raise BadInput(f"{name} is {duration!r}, which is no duration: {remedy}")
+    text = re.sub(r"(?i)^\s*interval\b|\s+$", "", duration).strip()
+    text = re.sub(r"(?i)\bweeks?\b", "W", text)
+    if re.fullmatch(r"[+-]?\d+(\.\d+)?", text):
+        raise BadInput(f"{name} is {duration!r}, without a unit: {remedy}")
+    try:
+        parsed = pd.Timedelta(text)
+    except ValueError:
+        parsed = pd.NaT
+    if pd.isna(parsed):
+        raise BadInput(f"{name} is {duration!r}, which is no duration: {remedy}")
+    whole, rest_ns = divmod(parsed.value, 1_000_000)
+    if rest_ns:
+        raise BadInput(f"{name} is {duration!r}, which is no whole number of milliseconds: round it")
+    return int(whole)

@@ -1,0 +1,92 @@
+"""Spark's own operators as changelogs: windows emitted once, when they close, and the columns of a changelog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ...reference.definitions.aggregates import Aggregate
+from .columns import ColumnLike, key_columns, timestamp_column, value_and_result
+from .keyed import UPDATE, any_null, resolved
+
+WINDOW = "struct<start: timestamp, end: timestamp>"
+
+
+def changelog(
+    rows: DataFrame,
+    keys: Sequence[tuple[str, str]],
+    *,
+    value: Column,
+    timestamp: Column,
+    window: Column | None = None,
+    cause: Column | None = None,
+) -> DataFrame:
+    """Return the rows of one of Spark's own operators with the columns of a changelog; each row is an update.
+
+    `place` is missing, for Spark's operators lose the order of arrival that the next operator would need.
+
+    Args:
+        rows: What Spark's operator emits.
+        keys: The name of each key column, and that of the column of `rows` that holds it.
+        value: The value.
+        timestamp: Its timestamp.
+        window: `struct<start: timestamp, end: timestamp>`; none by default.
+        cause: The order column's value of the row that set the change off; unknown by default.
+    """
+    return rows.select(
+        *(F.col(held).alias(name) for name, held in keys),
+        (F.lit(None) if window is None else window).cast(WINDOW).alias("window"),
+        value.alias("value"),
+        timestamp.alias("timestamp"),
+        F.lit(UPDATE).alias("change"),
+        F.lit(None).cast("string").alias("reason"),
+        (F.lit(None).cast("bigint") if cause is None else cause).alias("cause"),
+        F.lit(0).alias("ordinal"),
+    )
+
+
+def closed_windows(
+    events: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike],
+    timestamp: ColumnLike,
+    value: ColumnLike | None,
+    order: ColumnLike | None,
+    size_ms: int,
+    step_ms: int,
+    grace_ms: int,
+    aggregate: Aggregate,
+) -> DataFrame:
+    """Aggregate a stream by Spark's own `window`: each window from 1970 on once, when its end <= clock - grace."""
+    keys = key_columns(events, key)
+    time = timestamp_column(events, timestamp)
+    value_column, _ = value_and_result(events, aggregate, value)
+    arrived = resolved(events, key=key, timestamp=timestamp, value=None, order=order).order
+    names = [f"key_{number}" for number in range(len(keys))]
+    rows = events.filter(~any_null([column for column, _ in keys]) & time.isNotNull()).select(
+        F.timestamp_millis(F.unix_millis(time)).alias("clock"),
+        *(column.alias(name) for name, (column, _) in zip(names, keys, strict=True)),
+        value_column.alias("value"),
+        arrived.alias("order"),
+    )
+    aggregated = F.expr(aggregate.spark)
+    if aggregate.ordered:
+        # Spark collects in no order of its own.
+        members = F.array_sort(F.collect_list(F.struct("order", "clock", "value")))
+        aggregated = F.transform(members, lambda member: member["value"])
+    windows = (
+        rows.withWatermark("clock", f"{grace_ms} milliseconds")
+        .groupBy(F.window("clock", f"{size_ms} milliseconds", f"{step_ms} milliseconds").alias("window"), *names)
+        .agg(aggregated.alias("value"), F.max("clock").alias("latest"))
+        .filter(F.unix_millis("window.start") >= 0)
+    )
+    named = [(field.name, name) for name, (_, field) in zip(names, keys, strict=True)]
+    return changelog(windows, named, value=F.col("value"), timestamp=F.col("latest"), window=F.col("window"))
+
+
+def key_names(keys: Sequence[tuple[Column, T.StructField]], prefix: str) -> list[str]:
+    """Return names for the columns of a key that clash with none of another side's."""
+    return [f"{prefix}_key_{number}" for number in range(len(keys))]

@@ -1,0 +1,1 @@
+"""Where a changelog goes: tables that every batch reaches exactly once."""

@@ -1,0 +1,388 @@
+"""Sinks: the changelog of an operator folded into a table, each batch of it exactly once.
+
+After a crash Spark repeats a batch whose output was written, but not committed in the checkpoint. So a target writes
+a batch's rows and the batch's number in one atomic step, and recognizes a repeated batch by its number. Numbers belong
+to one checkpoint, so the query's id and a digest of what the batch read are written beside them: a table that another
+query or an older copy of the checkpoint would continue is refused, for batches would be lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming import StreamingQuery
+
+from ...reference.core.errors import BadInput, StreamproofError
+from ..runtime.checkpoints import RESTORE, query_of, text_of
+from ..runtime.failures import file_system_reason
+from ..runtime.keyed import DROPPED, TOMBSTONE, UPDATE, any_null
+
+Result = Literal["table", "stream"]
+Function: TypeAlias = "Callable[[DataFrame, int], object]"
+
+NEEDED = ("window", "value", "timestamp", "change", "ordinal")
+KNOWN = (*NEEDED, "reason", "cause", "place")
+ANEW = "materialize into a new table from an empty checkpoint"
+
+
+class Content(NamedTuple):
+    """What a target contains.
+
+    Attributes:
+        query: The id of the query that writes it, the same after restarts.
+        batch: The newest batch that it includes; it includes all earlier ones too.
+        offsets: A digest of what that batch read from its sources.
+        result: `table` or `stream`.
+        keys: The key's columns.
+        schema: The columns and their types.
+    """
+
+    query: str
+    batch: int
+    offsets: str
+    result: str
+    keys: tuple[str, ...]
+    schema: T.StructType
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        return {**self._asdict(), "keys": list(self.keys), "schema": self.schema.jsonValue()}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Content:
+        """Undo `to_json`.
+
+        Raises:
+            ValueError: The fields are others; the message says which is wrong.
+        """
+        kinds = {"query": str, "batch": int, "offsets": str, "result": str, "keys": list, "schema": dict}
+        if not isinstance(fields, dict) or fields.keys() != kinds.keys():
+            raise ValueError(f"it hasn't the fields {', '.join(kinds)}")
+        for name, kind in kinds.items():
+            if not isinstance(fields[name], kind):
+                raise ValueError(f"{name} is {fields[name]!r}")
+        try:
+            schema = T.StructType.fromJson(fields["schema"])
+        except Exception as error:  # Spark has one for each way in which a schema can be wrong
+            raise ValueError(f"schema is none of Spark's: {error}") from None
+        return cls(**{**fields, "keys": tuple(fields["keys"]), "schema": schema})
+
+
+@runtime_checkable
+class Target(Protocol):
+    """A target: any class with these two methods, to which `materialize` then writes exactly once.
+
+    Its method `require_writable()`, if it has one, is called before the query starts; it may raise `BadInput`.
+    """
+
+    def content(self) -> Content | None:
+        """Return what it contains, or None where nothing was written yet.
+
+        Raises:
+            BadInput: There is something that `materialize` didn't write.
+        """
+
+    def commit(self, rows: DataFrame, content: Content) -> None:
+        """Write a batch's rows and `content`: both or, after a crash, neither.
+
+        Of a table, `rows` has the table's columns and `change`, one row a key and window: an `update` replaces or adds
+        the row, a `tombstone` removes it, if it is there. Of a stream, all rows are added.
+        """
+
+
+def materialize(
+    changelog: DataFrame,
+    *,
+    to: Target | Function,
+    checkpoint: str | Path,
+    result: Result = "table",
+    **trigger: Any,
+) -> StreamingQuery:
+    """Start a query that folds a changelog into a table, exactly once over crashes and restarts.
+
+    `ParquetTable` and `DuckDBTable` of `spark_impl.sinks.tables` are ready-made targets. A function writes anywhere
+    else. It is called with a batch's changes and the batch's number, and again with the same ones if Spark crashed
+    before it committed the batch. So it must be idempotent: write by key and window, as here, or store the batch's
+    number in the transaction of its rows and return at once if it is there already.
+
+        def to_postgres(changes, batch):
+            rows = changes.select("user", "window.start", "window.end", "value", "change")
+            rows.write.mode("overwrite").jdbc(url, "totals_changes")
+            with psycopg.connect(dsn) as connection:  # one transaction
+                connection.execute('''
+                    MERGE INTO totals t USING totals_changes c ON (t."user", t."start") = (c."user", c."start")
+                      AND t."end" = c."end"
+                    WHEN MATCHED AND c.change = 'tombstone' THEN DELETE
+                    WHEN MATCHED THEN UPDATE SET value = c.value
+                    WHEN NOT MATCHED AND c.change = 'update' THEN INSERT VALUES (c."user", c."start", c."end", c.value)
+                ''')
+
+        def to_delta(changes, batch):
+            (
+                DeltaTable.forName(changes.sparkSession, "totals").alias("t")
+                .merge(changes.alias("c"), "t.user = c.user AND t.window <=> c.window")
+                .whenMatchedDelete("c.change = 'tombstone'")
+                .whenMatchedUpdate(None, {"value": "c.value", "timestamp": "c.timestamp"})
+                .whenNotMatchedInsert(
+                    "c.change = 'update'",
+                    {name: f"c.{name}" for name in ("user", "window", "value", "timestamp")},
+                )
+                .execute()
+            )
+
+    A function must itself find out that another query has written to its target, or that batches are missing: the
+    ready-made targets refuse both.
+
+    Args:
+        changelog: The result of an operator, streaming.
+        to: A `ParquetTable`, a `DuckDBTable`, any other `Target`, or a function of a DataFrame and a batch's number.
+        checkpoint: The folder of the query's checkpoint, which belongs to the target: start both anew together.
+        result: `table` folds: of each key and window the last change counts, and a tombstone removes the row. `stream`
+            adds every change to those before it: for joins of streams, whose results have no key of their own, and
+            of which a table would keep a key's last one only.
+        trigger: As for Spark's `DataStreamWriter.trigger`, such as `availableNow=True`; Spark's default without.
+
+    Returns:
+        The running query. The table has the key's columns, `window` (null where there is none), `value` and
+        `timestamp`; a stream has `change` (`update`, `tombstone`), `batch bigint` and `ordinal` too, and ordered by the
+        last two the rows of a key are in order. Rows that an operator dropped are in neither. A function gets the same
+        columns and, of a table, `change`; a table's changes are one row a key and window.
+
+    Raises:
+        BadInput: The frame isn't a streaming changelog, the target isn't one, or it contains something else: another
+            query's rows, other columns, or a stream instead of a table; the target or the checkpoint is damaged, or
+            can't be written. The running query fails in the same way where the target is behind the checkpoint or
+            ahead of it; and with Spark's error where a change of a table has a null key, two changes of a key and
+            window have one ordinal, or a change is none of `update`, `tombstone` and `dropped`.
+    """
+    keys = changelog_keys(changelog)
+    if not changelog.isStreaming:
+        raise BadInput("changelog: it is a batch DataFrame, which needs no query: write folded(changelog) yourself")
+    if result not in get_args(Result):
+        raise BadInput(f"result is {result!r}: choose table or stream")
+    if not isinstance(to, Target) and not callable(to):
+        raise BadInput(f"to is {to!r}: give a ParquetTable, a DuckDBTable, or a function of a DataFrame and a number")
+    sink = Materializer(to, str(checkpoint), result, keys)
+    sink.require_own_target(changelog)
+    require_writable = getattr(to, "require_writable", None)
+    if require_writable is not None:
+        require_writable()
+    writer = changelog.writeStream.foreachBatch(sink.write).option("checkpointLocation", sink.checkpoint)
+    try:
+        return (writer.trigger(**trigger) if trigger else writer).start()
+    except (Py4JJavaError, PySparkException) as error:
+        reason = file_system_reason(error)
+        if reason is None:
+            raise
+        raise BadInput(
+            f"checkpoint: {sink.checkpoint} can't be written ({reason}): name a folder that can be written, with room "
+            "in it"
+        ) from None
+
+
+def folded(changelog: DataFrame) -> DataFrame:
+    """Return the table that a changelog in one batch folds to, such as that of a batch DataFrame.
+
+    Returns:
+        The key's columns, `window`, `value` and `timestamp`.
+
+    Raises:
+        BadInput: The frame isn't a changelog, or is streaming.
+    """
+    keys = changelog_keys(changelog)
+    if changelog.isStreaming:
+        raise BadInput("changelog: it is streaming, and a table of it needs a query: use materialize")
+    return last_changes(changelog, keys).filter(F.col("change") == UPDATE).drop("change")
+
+
+def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
+    """Return the key's columns of a changelog: those before `window`.
+
+    Raises:
+        BadInput: The frame isn't a changelog; the message names the columns.
+    """
+    columns = changelog.columns
+    missing = [name for name in NEEDED if name not in columns]
+    if missing:
+        raise BadInput(
+            f"changelog: it has the columns {', '.join(columns)}, but no {', '.join(missing)}: "
+            "give what an operator returned, all columns of it"
+        )
+    lower = [name.lower() for name in columns]
+    # Stream results number their batches in a column of that name.
+    taken = [name for name in columns if lower.count(name.lower()) > 1 or name.lower() == "batch"]
+    if taken:
+        raise BadInput(f"changelog: the name of the column {taken[0]!r} is taken: give the key another, with an alias")
+    index = columns.index("window")
+    unknown = [name for name in columns[index:] if name not in KNOWN]
+    if unknown:
+        raise BadInput(
+            f"changelog: {', '.join(unknown)} would be in no table: drop the column, or move it into the value"
+        )
+    if not index:
+        raise BadInput("changelog: no column before window, so it has no key: give what an operator returned")
+    return tuple(columns[:index])
+
+
+def last_changes(changelog: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+    """Return the last change of each key and window in a batch: the key, `window`, `value`, `timestamp`, `change`."""
+    nameless = any_null([column(name) for name in keys])
+    message = F.lit("changelog: the key of a change is null, so it can't be in a table: use result='stream'")
+    by = [column(name) for name in (*keys, "window")]
+    changes = _checked(changelog).filter(_required(~nameless, message)).groupBy(*by)
+    last = F.max_by(F.struct("value", "timestamp", "change"), "ordinal").alias("last")
+    emitted = changes.agg(last, F.collect_list("ordinal").alias("ordinals"))
+    ordered = F.size(F.array_distinct("ordinals")) == F.size("ordinals")
+    message = F.lit("changelog: two changes of a key have one ordinal, so none is the last: materialize one changelog")
+    return emitted.filter(_required(ordered, message)).select(*by, "last.*")
+
+
+def all_changes(changelog: DataFrame, keys: tuple[str, ...], batch: int) -> DataFrame:
+    """Return every change in a batch: the key, `window`, `value`, `timestamp`, `change`, `batch`, `ordinal`.
+
+    Args:
+        changelog: The batch's changelog.
+        keys: The key's columns.
+        batch: The batch's number.
+    """
+    names = (*keys, "window", "value", "timestamp", "change")
+    numbered = F.lit(batch).cast("bigint").alias("batch")
+    return _checked(changelog).select(*map(column, names), numbered, "ordinal")
+
+
+def follows(before: Content | None, now: Content) -> bool:
+    """Whether a target that contains `before` needs a batch; False for one that it contains already.
+
+    Raises:
+        BadInput: Batches would be lost, or written twice; the message says which, and the remedy.
+    """
+    if before is None:
+        if now.batch:
+            raise BadInput(
+                f"to: there is nothing, though the checkpoint's query has come to batch {now.batch}: "
+                f"restore the table as it was, or {ANEW}"
+            )
+        return True
+    _require_same(before, now)
+    if before.batch + 1 == now.batch:
+        return True
+    if before.batch != now.batch:
+        raise BadInput(
+            f"to: the table holds all batches up to {before.batch}, and the checkpoint's query goes on with "
+            f"{now.batch}: one of them is an older copy; restore both as they were together, or {ANEW}"
+        )
+    if before.offsets != now.offsets:
+        raise BadInput(
+            f"to: the table holds batch {now.batch} already, but another one by that number: the checkpoint is an "
+            f"older copy, or its newest batch was removed from it; restore it, or {ANEW}"
+        )
+    return False
+
+
+class Materializer:
+    """Writes batches of a changelog to a target."""
+
+    def __init__(self, to: Target | Function, checkpoint: str, result: str, keys: tuple[str, ...]) -> None:
+        self.to = to
+        self.checkpoint = checkpoint
+        self.result = result
+        self.keys = keys
+        self.known_query: str | None = None
+
+    def write(self, changelog: DataFrame, batch: int) -> None:
+        """Write a batch to the target, unless it contains it already."""
+        rows = self.rows(changelog, batch).persist()
+        try:
+            # Every partition must run, even if the target reads none: running saves an operator's state.
+            rows.count()
+            if isinstance(self.to, Target):
+                content = self.content(rows, batch)
+                if follows(self.to.content(), content):
+                    self.to.commit(rows, content)
+            else:
+                self.to(rows, batch)
+        finally:
+            rows.unpersist()
+
+    def rows(self, changelog: DataFrame, batch: int) -> DataFrame:
+        """Return the rows of a batch for the target."""
+        if self.result == "stream":
+            return all_changes(changelog, self.keys, batch)
+        return last_changes(changelog, self.keys)
+
+    def content(self, rows: DataFrame, batch: int) -> Content:
+        """Return what the target contains after a batch."""
+        spark = rows.sparkSession
+        query, offsets = self.query(spark), text_of(spark, f"{self.checkpoint}/offsets/{batch}")
+        if query is None or offsets is None:
+            raise StreamproofError(f"checkpoint: {self.checkpoint} can't be read: does its path hold a pattern?")
+        if not offsets:
+            raise BadInput(f"checkpoint: {self.checkpoint} is damaged: its file offsets/{batch} is empty: {RESTORE}")
+        digest = hashlib.sha256(offsets.encode()).hexdigest()
+        return Content(query, batch, digest, self.result, self.keys, self.schema(rows))
+
+    def schema(self, rows: DataFrame) -> T.StructType:
+        """Return the columns of the target."""
+        return (rows if self.result == "stream" else rows.drop("change")).schema
+
+    def query(self, spark: SparkSession) -> str | None:
+        """Return the id of the checkpoint's query; None where there is no checkpoint yet."""
+        if self.known_query is None:
+            self.known_query = query_of(spark, self.checkpoint)
+        return self.known_query
+
+    def require_own_target(self, changelog: DataFrame) -> None:
+        """Refuse a target of another query or changelog, and a damaged checkpoint, before anything runs.
+
+        Raises:
+            BadInput: The message says what differs, and the remedy.
+        """
+        query = self.query(changelog.sparkSession) or "a new one"
+        if not isinstance(self.to, Target):
+            return
+        held = self.to.content()
+        if held is not None:
+            schema = self.schema(self.rows(changelog, 0))
+            _require_same(held, Content(query, 0, "", self.result, self.keys, schema))
+
+
+def _require_same(before: Content, now: Content) -> None:
+    if before.result != now.result:
+        raise BadInput(f"to: it holds a {before.result}, and result is {now.result!r}: {ANEW}")
+    # Whether a column may be null isn't compared: no target stores it.
+    ours, theirs = ((*one.keys, one.schema.simpleString()) for one in (now, before))
+    if ours != theirs:
+        raise BadInput(
+            f"to: it holds {before.schema.simpleString()} by {', '.join(before.keys)}, and the changelog would give "
+            f"{now.schema.simpleString()} by {', '.join(now.keys)}: {ANEW}"
+        )
+    if before.query != now.query:
+        raise BadInput(
+            f"to: it was written by the query {before.query}, and the checkpoint's query is {now.query}, "
+            f"whose batches are others: give that query's checkpoint, or {ANEW}"
+        )
+
+
+def _checked(changelog: DataFrame) -> DataFrame:
+    """Return the rows but the dropped ones; the query fails on a row that no changelog has."""
+    change = F.coalesce("change", F.lit("null"))
+    known = change.isin(UPDATE, TOMBSTONE) & F.col("ordinal").isNotNull()
+    message = F.concat(F.lit("changelog: a row's change is "), change, F.lit(", or its ordinal is null: fix that row"))
+    return changelog.filter(F.when(change == DROPPED, F.lit(False)).otherwise(_required(known, message)))
+
+
+def _required(condition: Column, message: Column) -> Column:
+    return F.when(condition, F.lit(True)).otherwise(F.raise_error(message))
+
+
+def column(name: str) -> Column:
+    """Return a column by a name that may have dots in it."""
+    return F.col("`{}`".format(name.replace("`", "``")))

@@ -1,0 +1,493 @@
+"""Tables that `materialize` writes to: parquet files in a folder, and a table of a DuckDB database.
+
+Both are on one machine's file system, or on one that the driver and all executors share under the same path. They
+survive the end of any process at any moment; the crash of a machine only if its file system keeps the last writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ...reference.core.errors import BadInput, StreamproofError
+from ..runtime.durations import Duration, milliseconds
+from ..runtime.failures import file_system_reason
+from ..runtime.keyed import UPDATE
+from .materialize import ANEW, Content, column
+
+# Spark and other readers of parquet ignore names that begin with _.
+MANIFEST, DATA = "_manifest.json", "_data"
+BUCKET = "_bucket"
+PROGRESS = "streamproof_progress"
+
+
+class Manifest(NamedTuple):
+    """The parts of a parquet table; it is a file, and a batch becomes part of the table when that file is replaced.
+
+    Attributes:
+        content: What the table contains.
+        buckets: The number of buckets that its keys are hashed into.
+        folders: Of each bucket (of a stream: each batch) that isn't empty the folder with its files, below `_data`.
+        replaced: The folders that the newest batches have replaced, a list a batch, the newest batch's first.
+    """
+
+    content: Content
+    buckets: int
+    folders: dict[str, str]
+    replaced: list[list[str]]
+
+    @property
+    def needed(self) -> set[str]:
+        """The folders that must stay, for the table itself and for readers of an earlier version."""
+        return {*self.folders.values(), *(folder for one in self.replaced for folder in one)}
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A table, or a stream, in parquet files; a reader always sees whole batches.
+
+    The keys are hashed into buckets, and a batch rewrites the buckets that it touches. Files are never changed. The
+    file `_manifest.json` names the current ones, and is replaced atomically when all are written: a crash leaves files
+    behind that nobody reads, and the next batch removes them. Spark ignores files in a folder called `_data`, so that
+    nobody reads all of them by mistake: use `read`, or any reader of parquet on `files`.
+
+    Of a stream each batch adds its own files; nothing is rewritten, and files stay as small as the batches are.
+
+    Attributes:
+        path: The folder, made where it is missing.
+        buckets: The number of buckets; a batch costs as much as the buckets that it touches. It can't be changed later.
+        versions: How many versions of the table stay readable, the newest one included: with 2, a reader can finish
+            after one more batch. After two its query may fail because a file is missing; it is never wrong, and can be
+            repeated.
+
+    Raises:
+        BadInput: The path has a scheme or a character of a glob pattern, or is a file's; or a number is too small.
+    """
+
+    path: str | Path
+    buckets: int = 16
+    versions: int = 2
+
+    def __post_init__(self) -> None:
+        if os.path.isfile(_local("ParquetTable", self.path)):
+            raise BadInput(f"ParquetTable: {self._folder} is a file: name a folder, which is made where it is missing")
+        for name, number in (("buckets", self.buckets), ("versions", self.versions)):
+            if number < 1:
+                raise BadInput(f"{name} is {number}: give a positive number")
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Return the table as it is now; later batches don't change what the DataFrame shows.
+
+        Raises:
+            BadInput: There is no table yet.
+        """
+        manifest = self._found()
+        return self._rows(spark, manifest, manifest.folders.values())
+
+    def files(self) -> list[Path]:
+        """Return the files of the table as it is now, for other readers of parquet.
+
+        Raises:
+            BadInput: There is no table yet.
+        """
+        folders = sorted(self._found().folders.values())
+        return [file for folder in folders for file in sorted((self._data / folder).glob("*.parquet"))]
+
+    def content(self) -> Content | None:
+        """Return what the table contains, or None where there is none.
+
+        Raises:
+            BadInput: The folder has other files in it, or another number of buckets; or a part is damaged or gone.
+        """
+        manifest = self._manifest()
+        if manifest is None:
+            strange = [one.name for one in self._folder.glob("*") if not one.name.startswith("_")]
+            if strange or self._folder.is_file():
+                raise BadInput(f"ParquetTable: {self._folder} has no {MANIFEST}, but other files: name a new folder")
+            return None
+        if manifest.buckets != self.buckets:
+            raise BadInput(f"buckets is {self.buckets}, but the table at {self._folder} has {manifest.buckets}: say so")
+        gone = [folder for folder in sorted(manifest.folders.values()) if not (self._data / folder).is_dir()]
+        if gone:
+            raise BadInput(
+                f"ParquetTable: {self._data / gone[0]} is gone, which {self._folder / MANIFEST} names: restore the "
+                f"table and its checkpoint as they were together, or {ANEW}"
+            )
+        return manifest.content
+
+    def require_writable(self) -> None:
+        """Refuse a folder in which nothing can be written.
+
+        Raises:
+            BadInput: The message says why.
+        """
+        _require_room("ParquetTable", self._folder)
+
+    def commit(self, rows: DataFrame, content: Content) -> None:
+        """Write a batch's files, make them part of the table, and remove those that no version needs."""
+        before = self._manifest()
+        folders = {} if before is None else before.folders
+        earlier = [] if before is None else before.replaced
+        if content.result == "stream":
+            folders = {**folders, **self._added(rows, content)}
+            replaced: list[str] = []
+        else:
+            touched, written = self._rewritten(rows, content, before)
+            replaced = [folders[name] for name in touched if name in folders]
+            folders = {name: folder for name, folder in folders.items() if name not in touched} | written
+        after = Manifest(content, self.buckets, folders, [replaced, *earlier][: self.versions - 1])
+        self._publish(after)
+        self._remove_all_but(after.needed)
+
+    def _added(self, rows: DataFrame, content: Content) -> dict[str, str]:
+        if rows.isEmpty():
+            return {}
+        folder = f"{content.batch:09d}"
+        _write(rows, self._data / folder, rows.count())
+        return {str(content.batch): folder}
+
+    def _rewritten(self, rows: DataFrame, content: Content, before: Manifest | None) -> tuple[set[str], dict[str, str]]:
+        """Rewrite the touched buckets; return their names, and the folders of those that aren't empty."""
+        bucket = F.pmod(F.xxhash64(*map(column, content.keys)), F.lit(self.buckets)).alias(BUCKET)
+        touched = {str(row[0]) for row in rows.select(bucket).distinct().collect()}
+        if not touched:
+            return touched, {}
+        after = rows.filter(F.col("change") == UPDATE).drop("change")
+        if before is not None:
+            state = self._rows(rows.sparkSession, before, [before.folders[n] for n in touched & before.folders.keys()])
+            after = _without(state, rows, [*content.keys, "window"]).unionByName(after)
+        version = f"{content.batch:09d}"
+        after = after.select("*", bucket).repartition(BUCKET).persist()
+        try:
+            _write(after, self._data / version, after.count(), BUCKET)
+        finally:
+            after.unpersist()
+        folders = {name: f"{version}/{BUCKET}={name}" for name in touched}
+        return touched, {name: folder for name, folder in folders.items() if (self._data / folder).exists()}
+
+    def _rows(self, spark: SparkSession, manifest: Manifest, folders: Any) -> DataFrame:
+        paths = [_uri(self._data / folder) for folder in folders]
+        if not paths:
+            return spark.createDataFrame([], manifest.content.schema)
+        # In a session that ignores missing files, a reader of an old version would miss rows.
+        reader = spark.read.options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
+        return reader.schema(manifest.content.schema).parquet(*paths)
+
+    def _publish(self, manifest: Manifest) -> None:
+        """Replace the manifest atomically."""
+        hidden = self._folder / f"{MANIFEST}.writing"
+        fields = {**manifest._asdict(), "content": manifest.content.to_json()}
+        try:
+            with _writing("ParquetTable", self._folder):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                hidden.write_text(json.dumps(fields, indent=1), encoding="utf-8")
+                hidden.replace(self._folder / MANIFEST)
+        except BaseException:
+            hidden.unlink(missing_ok=True)  # a full disk leaves a part of it
+            raise
+
+    def _remove_all_but(self, needed: set[str]) -> None:
+        for version in self._data.glob("*"):
+            buckets = {f"{version.name}/{bucket.name}" for bucket in version.glob(f"{BUCKET}=*")}
+            gone = buckets - needed if needed & {version.name, *buckets} else {version.name}
+            for folder in gone:
+                shutil.rmtree(self._data / folder)
+
+    def _found(self) -> Manifest:
+        manifest = self._manifest()
+        if manifest is None:
+            raise BadInput(f"ParquetTable: there is no table at {self._folder} yet: materialize writes one")
+        return manifest
+
+    def _manifest(self) -> Manifest | None:
+        try:
+            return _manifest_of(json.loads((self._folder / MANIFEST).read_text(encoding="utf-8")))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise BadInput(
+                f"ParquetTable: {self._folder / MANIFEST} is damaged ({file_system_reason(error) or error}): restore "
+                f"the table and its checkpoint as they were together, or {ANEW}"
+            ) from None
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.path).absolute()
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / DATA
+
+
+@dataclass(frozen=True)
+class DuckDBTable:
+    """A table, or a stream, in a DuckDB database; a batch is one transaction.
+
+    Structs, arrays and maps become DuckDB's STRUCT, LIST and MAP, a timestamp TIMESTAMP WITH TIME ZONE. Executors write
+    a batch's changes as parquet beside the database, and DuckDB reads them there. What the table contains is in a
+    row of the table `streamproof_progress`.
+
+    The database is open only while a batch is written. The same process may connect to it at any time (not with
+    `read_only`); another process locks it while it is connected, and is locked out meanwhile: let it read briefly.
+
+    Attributes:
+        database: The database's file, made where it is missing.
+        name: The table's name.
+        patience: How long a batch waits for another process to close the database before the query fails.
+
+    Raises:
+        BadInput: The path has a scheme or a character of a glob pattern, there is no such folder, the file isn't a
+            DuckDB database, the name is empty, or patience isn't a duration.
+    """
+
+    database: str | Path
+    name: str
+    patience: Duration = "1 minute"
+
+    def __post_init__(self) -> None:
+        database = _local("DuckDBTable", self.database)
+        if not database.parent.is_dir():
+            raise BadInput(f"DuckDBTable: the folder {database.parent} is missing: make it, or name another")
+        _require_database(database)
+        if not self.name or self.name.lower() == PROGRESS:
+            raise BadInput(f"DuckDBTable: {self.name!r} can't be a table's name: give another")
+        milliseconds("patience", self.patience)
+
+    def content(self) -> Content | None:
+        """Return what the table contains, or None where there is none.
+
+        Raises:
+            BadInput: There is a table by that name that `materialize` didn't make.
+            StreamproofError: Another process has locked the database.
+        """
+        if not Path(self.database).exists():
+            return None
+        with self._connected() as connection:
+            tables = connection.execute("SELECT lower(table_name) FROM duckdb_tables() WHERE schema_name = 'main'")
+            known = {name for (name,) in tables.fetchall()}
+            if self.name.lower() not in known:
+                return None
+            query = f"SELECT content FROM {PROGRESS} WHERE table_name = ?"
+            found = PROGRESS in known and connection.execute(query, [self.name.lower()]).fetchone()
+            if not found:
+                raise BadInput(
+                    f"DuckDBTable: {self.database} has a table {self.name} that materialize didn't make: "
+                    "choose another name, or drop it"
+                )
+            try:
+                return Content.from_json(json.loads(found[0]))
+            except ValueError as error:
+                raise BadInput(
+                    f"DuckDBTable: in {self.database} the row of {self.name} in {PROGRESS} is damaged ({error}): "
+                    f"restore the database and the checkpoint as they were together, or {ANEW}"
+                ) from None
+
+    def require_writable(self) -> None:
+        """Refuse a database that can't be written, or beside which nothing can.
+
+        Raises:
+            BadInput: The message says why.
+        """
+        database = Path(self.database).absolute()
+        if database.exists() and not os.access(database, os.W_OK):
+            raise BadInput(f"DuckDBTable: {database} can't be written (it is read-only): make it writable, or {ANEW}")
+        _require_room("DuckDBTable", database.parent)
+
+    def commit(self, rows: DataFrame, content: Content) -> None:
+        """Write a batch's rows and its number in one transaction."""
+        database = Path(self.database).absolute()
+        staging = database.parent / f"_{database.name}.{content.query}"
+        try:
+            _write(rows, staging, rows.count())
+            with self._connected() as connection, _writing("DuckDBTable", database):
+                connection.begin()
+                self._take(connection, staging, content)
+                connection.commit()
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+    def _take(self, connection: duckdb.DuckDBPyConnection, staging: Path, content: Content) -> None:
+        table, columns = _quoted(self.name), ", ".join(map(_quoted, content.schema.names))
+        files = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in sorted(staging.glob("*.parquet")))
+        # Folders above may have names of partitions, which aren't columns of the table.
+        changes = f"read_parquet([{files}], hive_partitioning = false)"
+        if content.batch == 0:
+            connection.execute(f"CREATE TABLE {table} AS SELECT {columns} FROM {changes} LIMIT 0")
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {PROGRESS} (table_name VARCHAR PRIMARY KEY, batch BIGINT, content VARCHAR)"
+            )
+        if content.result == "table":
+            same = " AND ".join(
+                f"t.{name} IS NOT DISTINCT FROM c.{name}" for name in map(_quoted, (*content.keys, "window"))
+            )
+            connection.execute(f"DELETE FROM {table} AS t USING {changes} AS c WHERE {same}")
+        where = f"WHERE change = '{UPDATE}'" if content.result == "table" else ""
+        connection.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {changes} {where}")
+        progress = [self.name.lower(), content.batch, json.dumps(content.to_json())]
+        connection.execute(f"INSERT OR REPLACE INTO {PROGRESS} VALUES (?, ?, ?)", progress)
+
+    @contextmanager
+    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        end = time.monotonic() + milliseconds("patience", self.patience) / 1000
+        while True:
+            try:
+                opened = duckdb.connect(str(self.database))
+                break
+            except duckdb.Error as error:
+                _require_database(Path(self.database).absolute())
+                held = _HELD.search(str(error))
+                if held is None:  # waiting won't help
+                    raise StreamproofError(
+                        f"DuckDBTable: {self.database} can't be opened ({' '.join(str(error).split())}): restore it "
+                        f"and its checkpoint as they were together, or {ANEW}"
+                    ) from None
+                if time.monotonic() >= end:
+                    holder = f", {held[1]}" if held[1] else ""
+                    raise StreamproofError(
+                        f"DuckDBTable: {self.database} can't be opened: another process is connected to it{holder}: "
+                        f"disconnect that one, or raise patience, which is {self.patience}"
+                    ) from None
+                time.sleep(0.05)
+        with closing(opened) as connection:
+            yield connection
+
+
+_HELD = re.compile(r"Could not set lock on file(?:.*Conflicting lock is held in (.*?\(PID \d+\)))?", re.DOTALL)
+
+
+def _require_database(database: Path) -> None:
+    """Refuse a file that isn't a database; DuckDB would do so only when the first batch is written.
+
+    Raises:
+        BadInput: It isn't one, or can't be read.
+    """
+    try:
+        with database.open("rb") as file:
+            header = file.read(12)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        what = "is a folder" if database.is_dir() else f"can't be read ({error.strerror})"
+        raise BadInput(f"DuckDBTable: {database} {what}: name a database's file, made where it is missing") from None
+    if header[8:12] != b"DUCK":
+        raise BadInput(
+            f"DuckDBTable: {database} is no database of DuckDB's: name another file, which is made where it is missing"
+        )
+
+
+def _manifest_of(fields: Any) -> Manifest:
+    """Return the manifest that `_publish` has written.
+
+    Raises:
+        ValueError: The fields are others.
+    """
+    if not isinstance(fields, dict) or fields.keys() != set(Manifest._fields):
+        raise ValueError(f"it hasn't the fields {', '.join(Manifest._fields)}")
+    for name, kind in (("buckets", int), ("folders", dict), ("replaced", list)):
+        if not isinstance(fields[name], kind):
+            raise ValueError(f"{name} is {fields[name]!r}")
+    folders = [*fields["folders"].values(), *(folder for one in fields["replaced"] for folder in one)]
+    # A name that leads elsewhere would get a foreign folder removed.
+    strange = [one for one in folders if not isinstance(one, str) or ".." in one or one.startswith("/")]
+    if strange:
+        raise ValueError(f"{strange[0]!r} is no folder of a table")
+    return Manifest(**{**fields, "content": Content.from_json(fields["content"])})
+
+
+def _require_room(what: str, folder: Path) -> None:
+    """Refuse a folder in which not even a small file can be written.
+
+    Raises:
+        BadInput: The message says why.
+    """
+    probe = folder / f"_streamproof-{uuid.uuid4().hex}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            probe.write_bytes(bytes(1 << 14))
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"{what}: {folder} can't be written ({error.strerror}): name a folder that can be, with room in it"
+        ) from None
+
+
+@contextmanager
+def _writing(what: str, target: Path) -> Iterator[None]:
+    """Turn errors of the file system into one line.
+
+    Raises:
+        StreamproofError: The file system refused something.
+    """
+    try:
+        yield
+    except (OSError, Py4JJavaError, PySparkException, duckdb.Error) as error:
+        reason = file_system_reason(error)
+        if reason is None:
+            raise
+        raise StreamproofError(
+            f"{what}: {target} can't be written ({reason}): make room, or make it writable, and start the query again; "
+            "the table is as it was before this batch"
+        ) from None
+
+
+def _without(table: DataFrame, changes: DataFrame, by: list[str]) -> DataFrame:
+    """Return the rows of a table that no change replaces or removes."""
+    names = [f"_changed_{index}" for index in range(len(by))]
+    changed = changes.select(*(column(name).alias(renamed) for name, renamed in zip(by, names, strict=True)))
+    same = [column(name).eqNullSafe(F.col(renamed)) for name, renamed in zip(by, names, strict=True)]
+    return table.join(changed, same, "left_anti")
+
+
+def _write(rows: DataFrame, folder: Path, count: int, *partitions: str) -> None:
+    """Write rows, `count` in number, as parquet, over what a crash may have left there."""
+    setting, conf = "spark.sql.parquet.outputTimestampType", rows.sparkSession.conf
+    # Other readers find no time zone in Spark's default, INT96.
+    before = conf.get(setting) or "INT96"
+    conf.set(setting, "TIMESTAMP_MICROS")
+    try:
+        with _writing("materialize", folder):
+            rows.write.mode("overwrite").partitionBy(*partitions).parquet(_uri(folder))
+    finally:
+        conf.set(setting, before)
+    seen = sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
+    if seen != count:
+        raise StreamproofError(
+            f"{count} rows were written to {folder}, and the driver sees {seen}: name a folder that executors share"
+        )
+
+
+def _local(what: str, path: str | Path) -> Path:
+    """Refuse a path with a scheme, or one that Spark or DuckDB would take for a glob pattern."""
+    if "://" in str(path):
+        raise BadInput(f"{what}: {path} has a scheme, and must be a plain path: elsewhere write by a function")
+    found = Path(path).absolute()
+    if re.search(r"[*?\[\]{}\\]", str(found)):
+        raise BadInput(f"{what}: {found} has a character that makes it a pattern: name another path")
+    return found
+
+
+def _uri(path: Path) -> str:
+    # Without the scheme Spark would use the cluster's default file system.
+    return f"file://{path}"
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))

@@ -1,0 +1,311 @@
+---------------------------- MODULE ForeignKeyJoin ----------------------------
+(* The foreign-key join of two tables, as a protocol between two sides that talk through queues.                      *)
+(*                                                                                                                     *)
+(* A left row names a right row by its foreign key. When a left row changes, the left side sends subscriptions to the  *)
+(* right keys concerned; a right key answers with a response, and so does every change of a right row, to everyone who *)
+(* is subscribed to it. The left side joins what comes back with the row as it is now, if that is still the row that   *)
+(* asked. Messages on one route keep their order: a route is a right key for subscriptions, a right key and a left key *)
+(* for responses. Routes overtake each other freely.                                                                   *)
+(*                                                                                                                     *)
+(* Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes" and the table of left        *)
+(* changes. The same protocol in Python is reference/foreign_key_protocol.py; its names are used here.                 *)
+EXTENDS Naturals, Sequences, FiniteSets, TLC
+
+CONSTANTS
+    LeftKeys,       \* the keys of the left table
+    RightKeys,      \* the keys of the right table
+    LeftChanges,    \* how many left changes there may be
+    RightChanges,   \* how many right changes there may be
+    Join,           \* "inner" or "left"
+    Protocol,       \* "kip": the KIP's instructions; "answer": every left change is answered, in an inner join too
+    NullForeignKey, \* "ignore": a left row without a foreign key joins nothing; "keep": a left join shows it
+    LeftKinds,      \* the kinds of left changes that there may be, of AllLeftKinds
+    RightKinds,     \* the kinds of right changes that there may be, of {"update", "delete"}
+    Versions,       \* "fresh": no two values are equal; "few": payloads are 1 and 2, so that values repeat
+    Ghost,          \* whether to remember which pairs were current together (for NoFiction; it makes states many)
+    Mutant,         \* "none", or the mutation; see Mutants
+    None            \* no row, no value, no key
+
+Mutants == {
+    "none",
+    "no hash check",               \* a response is joined whatever value it was asked for
+    "routes out of order",         \* any message of a route may be handed on
+    "asks the old key",            \* KAFKA-18713: a change of foreign key asks the old key for an answer, too
+    "unsubscribe not sent",        \* KAFKA-9244, first form: the old key does not learn of a change of foreign key
+    "unsubscribe stores the hash", \* KAFKA-9244, second form: it does, and stays subscribed, with the new hash
+    "move silent",                 \* a change to a foreign key that isn't there is not answered
+    "delete silent",               \* a delete is not answered
+    "null key silent",             \* nothing is emitted for a new row without a foreign key
+    "no prefix length",            \* the scan of "r1" finds the subscriptions to "r10", too
+    "right tombstone silent"}      \* the delete of a right row is not sent to its subscribers
+
+AllLeftKinds == {"insert", "insert without key", "update", "move", "lose key", "gain key", "delete"}
+
+ASSUME LeftKinds \subseteq AllLeftKinds /\ RightKinds \subseteq {"update", "delete"}
+ASSUME Join \in {"inner", "left"} /\ Protocol \in {"kip", "answer"} /\ NullForeignKey \in {"ignore", "keep"}
+ASSUME Versions \in {"fresh", "few"} /\ Ghost \in BOOLEAN /\ Mutant \in Mutants
+ASSUME LeftChanges \in Nat /\ RightChanges \in Nat
+
+VARIABLES
+    left,           \* the left table: a row or None for each left key
+    right,          \* the right table: likewise
+    subscribed,     \* the store of the right side, for each right key and left key: the hash it subscribed with, or None
+    subscriptions,  \* the queue of subscriptions to each right key
+    responses,      \* the queue of responses from each right key to each left key
+    result,         \* the join as emitted so far: a pair or None for each left key
+    left_changes,   \* how many left changes there were
+    right_changes,  \* how many right changes there were
+    together        \* the pairs that were current together, where Ghost is TRUE
+
+vars == <<left, right, subscribed, subscriptions, responses, result, left_changes, right_changes, together>>
+
+-----------------------------------------------------------------------------
+(* What rows and messages are. A right row knows its key, so that a pair names the right row that it shows.           *)
+
+Payloads(next) == IF Versions = "fresh" THEN {next} ELSE {1, 2}
+LeftRow(version, foreign_key) == [version |-> version, foreign_key |-> foreign_key]
+RightRow(version, key) == [version |-> version, key |-> key]
+ForeignKeyOf(row) == IF row = None THEN None ELSE row.foreign_key
+
+(* What kind of a change it is, from one row or none to another. A delete of nothing is a delete, too.                  *)
+Kind(old, new) ==
+    CASE new = None -> "delete"
+      [] old = None -> IF new.foreign_key = None THEN "insert without key" ELSE "insert"
+      [] new.foreign_key = old.foreign_key -> "update"
+      [] new.foreign_key = None -> "lose key"
+      [] old.foreign_key = None -> "gain key"
+      [] OTHER -> "move"
+
+(* Equal values have equal hashes, and others don't: so a value stands for its hash. The hash of a tombstone is None. *)
+Hash(row) == row
+
+AnswersAll == Protocol = "answer" \/ Join = "left"
+ShowsNull == Join = "left"
+
+Subscription(key, hash, instruction) == [key |-> key, hash |-> hash, instruction |-> instruction]
+Response(hash, value) == [hash |-> hash, value |-> value]
+
+(* What the join of a row with a right value is, None where it isn't shown.                                            *)
+Joined(row, value) ==
+    CASE row = None -> None
+      [] value # None -> [left |-> row, right |-> value]
+      [] ShowsNull /\ (row.foreign_key # None \/ NullForeignKey = "keep") -> [left |-> row, right |-> None]
+      [] OTHER -> None
+
+(* What the result ought to be, by the tables alone.                                                                   *)
+JoinOf(key) == Joined(left[key], IF ForeignKeyOf(left[key]) = None THEN None ELSE right[ForeignKeyOf(left[key])])
+
+Emit(key, value) == result' = [result EXCEPT ![key] = Joined(left[key], value)]
+Remember == together' = IF Ghost THEN together \cup {JoinOf(key)' : key \in LeftKeys} ELSE together
+
+-----------------------------------------------------------------------------
+(* The left side.                                                                                                      *)
+
+Instruction(before, after) ==
+    IF AnswersAll \/ before \notin {None, after}
+    THEN IF Mutant = "move silent" /\ before \notin {None, after}
+         THEN "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
+         ELSE "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE"
+    ELSE "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
+
+(* What a change of a row from `old` to `new` sends, as pairs of a right key and a subscription, in order.             *)
+Sent(key, old, new) ==
+    LET before == ForeignKeyOf(old)
+        after == ForeignKeyOf(new)
+        unsubscribe ==
+            CASE Mutant = "asks the old key" ->
+                    <<before, Subscription(key, Hash(new), "DELETE_KEY_AND_PROPAGATE")>>
+              [] Mutant = "unsubscribe stores the hash" ->
+                    <<before, Subscription(key, Hash(new), "DELETE_KEY_NO_PROPAGATE")>>
+              [] OTHER -> <<before, Subscription(key, None, "DELETE_KEY_NO_PROPAGATE")>>
+        subscribe == <<after, Subscription(key, Hash(new), Instruction(before, after))>>
+        delete == <<before, Subscription(key, Hash(new),
+                            IF Mutant = "delete silent" THEN "DELETE_KEY_NO_PROPAGATE" ELSE "DELETE_KEY_AND_PROPAGATE")>>
+    IN  CASE before = None /\ after = None -> <<>>
+          [] before # None /\ after = None -> <<delete>>
+          [] before \in {None, after} -> <<subscribe>>
+          [] Mutant = "unsubscribe not sent" -> <<subscribe>>
+          [] OTHER -> <<unsubscribe, subscribe>>
+
+(* No right key can be asked about a row without a foreign key, so a protocol that answers every change answers here.  *)
+OwesAnAnswer(key, old, new) ==
+    /\ ForeignKeyOf(old) = None /\ ForeignKeyOf(new) = None
+    /\ AnswersAll
+    /\ result[key] # None \/ (new # None /\ ShowsNull /\ NullForeignKey = "keep" /\ Mutant # "null key silent")
+
+Send(sent) ==
+    subscriptions' = [right_key \in RightKeys |->
+        subscriptions[right_key] \o
+        LET mine(pair) == pair[1] = right_key
+            of == SelectSeq(sent, mine)
+        IN  [number \in 1..Len(of) |-> of[number][2]]]
+
+ChangeLeft(key, new) ==
+    /\ left_changes < LeftChanges
+    /\ Kind(left[key], new) \in LeftKinds
+    /\ left_changes' = left_changes + 1
+    /\ left' = [left EXCEPT ![key] = new]
+    /\ Send(Sent(key, left[key], new))
+    /\ result' = IF OwesAnAnswer(key, left[key], new) THEN [result EXCEPT ![key] = Joined(new, None)] ELSE result
+    /\ UNCHANGED <<right, subscribed, responses, right_changes>>
+    /\ Remember
+
+UpdateLeft(key) ==
+    \E version \in Payloads(left_changes + 1), foreign_key \in RightKeys \cup {None} :
+        ChangeLeft(key, LeftRow(version, foreign_key))
+
+DeleteLeft(key) == ChangeLeft(key, None)
+
+(* Which of the waiting messages may be handed on: the oldest.                                                          *)
+Deliverable(queue) == IF Mutant = "routes out of order" THEN 1..Len(queue) ELSE {1} \cap 1..Len(queue)
+Without(queue, place) == SubSeq(queue, 1, place - 1) \o SubSeq(queue, place + 1, Len(queue))
+
+DeliverResponse(right_key, key) ==
+    \E place \in Deliverable(responses[right_key][key]) :
+        LET response == responses[right_key][key][place]
+        IN  /\ responses' = [responses EXCEPT ![right_key][key] = Without(@, place)]
+            /\ IF Mutant = "no hash check" \/ response.hash = Hash(left[key])
+               THEN Emit(key, response.value)
+               ELSE UNCHANGED result
+            /\ UNCHANGED <<left, right, subscribed, subscriptions, left_changes, right_changes, together>>
+
+-----------------------------------------------------------------------------
+(* The right side.                                                                                                     *)
+
+Deletes == {"DELETE_KEY_NO_PROPAGATE", "DELETE_KEY_AND_PROPAGATE"}
+
+Answer(right_key, subscription) ==
+    LET value == right[right_key]
+        instruction == subscription.instruction
+    IN  CASE instruction = "DELETE_KEY_AND_PROPAGATE" -> <<Response(subscription.hash, None)>>
+          [] instruction = "DELETE_KEY_NO_PROPAGATE" -> <<>>
+          [] value # None -> <<Response(subscription.hash, value)>>
+          [] instruction = "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE" -> <<Response(subscription.hash, None)>>
+          [] OTHER -> <<>>
+
+DeliverSubscription(right_key) ==
+    \E place \in Deliverable(subscriptions[right_key]) :
+        LET subscription == subscriptions[right_key][place]
+            key == subscription.key
+            kept == IF subscription.instruction \in Deletes /\ Mutant # "unsubscribe stores the hash"
+                    THEN None ELSE subscription.hash
+        IN  /\ subscriptions' = [subscriptions EXCEPT ![right_key] = Without(@, place)]
+            /\ subscribed' = [subscribed EXCEPT ![right_key][key] = kept]
+            /\ responses' = [responses EXCEPT ![right_key][key] = @ \o Answer(right_key, subscription)]
+            /\ UNCHANGED <<left, right, result, left_changes, right_changes, together>>
+
+(* Combined keys begin with the foreign key. Without its length before it, the scan of "r1" finds "r10", too.         *)
+Scans(right_key, other) ==
+    other = right_key \/ (Mutant = "no prefix length" /\ right_key = "r1" /\ other = "r10")
+
+(* A change of a right row is answered to everyone subscribed to it.                                                    *)
+ChangeRight(right_key, new) ==
+    /\ right_changes < RightChanges
+    /\ (IF new = None THEN "delete" ELSE "update") \in RightKinds
+    /\ right_changes' = right_changes + 1
+    /\ right' = [right EXCEPT ![right_key] = new]
+    /\ responses' =
+        IF new = None /\ Mutant = "right tombstone silent" THEN responses
+        ELSE [other \in RightKeys |-> [key \in LeftKeys |->
+                IF Scans(right_key, other) /\ subscribed[other][key] # None
+                THEN Append(responses[other][key], Response(subscribed[other][key], new))
+                ELSE responses[other][key]]]
+    /\ UNCHANGED <<left, subscribed, subscriptions, result, left_changes>>
+    /\ Remember
+
+UpdateRight(right_key) ==
+    \E version \in Payloads(right_changes + 1) : ChangeRight(right_key, RightRow(version, right_key))
+
+DeleteRight(right_key) == ChangeRight(right_key, None)
+
+-----------------------------------------------------------------------------
+
+Init ==
+    /\ left = [key \in LeftKeys |-> None]
+    /\ right = [key \in RightKeys |-> None]
+    /\ subscribed = [right_key \in RightKeys |-> [key \in LeftKeys |-> None]]
+    /\ subscriptions = [right_key \in RightKeys |-> <<>>]
+    /\ responses = [right_key \in RightKeys |-> [key \in LeftKeys |-> <<>>]]
+    /\ result = [key \in LeftKeys |-> None]
+    /\ left_changes = 0 /\ right_changes = 0
+    /\ together = {}
+
+Quiet ==
+    /\ \A right_key \in RightKeys : subscriptions[right_key] = <<>>
+    /\ \A right_key \in RightKeys, key \in LeftKeys : responses[right_key][key] = <<>>
+
+(* No message waits. So that a state in which one does, and nothing can happen, is a deadlock.                          *)
+Finished == Quiet /\ UNCHANGED vars
+
+Next ==
+    \/ Finished
+    \/ \E key \in LeftKeys : UpdateLeft(key) \/ DeleteLeft(key)
+    \/ \E right_key \in RightKeys : UpdateRight(right_key) \/ DeleteRight(right_key)
+    \/ \E right_key \in RightKeys : DeliverSubscription(right_key)
+    \/ \E right_key \in RightKeys, key \in LeftKeys : DeliverResponse(right_key, key)
+
+(* Keys are alike, where they are model values.                                                                        *)
+Symmetry == Permutations(LeftKeys) \cup Permutations(RightKeys)
+
+Spec == Init /\ [][Next]_vars
+
+(* Whatever waits is handed on in the end.                                                                              *)
+FairSpec ==
+    /\ Spec
+    /\ \A right_key \in RightKeys : WF_vars(DeliverSubscription(right_key))
+    /\ \A right_key \in RightKeys, key \in LeftKeys : WF_vars(DeliverResponse(right_key, key))
+
+-----------------------------------------------------------------------------
+(* What ought to hold.                                                                                                 *)
+
+LeftRows == [version : 1..(LeftChanges + 2), foreign_key : RightKeys \cup {None}]
+RightRows == [version : 1..(RightChanges + 2), key : RightKeys]
+Instructions == Deletes \cup {"PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE", "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"}
+
+(* Every variable holds what it is meant to hold.                                                                       *)
+Types ==
+    /\ \A key \in LeftKeys : left[key] = None \/ left[key] \in LeftRows
+    /\ \A right_key \in RightKeys :
+        /\ right[right_key] = None \/ right[right_key] \in RightRows
+        /\ \A number \in 1..Len(subscriptions[right_key]) :
+            LET subscription == subscriptions[right_key][number]
+            IN  /\ subscription.key \in LeftKeys
+                /\ subscription.hash = None \/ subscription.hash \in LeftRows
+                /\ subscription.instruction \in Instructions
+        /\ \A key \in LeftKeys :
+            /\ subscribed[right_key][key] = None \/ subscribed[right_key][key] \in LeftRows
+            /\ \A number \in 1..Len(responses[right_key][key]) :
+                LET response == responses[right_key][key][number]
+                IN  /\ response.hash = None \/ response.hash \in LeftRows
+                    /\ response.value = None \/ response.value \in RightRows
+    /\ \A key \in LeftKeys :
+        result[key] = None \/
+            /\ result[key].left \in LeftRows
+            /\ result[key].right = None \/ result[key].right \in RightRows
+    /\ left_changes \in 0..LeftChanges /\ right_changes \in 0..RightChanges
+
+(* When no message waits, the result is the join of the tables.                                                         *)
+QuietIsJoined == Quiet => \A key \in LeftKeys : result[key] = JoinOf(key)
+
+(* When no message waits, each row is subscribed where its foreign key says, with its hash, and nowhere else.           *)
+QuietIsSubscribed ==
+    Quiet => \A right_key \in RightKeys, key \in LeftKeys :
+        subscribed[right_key][key] = IF ForeignKeyOf(left[key]) = right_key THEN Hash(left[key]) ELSE None
+
+Emitted(key) == result'[key] # result[key] /\ result'[key] # None
+
+(* No result is emitted for a row that is deleted.                                                                      *)
+NoResultForDeletedRow == [][\A key \in LeftKeys : Emitted(key) => left'[key] # None]_vars
+
+(* No row is joined with a right row other than the one it names.                                                       *)
+NoRowOfAnotherKey ==
+    [][\A key \in LeftKeys : Emitted(key) /\ result'[key].right # None =>
+        result'[key].right.key = result'[key].left.foreign_key]_vars
+
+(* No pair is emitted that was never current together. It holds where no two values are equal, and Ghost is TRUE.       *)
+NoFiction == \A key \in LeftKeys : result[key] \in together \cup {None}
+
+(* Once changes end, the result becomes the join, and stays it. It needs FairSpec, and no symmetry.                     *)
+Settles == <>[](\A key \in LeftKeys : result[key] = JoinOf(key))
+
+=============================================================================

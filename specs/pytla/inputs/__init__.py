@@ -1,0 +1,1 @@
+"""What TLC is to check: a module and its configuration, as files and as a run has them."""

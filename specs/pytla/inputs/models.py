@@ -1,0 +1,30 @@
+"""What TLC is to check: a module, a configuration, and what is changed in it from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..values import Value
+
+
+@dataclass(frozen=True)
+class Model:
+    """A TLA+ module under a configuration.
+
+    Attributes:
+        module: The `.tla` file. Modules that it extends are looked for in its folder, then among the standard ones.
+        configuration: The `.cfg` file.
+        constants: Values for constants, instead of the configuration's.
+        invariants: The invariants to check, instead of the configuration's; none, if empty.
+        properties: The properties to check, instead of the configuration's; none, if empty.
+        deadlock: Whether a state without a successor is an error.
+    """
+
+    module: Path
+    configuration: Path
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    invariants: tuple[str, ...] | None = None
+    properties: tuple[str, ...] | None = None
+    deadlock: bool = True

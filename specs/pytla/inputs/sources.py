@@ -1,0 +1,40 @@
+"""The text of a module or a configuration, refused where it can't be one, before Java is started."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+from ..tlc_error import TlcError
+
+LARGEST = 16 << 20
+"""The most bytes that are read: a module has thousands."""
+
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_source(path: Path, what: str, failed: type[TlcError]) -> str:
+    """Return the text of a file.
+
+    Args:
+        path: The file.
+        what: What it should be, for the message: `module` or `configuration`.
+        failed: The error to raise.
+
+    Raises:
+        failed: It can't be read, is larger than any such file, or isn't text that TLC reads.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        message = f"the {what} can't be read ({error.strerror}): a model is a module and a .cfg file."
+        raise failed(message, file=path) from None
+    if len(content) > LARGEST:
+        raise failed(f"it has more than {LARGEST >> 20} MiB, so it is hardly a {what}: name another.", file=path)
+    if content.startswith(_WIDE):
+        raise failed("it is UTF-16, which TLC can't read: save it as UTF-8.", file=path, line=1)
+    if b"\0" in content:
+        line = content.count(b"\n", 0, content.index(b"\0")) + 1
+        raise failed(f"it has a NUL byte, so it isn't text: name a {what}, saved as UTF-8.", file=path, line=line)
+    return content.decode("utf-8", "replace").removeprefix("\ufeff")

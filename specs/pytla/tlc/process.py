@@ -1,0 +1,215 @@
+"""A Java process in a private folder, of which nothing is left however the run ends."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import selectors
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..errors import FolderUnusable, LimitReached, TlcCrashed
+from .tools import Tools, find_java
+
+# No `finally` runs in a Python that is killed, so a watcher beside Java waits for the end of this Python, which it sees
+# by the end of its input. Its outputs go nowhere, so that the end of Java is the end of the output.
+_GUARDED = """\
+exec 3<&0
+"$@" </dev/null 3<&- &
+java=$!
+{ read _ ; : >"$PYTLA_FOLDER/orphaned" ; kill -9 $java ; } <&3 >/dev/null 2>&1 &
+exec 3<&-
+wait $java
+code=$?
+[ ! -e "$PYTLA_FOLDER/orphaned" ] || rm -rf "$PYTLA_FOLDER"
+exit $code
+"""
+
+_CHUNK = 1 << 16
+LONGEST_LINE = 64 << 20
+"""The most bytes that a line of output may have."""
+_LAST_OF_ERRORS = 1 << 18
+"""How much of standard error is read, from its end."""
+
+PREFIX, OWNER = "pytla-", "owner"
+"""How private folders are called, before the number of their process; and the file that this process keeps locked."""
+
+# Other numbers above 128 are TLC's own.
+_SIGNALS = {
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),
+    *(signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGPIPE, signal.SIGALRM, signal.SIGTERM),
+}
+
+
+class TimeUp(Exception):
+    """The deadline passed before the process ended."""
+
+
+class JavaProcess:
+    """A started Java: its lines as they come, then its exit code and what it wrote to standard error."""
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
+        self._process = process
+        self._folder = folder
+
+    def lines(self, deadline: float | None) -> Iterator[str]:
+        """Yield the lines of standard output as they come.
+
+        Raises `TimeUp` at `deadline` (of `time.monotonic`), and `TlcCrashed` for a line without an end.
+        """
+        assert self._process.stdout is not None
+        rest = bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while True:
+                left = None if deadline is None else deadline - time.monotonic()
+                if (left is not None and left <= 0) or not selector.select(left):
+                    raise TimeUp
+                chunk = os.read(self._process.stdout.fileno(), _CHUNK)
+                if not chunk:
+                    break
+                rest += chunk
+                if len(rest) > LONGEST_LINE:
+                    raise TlcCrashed(
+                        f"TLC prints a line of more than {LONGEST_LINE >> 20} MiB: leave out the PrintT that does so, "
+                        "or make the model's values smaller."
+                    )
+                if b"\n" not in chunk:
+                    continue
+                *whole, last = bytes(rest).split(b"\n")
+                rest = bytearray(last)
+                for line in whole:
+                    yield line.decode("utf-8", "replace").removesuffix("\r")
+        if rest:
+            yield rest.decode("utf-8", "replace")
+
+    def exit_code(self) -> int:
+        """Wait for the end and return the exit code; of a process that a signal ended, its number, negative."""
+        code = self._process.wait()
+        return 128 - code if code - 128 in _SIGNALS else code
+
+    def standard_error(self) -> str:
+        """What was written to standard error so far; of very much, the end."""
+        with (self._folder / "stderr").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_OF_ERRORS))
+            return file.read().decode("utf-8", "replace")
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder of this run's own, removed at the end; what a killed Python has left of its own is removed first.
+
+    Raises:
+        FolderUnusable: None can be made.
+    """
+    with contextlib.ExitStack() as stack:
+        with usable_folder():
+            _remove_left_behind(Path(tempfile.gettempdir()))
+            named = tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(named))
+            owner = stack.enter_context((folder / OWNER).open("wb"))
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            (folder / "tmp").mkdir()
+        yield folder
+
+
+@contextlib.contextmanager
+def usable_folder() -> Iterator[None]:
+    """Turn an error in writing a run's files into one that names the folder and the remedy: `FolderUnusable`."""
+    try:
+        yield
+    except OSError as error:
+        try:
+            place = tempfile.gettempdir()
+        except OSError:
+            place = "any of the temporary directories"
+        raise FolderUnusable(
+            f"TLC's files can't be written to {place} ({error.strerror}): let TMPDIR name a folder that can be "
+            "written, with room in it."
+        ) from None
+
+
+def _remove_left_behind(parent: Path) -> None:
+    """Remove the folders of processes that are gone: a machine that stops, or its watcher killed, leaves them."""
+    for folder in parent.glob(f"{PREFIX}*-*"):
+        process = folder.name.split("-")[1]
+        with contextlib.suppress(OSError):  # another process removes it at this moment, or it is somebody else's
+            status = folder.lstat()
+            if process.isdecimal() and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
+                _remove_if_left(folder, int(process))
+
+
+def _remove_if_left(folder: Path, process: int) -> None:
+    try:
+        os.kill(process, 0)
+        return
+    except ProcessLookupError:
+        pass
+    # In another container, which shares the directory, there may be such a process after all: it holds the lock.
+    with contextlib.suppress(FileNotFoundError), (folder / OWNER).open("rb") as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def started(tools: Tools, folder: Path, options: Sequence[str], arguments: Sequence[str]) -> Iterator[JavaProcess]:
+    """Run TLC; it is killed at the end, if it hasn't ended by then.
+
+    Args:
+        tools: Java and the jar.
+        folder: The run's own folder.
+        options: Options of Java's, beside those of `tools`.
+        arguments: Arguments of TLC's.
+
+    Raises:
+        MissingJava: There is no such program.
+        LimitReached: The system starts no more processes.
+    """
+    command = [
+        find_java(tools),
+        "-XX:+UseParallelGC",  # TLC asks for a collector made for throughput
+        "-XX:+ExitOnOutOfMemoryError",
+        "-Dfile.encoding=UTF-8",
+        f"-Djava.io.tmpdir={folder / 'tmp'}",  # TLC unpacks its modules there
+        *tools.options,
+        *options,
+        "-cp",
+        str(tools.jar.resolve()),
+        "tlc2.TLC",
+        *arguments,
+    ]
+    with contextlib.ExitStack() as stack:
+        with usable_folder():
+            errors = stack.enter_context((folder / "stderr").open("wb"))
+        try:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARDED, "sh", *command],
+                cwd=folder,
+                env={**os.environ, "PYTLA_FOLDER": str(folder)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise LimitReached(
+                f"no process can be started ({error.strerror}): end others, or raise the limit of this shell "
+                "(`ulimit -a` shows it)."
+            ) from None
+    try:
+        yield JavaProcess(process, folder)
+    finally:
+        # The whole group: Java and its watcher.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        process.wait()

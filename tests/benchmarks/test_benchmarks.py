@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).parents[2]
+NAMES = (
+    *("cohort", "reference", "duckdb", "oracle", "operators", "agreement", "production", "state", "real_foreign_keys"),
+    *("flights", "cluster", "memory", "specs", "queries", "check"),
+)
+
+
+def benchmarks(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "benchmarks", *words], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_the_benchmarks_are_listed_and_an_unknown_one_exits_3_with_their_names() -> None:
+    listed, unknown = benchmarks("--list"), benchmarks("reference", "cohorts", "--size", "small")
+    assert listed.returncode == 0, listed.stderr
+    assert [name for name in NAMES if name not in listed.stdout] == []
+    assert unknown.returncode == 3
+    assert unknown.stderr.strip() == f"error: unknown benchmark 'cohorts': use some of {', '.join(NAMES)}"
+    assert unknown.stdout == ""
+
+
+def test_medians_ratios_targets_and_growth_are_those_of_made_up_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.figures import Target, figure, growth_exponent, ratio
+
+    many = figure("many", "histories/s", [400.0, 1000.0, 500.0], "5 histories")
+    one = figure("one", "histories/s", [0.5, 0.25, 0.4, 0.5, 1.0], "1 history")
+    assert (many.median, many.least, many.largest, many.runs, many.reached) == (500, 400, 1000, 3, None)
+    between = ratio("many over one", many, one, Target("at least", 1000))
+    assert (between.median, between.least, between.largest, between.runs) == (1000, 400, 4000, 3)
+    assert between.reached
+    assert ratio("many over one", many, one, Target("at most", 1000)).reached
+    assert ratio("many over one", many, one, Target("under", 1000)).reached is False
+
+    rows = (1000, 2000, 4000, 8000)
+    assert growth_exponent([(count, 3e-5 * count) for count in rows]) == pytest.approx(1)
+    assert growth_exponent([(count, 7e-9 * count**2) for count in rows]) == pytest.approx(2)
+    assert growth_exponent([(count, 4.0) for count in rows]) == pytest.approx(0)
+
+
+def test_an_operator_is_named_where_a_benchmark_has_several_and_refused_elsewhere() -> None:
+    elsewhere, unknown = benchmarks("memory:foreign_key_join"), benchmarks("production:joins")
+    assert (elsewhere.returncode, unknown.returncode) == (3, 3)
+    assert elsewhere.stderr.startswith(
+        "error: memory:foreign_key_join: no operator can be named here, only in operator"
+    )
+    assert "unknown operator 'joins'" in unknown.stderr
+
+
+def test_what_goes_through_production_is_the_same_each_time_whole_and_late_by_less_than_the_grace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import production_cases as cases
+
+    rows = 20_000
+    makers = (cases.events, cases.events_in_order, cases.two_streams, cases.stream_and_table, cases.two_tables)
+    for make in (*makers, cases.grouped_table, cases.referring_tables):
+        inputs = make(rows)
+        order = np.concatenate([columns["order"] for columns in inputs.values()])
+        assert sorted(order) == list(range(rows))
+        times = np.concatenate([columns["time"] for columns in inputs.values()])[np.argsort(order)]
+        assert 0 <= (np.maximum.accumulate(times) - times).max() <= cases.BEHIND_MS < 60_000
+        for again, columns in zip(make(rows).values(), inputs.values(), strict=True):
+            assert all((again[name] == column).all() for name, column in columns.items())
+
+
+def test_a_result_that_lacks_or_repeats_a_row_of_the_baselines_is_counted_as_different(
+    monkeypatch: pytest.MonkeyPatch, spark: SparkSession, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.production import differing
+
+    def rows(*pairs: tuple[str, int]) -> DataFrame:
+        return spark.createDataFrame(list(pairs), "key string, value int")
+
+    one = rows(("a", 1), ("a", 1), ("b", 2), ("~end", 3))
+    assert differing(one, rows(("b", 2), ("a", 1), ("a", 1))) == (3, 0)
+    assert differing(one, rows(("b", 2), ("a", 1))) == (3, 1)
+    assert differing(one, rows(("b", 1), ("a", 1), ("a", 1))) == (3, 2)
+
+
+def test_of_a_key_the_last_change_of_the_last_batch_stands_unless_it_is_a_tombstone(
+    monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.production import last_changes
+
+    changes = [
+        ("a", 1, "update", 0, 9, 1),
+        ("a", 2, "update", 0, 9, 0),
+        ("b", 1, "update", 0, 9, 0),
+        ("b", 2, "update", 1, None, 0),
+        ("c", 1, "update", 0, 1, 0),
+        ("c", None, "tombstone", 0, 2, 0),
+    ]
+    emitted = spark.createDataFrame(changes, "key string, value int, change string, batch int, cause int, ordinal int")
+    assert sorted(map(tuple, last_changes(emitted, ["key"]).collect())) == [("a", 1), ("b", 2)]

@@ -1,0 +1,420 @@
+"""The documentation: its samples run, its commands exist, its histories give what it shows, its links work."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+from doc_pages import PAGES, ROOT, Block, anchors_of, blocks_of, links_of, prose_of, text_of, write_files
+from streamproof import conforms
+from streamproof.properties.cli import app
+from streamproof.properties.witnesses.outcomes import Outcome
+from streamproof.reference.core.history import parse_history
+from streamproof.reference.core.operator import OPERATORS, operator_named
+from streamproof.reference.core.play import play
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+LANGUAGES = {"python", "console", "json", "text"}
+
+
+def written_in(language: str) -> list[Block]:
+    return [block for block in BLOCKS if block.language == language]
+
+
+def test_every_block_says_what_it_is_written_in() -> None:
+    assert [str(block) for block in BLOCKS if block.language not in LANGUAGES] == []
+
+
+def test_the_readme_has_at_most_150_lines() -> None:
+    assert len(text_of("README.md").splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_relative_links_lead_to_files_and_headings_that_exist(page: str) -> None:
+    broken = []
+    for target, anchor in links_of(page):
+        path = (ROOT / page).parent / target if target else ROOT / page
+        there = path.exists() and path.resolve().is_relative_to(ROOT)
+        if not there or (anchor and anchor not in anchors_of(str(path.resolve().relative_to(ROOT)))):
+            broken.append(f"{target}#{anchor}")
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/")])
+def test_every_page_is_in_the_site_and_in_the_index_or_the_api(page: str) -> None:
+    assert re.search(rf": {re.escape(page.removeprefix('docs/'))}$", text_of("mkdocs.yml"), re.MULTILINE)
+    if page != "docs/index.md":
+        assert page.removeprefix("docs/") in {target for target, _ in links_of("docs/index.md")}
+
+
+def test_no_page_cites_what_a_reader_does_not_have() -> None:
+    cited = re.compile(r"\bfacts/|\bseeds/|\bthe seed's\b|\bof the seed\b|\bthe seed rejects\b")
+    assert [page for page in PAGES if cited.search(text_of(page))] == []
+
+
+@pytest.mark.parametrize("block", written_in("python"), ids=str)
+def test_python_compiles(block: Block) -> None:
+    compile(block.text, str(block), "exec")
+
+
+def run_python(page: str, namespace: dict[str, Any]) -> None:
+    for block in blocks_of(page):
+        if block.language == "python" and not {"not run", "file"} & block.notes.keys():
+            exec(compile(block.text, str(block), "exec"), namespace)
+
+
+def pages_of_python(need: str | None) -> list[str]:
+    """Return the pages whose Python blocks, taken together, need Spark, TLC, or neither."""
+    needs: dict[str, set[str]] = {}
+    for block in written_in("python"):
+        if not {"not run", "file"} & block.notes.keys():
+            needs.setdefault(block.page, set()).update({"spark", "tlc"} & block.notes.keys())
+    return [page for page, needed in needs.items() if needed == ({need} if need else set())]
+
+
+@pytest.mark.parametrize("page", pages_of_python(None))
+def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(blocks_of(page), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run_python(page, {"__name__": "sample"})
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize("page", pages_of_python("tlc"))
+def test_python_runs_on_tlc(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    run_python(page, {"__name__": "sample"})
+
+
+ROWS = {
+    "events": {"country": "no", "user": "ann", "amount": 3, "offset": 0},
+    "users": {"country": "no", "user": "ann", "name": "Ann", "offset": 0},
+    "orders": {"order_id": "o1", "amount": 3},
+    "shipments": {"order_id": "o1", "carrier": "post"},
+    "songs": {"song": "s1", "title": "Feeling Good", "artist": "a1"},
+    "artists": {"artist": "a1", "name": "Nina"},
+}
+"""The data that the samples on Spark read, by folder."""
+
+
+LONG = {"docs/own_operator.md"}
+"""The pages whose samples check an operator, which takes minutes."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.exhaustive] * (page in LONG)) for page in pages_of_python("spark")],
+)
+def test_python_runs_on_spark(page: str, spark: SparkSession, tmp_path: Path) -> None:
+    for name, row in ROWS.items():
+        (tmp_path / name).mkdir()
+        line = json.dumps(row | {"time": "2026-01-01T00:00:00Z"})
+        (tmp_path / name / "rows.json").write_text(line + "\n", encoding="utf-8")
+    try:
+        run_python(page, {"__name__": "sample", "spark": spark, "folder": tmp_path})
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+
+
+def job_in(block: Block) -> Any:
+    """Return the job of a block that is a test module."""
+    namespace: dict[str, Any] = {}
+    exec(compile(block.text, str(block), "exec"), namespace)
+    return next(value for name, value in namespace.items() if name.endswith("_job"))
+
+
+OPTIONS = {"gap_ms": 10, "grace_ms": 5, "emit": "close", "late": "own"}
+"""What the jobs of the README and the tutorial are checked by."""
+
+
+@pytest.mark.exhaustive
+def test_the_readmes_job_has_the_counterexample_that_is_shown(spark: SparkSession) -> None:
+    blocks = blocks_of("README.md")
+    (job,) = (job_in(block) for block in blocks if block.language == "python")
+    (shown,) = (block.text for block in blocks if "counterexample of" in block.notes)
+    with pytest.raises(AssertionError) as found:
+        conforms(job, OPTIONS)
+    # Which of several smallest histories is found depends on Hypothesis' version.
+    said, expected = (re.sub(r"\d+", "N", " ".join(text.split())) for text in (str(found.value), shown))
+    assert expected in said
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/counterexamples.md"])
+def test_the_test_to_paste_is_shown_as_it_is_printed(page: str) -> None:
+    from streamproof.properties.report.counterexamples import test_to_paste
+    from streamproof.properties.runner.counterexample import Counterexample
+
+    (shown,) = (block.text for block in blocks_of(page) if "test to paste of" in block.notes)
+    history = parse_history(shown.split('"""')[1])
+    side = "reference", Outcome.of_play(history.name, play(history))
+    counterexample = Counterexample("changelog", "", history, side, side, [], True, 0, subject="job")
+    assert test_to_paste(counterexample, SimpleNamespace(__qualname__="my_job", __module__="test_sessions")) == shown
+    for other in ("README.md", "docs/tutorial.md"):
+        assert "".join(f"    {line}\n" for line in history.to_text().splitlines()) in text_of(other)
+
+
+def test_the_tutorials_second_job_conforms(spark: SparkSession) -> None:
+    (block,) = (block for block in blocks_of("docs/tutorial.md") if block.notes.get("file") == "test_our_sessions.py")
+    conforms(job_in(block), OPTIONS)
+
+
+def test_the_jobs_are_checked_as_the_pages_say() -> None:
+    blocks = [block for block in written_in("python") if block.notes.get("file", "").startswith("test_")]
+    assert len(blocks) == 3
+    assert [
+        str(block)
+        for block in blocks
+        if f"conforms(my_job, {json.dumps(OPTIONS)})" not in block.text
+        and f"conforms(our_job, {json.dumps(OPTIONS)})" not in block.text
+    ] == []
+
+
+def parse(words: list[str], command: Any = None) -> None:
+    """Parse a command line as `streamproof` does, and run nothing."""
+    command = command or typer.main.get_command(app.app)
+    while hasattr(command, "commands"):
+        command, words = command.commands[words[0]], words[1:]
+    command.make_context(command.name, list(words))
+
+
+@pytest.mark.parametrize(
+    "command", sorted({command for block in written_in("console") for command, _ in block.commands})
+)
+def test_a_command_exists_with_its_options(command: str) -> None:
+    words = shlex.split(command.removeprefix("time "))
+    if words[0] == "streamproof":
+        parse(words[1:])
+    elif words[0] == "make":
+        assert re.search(rf"^{words[1]}:.* ## ", text_of("Makefile"), re.MULTILINE)
+    elif words[:3] == ["python", "-m", "benchmarks"]:
+        from benchmarks.command_line import app as benchmarks
+
+        parse(words[3:], typer.main.get_command(benchmarks))
+    else:
+        assert words[0] in ("pip", "pytest")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_that_are_named_in_the_text_exist(page: str) -> None:
+    commands = typer.main.get_command(app.app).commands  # type: ignore[attr-defined]
+    named = re.findall(r"`streamproof ([a-z]+)", prose_of(page))
+    assert [name for name in named if name not in commands] == []
+    targets = re.findall(r"`make ([a-z-]+)`", prose_of(page))
+    assert [name for name in targets if not re.search(rf"^{name}:.* ## ", text_of("Makefile"), re.MULTILINE)] == []
+
+
+def run_commands(
+    blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
+    """Run the command lines of blocks in turn, in one folder, and say what is otherwise than the blocks show."""
+    monkeypatch.setattr(app, "_running_session", lambda: None, raising=False)
+    monkeypatch.chdir(folder)
+    wrong = []
+    for block in blocks:
+        for command, shown in block.commands:
+            monkeypatch.setattr(sys, "argv", shlex.split(command))
+            with pytest.raises(SystemExit) as ended:
+                app.main()
+            out, err = capsys.readouterr()
+            expected = block.notes["run"].removeprefix("exit ")
+            if expected != "any exit" and ended.value.code != (int(expected) if expected.isdigit() else 0):
+                wrong.append(f"{block}: {command} exits {ended.value.code}: {err}")
+            elif shown and out.splitlines() != shown:
+                wrong.append(f"{block}: {command} prints\n{out}")
+    return wrong
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if "run" in block.notes}))
+def test_commands_print_what_is_shown(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = blocks_of(page)
+    write_files(blocks, tmp_path)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    run = [block for block in blocks if block.notes.get("run", "tlc") != "tlc"]
+    assert run_commands(run, tmp_path, monkeypatch, capsys) == []
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if block.notes.get("run") == "tlc"}))
+def test_commands_on_tlc_print_what_is_shown(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = [block for block in blocks_of(page) if block.notes.get("run") == "tlc"]
+    assert run_commands(run, tmp_path, monkeypatch, capsys) == []
+
+
+@pytest.mark.parametrize("block", written_in("json"), ids=str)
+def test_a_json_block_is_a_history_file(block: Block) -> None:
+    assert parse_history(block.text, block.notes["file"].removesuffix(".jsonl"), str(block)).lines
+    assert all(json.loads(line) for line in block.text.splitlines())
+
+
+def test_every_operator_is_in_the_tables_with_each_of_its_options() -> None:
+    operators, format_page = text_of("docs/operators.md"), text_of("docs/history_files.md")
+    tables = dict(re.findall(r"<!-- options: (\w+) -->\n(.*?)<!-- end -->", operators, re.DOTALL))
+    assert set(tables) == set(OPERATORS)
+    for name, table in tables.items():
+        known = {field.name.removesuffix("_") for field in fields(operator_named(name).definition)}
+        assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == known, "python docs/options.py writes them anew"
+        assert f"`{name}`\n:   " in format_page
+        assert f"| `{name}` |" in text_of("README.md")
+
+
+def test_the_divergences_are_those_that_are_known() -> None:
+    from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES
+
+    table = text_of("docs/divergences.md").split("<!-- divergences -->")[1].split("```")[0]
+    assert re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE) == list(DIVERGENCES)
+
+
+def test_the_table_of_benchmarks_is_that_of_the_figures_that_are_kept() -> None:
+    from benchmarks.table import RESULTS, page
+
+    text = text_of("docs/benchmarks.md")
+    assert page(text, json.loads(RESULTS.read_text(encoding="utf-8"))) == text
+
+
+def test_the_operator_of_ones_own_is_the_one_that_the_tests_check() -> None:
+    (block,) = (block for block in blocks_of("docs/own_operator.md") if "file" in block.notes)
+    assert block.text == text_of("tests/deduplicate.py"), "copy tests/deduplicate.py into the page's first sample"
+
+
+def test_the_fields_of_a_registration_are_in_its_table_with_the_laws_that_need_them() -> None:
+    from streamproof import Registration
+    from streamproof.properties.laws.all import OF_REFERENCE, ON_SPARK
+
+    text = text_of("docs/own_operator.md").split("<!-- registration -->")[1].split("\n\n```")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", text, re.MULTILINE))
+    assert list(rows) == [field.name for field in fields(Registration)]
+    optional: dict[str, Any] = {field.name: object() for field in fields(Registration) if field.default is None}
+    optional |= {"key_independence": object(), "without_late_data": {"plain": {}}}
+    for name, without in rows.items():
+        given = {field: value for field, value in optional.items() if field != name} | {"by_clock": lambda _: True}
+        if name == "key_independence":
+            given[name] = None
+        registration = Registration(operator_named("session_windows"), {"plain": {"gap_ms": 10}}, **given)
+        unasked = {law.name for law in (*ON_SPARK, *OF_REFERENCE) if law.not_checked(registration)}
+        assert unasked == set(re.findall(r"`(\w+)`", without.partition("not checked: ")[2])), name
+
+
+def laws_on_the_page() -> dict[tuple[str, str], str]:
+    """Return the sections of the laws by part and name, each in one line."""
+    found = {}
+    for part, subject in (("Laws of the reference", "reference"), ("Laws of an implementation", "spark")):
+        text = text_of("docs/laws.md").split(f"\n## {part}\n")[1].split("\n## ")[0]
+        for section in text.split("\n### ")[1:]:
+            name, _, said = section.partition("\n")
+            found[subject, name] = " ".join(said.split())
+    return found
+
+
+def test_every_law_has_its_section_with_what_it_says() -> None:
+    from streamproof.properties.laws.all import OF_REFERENCE, ON_SPARK
+    from streamproof.properties.registration.registration import registered
+
+    page = laws_on_the_page()
+    assert list(page) == [
+        *(("reference", law.name) for law in OF_REFERENCE),
+        *(("spark", law.name) for law in ON_SPARK),
+    ]
+    for subject, laws in (("reference", OF_REFERENCE), ("spark", ON_SPARK)):
+        for law in laws:
+            asked = [one for one in registered().values() if law.not_checked(one) is None]
+            section = page[subject, law.name]
+            assert [law.sentence(one) for one in asked if not re.search(rf"\b{law.sentence(one)}[.;: ]", section)] == []
+
+
+def test_the_mutants_that_laws_are_said_to_kill_exist() -> None:
+    from streamproof.properties.registration.registration import registered
+
+    mutants = {name for registration in registered().values() for name in registration.mutants}
+    killed = [
+        name for said in laws_on_the_page().values() for name in re.findall(r"`(\w+)`", said.split("**Kills**")[1])
+    ]
+    assert len(killed) > 10
+    assert set(killed) - mutants == set()
+
+
+def test_the_coverage_goals_of_operators_are_those_of_their_registrations() -> None:
+    from streamproof.properties.generators.coverage import coverage_goals
+    from streamproof.properties.registration.registration import registered
+
+    table = text_of("docs/laws.md").split("<!-- goals -->")[1].split("\n## ")[0]
+    rows = {
+        name: set(re.findall(r"`([^`]+)`", goals))
+        for names, goals in re.findall(r"^\| (`.*`) \| (.*) \|$", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    everywhere = {"out of order", "two keys", "dropped: null key", "null key kept"}
+    assert rows == {
+        name: {
+            goal
+            for options in registration.profiles.values()
+            for goal in coverage_goals(registration, registration.declare(options))
+        }
+        - everywhere
+        for name, registration in registered().items()
+    }
+
+
+@pytest.mark.parametrize("operator", ["session_windows", "range_aggregate", "stream_stream_join", "foreign_key_join"])
+def test_the_coverage_goals_of_laws_on_spark_are_those_that_they_ask_for(operator: str) -> None:
+    from streamproof.properties.generators.coverage import goals
+    from streamproof.properties.laws.all import ON_SPARK
+    from streamproof.properties.registration.registration import registration_of
+    from streamproof.properties.runner.samples import samples_on_spark
+
+    registration, page = registration_of(operator), laws_on_the_page()
+    own = {goal for options in registration.profiles.values() for goal in goals(operator, options)}
+    for sample in samples_on_spark(registration, 1, seed=0):
+        for law in ON_SPARK:
+            if law.is_asked_of(sample):
+                asked = {re.sub(r" \([^()]*\)$", "", goal) for goal in law.goals(sample)} - own
+                assert {goal for goal in asked if f"`{goal}`" not in page["spark", law.name]} == set(), law.name
+
+
+def test_the_contracts_and_layers_in_contributing_are_those_that_are_checked() -> None:
+    contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    house = text_of("CONTRIBUTING.md").split("## How the house is laid out")[1].split("\n## ")[0]
+    named = re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", " ".join(house.split("`make lint` checks")[1].split()))
+    known = [contract["name"] for contract in contracts]
+    assert len(named) > 5
+    assert [name for name in named if not any(one.startswith(name) for one in known)] == []
+    (layers,) = (contract["layers"] for contract in contracts if contract["name"] == "properties in layers")
+    rows = house.split("The layers of `properties/`")[1].split("`make lint`")[0]
+    listed = [re.findall(r"`(\w+)/`", cell) for cell in re.findall(r"^\| (`[^|]*) \|", rows, re.MULTILINE)]
+    assert [set(names) for names in listed] == [set(layer.split(" | ")) for layer in layers]
+
+
+def test_every_public_name_has_an_entry_in_the_api() -> None:
+    import streamproof
+
+    entries = re.findall(r"^::: streamproof\.(\w+)$", text_of("docs/api/streamproof.md"), re.MULTILINE)
+    assert sorted(entries) == sorted(set(streamproof.__all__) - {"__version__"})
+
+
+@pytest.mark.exhaustive
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    subprocess.run(["make", "-s", "tree"], cwd=ROOT, check=True)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
+    )
+    assert (built.returncode, built.stdout + built.stderr) == (0, "")

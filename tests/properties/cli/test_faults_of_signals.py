@@ -1,0 +1,294 @@
+"""SIGINT, SIGTERM and SIGKILL at the moments of a check: how it ends, and what is left.
+
+Moments are recognized by what happens, not by the clock. Those on Spark take half a minute each: a handful runs always,
+and
+all of them with STREAMPROOF_ALL_MOMENTS=1, which `python -m pytest tests/test_faults_of_signals.py` then takes half an
+hour for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from faults import MARK, end_processes, heed_signals, listing, processes_left, processes_of, streamproof
+from streamproof.properties.system.work import sweep
+
+ALL = bool(os.environ.get("STREAMPROOF_ALL_MOMENTS"))
+SECONDS = 240
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+OLDER = {
+    "history.jsonl": '{"operator": "range_aggregate", "options": {"preceding_ms": 10, "aggregate": "count"}}\n'
+    '{"input": "events", "key": "a", "value": 1, "timestamp": 0}\n',
+    "counterexample.txt": "violated",
+}
+
+
+class Running:
+    """A command that runs: what it has said so far, and where it works."""
+
+    def __init__(
+        self, command: Sequence[str], folder: Path, prepare: Callable[[Path], None] = lambda temporary: None
+    ) -> None:
+        self.work, self.temporary, home = (folder / name for name in ("work", "tmp", "home"))
+        for made in (self.work, self.temporary, home):
+            made.mkdir()
+        prepare(self.temporary)
+        self.older = self.work / ".streamproof" / "counterexamples" / "range_aggregate" / "older"
+        self.older.mkdir(parents=True)
+        for name, text in OLDER.items():
+            (self.older / name).write_text(text)
+        self.mark = uuid.uuid4().hex
+        own = {"TMPDIR": str(self.temporary), "HOME": str(home), MARK: self.mark, "PYTHONUNBUFFERED": "1"}
+        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # Kafka's jars
+        self.process = subprocess.Popen(
+            streamproof(*command),
+            cwd=self.work,
+            env={**os.environ, "XDG_CACHE_HOME": cache, **own},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A test run in the background of a shell has Ctrl-C ignored, and its children with it.
+            preexec_fn=heed_signals,
+        )
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self.readers = [
+            threading.Thread(target=into.extend, args=(stream,), daemon=True)
+            for into, stream in ((self.out, self.process.stdout), (self.err, self.process.stderr))
+        ]
+        for reader in self.readers:
+            reader.start()
+
+    def wait_until(self, true: Callable[[Running], object]) -> None:
+        end = time.monotonic() + SECONDS
+        while not true(self):
+            assert self.process.poll() is None, f"it ended before:\n{self.printed()}"
+            assert time.monotonic() < end, f"it never came:\n{self.printed()}"
+            time.sleep(0.01)
+
+    def ended(self) -> int:
+        self.process.wait(SECONDS)
+        for reader in self.readers:
+            reader.join(SECONDS)
+        return self.process.returncode
+
+    def printed(self) -> str:
+        return f"exit {self.process.returncode}\nstdout:\n{''.join(self.out)}\nstderr:\n{''.join(self.err)}"
+
+
+def says(text: str) -> Callable[[Running], object]:
+    """When a line of standard error begins so."""
+    return lambda running: any(line.startswith(text) for line in [*running.err])
+
+
+def reports(text: str) -> Callable[[Running], object]:
+    """When a line of the report has it."""
+    return lambda running: any(text in line for line in [*running.out])
+
+
+def answers_signals(running: Running) -> bool:
+    """When the command answers signals: then it imports."""
+    try:
+        status = Path(f"/proc/{running.process.pid}/status").read_text()
+    except OSError:
+        return False
+    caught = re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def runs(text: str) -> Callable[[Running], object]:
+    """When a process of the command has it in its command line."""
+
+    def is_there(running: Running) -> bool:
+        for process in processes_of(running.mark):
+            try:
+                if text.encode() in Path(f"/proc/{process}/cmdline").read_bytes():
+                    return True
+            except OSError:
+                continue
+        return False
+
+    return is_there
+
+
+def has(pattern: str) -> Callable[[Running], object]:
+    """When there is such a file in the temporary directory."""
+    return lambda running: next(running.temporary.rglob(pattern), None)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of a command, whether it is one on Spark, and the signals that are always sent in it."""
+
+    name: str
+    command: str
+    comes: Callable[[Running], object]
+    on_spark: bool = True
+    always: Sequence[signal.Signals] = ()
+
+
+CHECK = "check table_table_join --histories 60"
+ON_SPARK = "check table_table_join --histories 20 --only spark"
+MUTANT = "check table_table_join --histories 20 --mutant sides_swapped"
+MOMENTS = [
+    Moment("importing", CHECK, answers_signals, False, SIGNALS),
+    Moment("the meaning", "check table_table_join --histories 600", says("fold is meaning"), False, SIGNALS),
+    Moment("DuckDB", "check table_table_join --histories 600", says("duckdb"), False, SIGNALS),
+    Moment("Kafka Streams", CHECK, says("kafka"), False, SIGNALS),
+    Moment("the JVM starts", ON_SPARK, runs("org.apache.spark.deploy.SparkSubmit"), True, SIGNALS),
+    Moment("the session starts", ON_SPARK, has("connection"), True, (signal.SIGINT,)),
+    Moment("a query runs", ON_SPARK, has("offsets/1"), True, (signal.SIGTERM, signal.SIGKILL)),
+    Moment("restart and crash", ON_SPARK, says("2 histories with a restart")),
+    Moment("alone", ON_SPARK, says("history 1 of 2 alone")),
+    Moment("partitions", ON_SPARK, says("2 histories in 1 partition")),
+    Moment("shrinking", MUTANT, says("asking"), True, (signal.SIGINT,)),
+    Moment(
+        "leaving", "run .streamproof/counterexamples/range_aggregate/older/history.jsonl --on spark", reports('"value"')
+    ),
+]
+CASES = [
+    pytest.param(
+        moment,
+        number,
+        id=f"{number.name} - {moment.name}",
+        marks=[pytest.mark.exhaustive, *[pytest.mark.spark] * moment.on_spark],
+    )
+    for moment in MOMENTS
+    for number in SIGNALS
+    if ALL or number in moment.always
+]
+
+
+@pytest.mark.parametrize(("moment", "number"), CASES)
+def test_a_signal_leaves_the_counterexamples_and_nothing_else(
+    moment: Moment, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = Running(moment.command.split(), tmp_path)
+    try:
+        running.wait_until(moment.comes)
+        running.process.send_signal(number)
+        code = running.ended()
+        printed = running.printed()
+        killed, leaving = number is signal.SIGKILL, moment.name == "leaving"
+        assert code == (-number if killed else 3) or (leaving and code == 0), printed
+        assert "Traceback" not in printed
+        if not killed and code == 3:
+            assert running.err[-1].startswith("interrupted"), printed
+            assert moment.name == "importing" or leaving or re.search("on Spark|the reference", "".join(running.out)), (
+                printed
+            )
+        assert not processes_left(running.mark), printed
+        saved = whole_counterexamples(running)
+        assert saved >= written(running), printed
+        if moment.name == "shrinking":
+            assert len(saved) == 2, printed
+            assert killed or len(written(running)) == 1, printed
+        assert {path.name: path.read_text() for path in running.older.iterdir()} == OLDER
+        monkeypatch.setattr(tempfile, "tempdir", str(running.temporary))
+        if killed:
+            sweep()
+        assert [name for name in listing(running.temporary) if not name.endswith(".log")] in (
+            [],
+            [f"streamproof-{os.getuid()}/"],
+        )
+    finally:
+        end_processes(running.mark)
+
+
+def written(running: Running) -> set[Path]:
+    """The folders that the report names: lines are wrapped nowhere."""
+    return {running.work / line.removeprefix("Written to ").strip() for line in running.out if "Written to " in line}
+
+
+def whole_counterexamples(running: Running) -> set[Path]:
+    """The folders of counterexamples that are there, of which each is whole."""
+    folders = [*(running.work / ".streamproof" / "counterexamples").glob("*/[!.]*")]
+    for folder in folders:
+        if folder != running.older:
+            names: Mapping[str, int] = {path.suffix: path.stat().st_size for path in folder.iterdir()}
+            assert all(names.get(suffix) for suffix in (".jsonl", ".txt")), f"{folder}: {names}"
+    return {*folders}
+
+
+@pytest.mark.exhaustive
+def test_a_second_ctrl_c_while_leaving_changes_nothing(tmp_path: Path) -> None:
+    running = Running(CHECK.split(), tmp_path)
+    try:
+        running.wait_until(says("kafka"))
+        running.process.send_signal(signal.SIGINT)
+        while running.process.poll() is None:
+            running.process.send_signal(signal.SIGINT)
+            time.sleep(0.005)
+        printed = (running.ended(), running.printed())[1]
+        assert running.process.returncode == 3, printed
+        assert "Traceback" not in printed
+        assert not processes_left(running.mark), printed
+    finally:
+        end_processes(running.mark)
+
+
+@pytest.mark.exhaustive
+def test_a_terminal_that_is_closed_ends_a_check_as_ctrl_c_does(tmp_path: Path) -> None:
+    running = Running(CHECK.split(), tmp_path)
+    try:
+        running.wait_until(says("kafka"))
+        running.process.send_signal(signal.SIGHUP)
+        assert running.ended() == 3, running.printed()
+        assert running.err[-1].startswith("interrupted by SIGHUP"), running.printed()
+        assert not processes_left(running.mark), running.printed()
+    finally:
+        end_processes(running.mark)
+
+
+def mount(folder: Path) -> None:
+    """Return a folder a small disk of its own, where this user may."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400m", "none", folder], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"no disk of its own can be mounted: {mounted.stderr.strip()}")
+
+
+def fill(folder: Path) -> None:
+    """Leave no room on the disk of a folder."""
+    with (folder / "filler").open("wb") as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(1 << 16))
+            file.flush()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.spark
+def test_a_disk_that_fills_midway_is_named_and_nothing_is_left_on_it(tmp_path: Path) -> None:
+    running = None
+    try:
+        running = Running(ON_SPARK.split(), tmp_path, mount)
+        running.wait_until(has("offsets/1"))
+        fill(running.temporary)
+        printed = (running.ended(), running.printed())[1]
+        assert running.process.returncode == 3, printed
+        assert "Traceback" not in printed
+        assert re.search(rf"^error: .*no space left in {re.escape(str(running.temporary))}", printed, re.MULTILINE), (
+            printed
+        )
+        assert not processes_left(running.mark), printed
+        assert {path.name: path.read_text() for path in running.older.iterdir()} == OLDER
+        left = [name for name in listing(running.temporary) if not name.endswith(".log")]
+        assert left == ["filler", f"streamproof-{os.getuid()}/"], printed
+    finally:
+        if running is not None:
+            end_processes(running.mark)
+        subprocess.run(["umount", "--lazy", tmp_path / "tmp"], capture_output=True)

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streamproof.properties.generators.cohorts import (
+    WATERMARK_DRIVER,
+    Cohort,
+    clock_schedule,
+    cohorts_of,
+    pack,
+    unpack,
+    with_clock_advances,
+)
+from streamproof.properties.generators.draws import HistorySettings, draw_histories, histories
+from streamproof.properties.registration.bindings import Field
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import CUT, ClockAdvance, History, Line
+from streamproof.reference.core.play import Entry, play
+from streamproof.reference.core.records import Change, Dropped, Record
+
+QUIET = settings(deadline=None, max_examples=20, derandomize=True, database=None)
+SCHEDULE = (20, 45, 45, 90)
+SETTINGS = HistorySettings("session_windows", {"gap_ms": 10, "grace_ms": 5}, SCHEDULE)
+
+
+def record(timestamp: int, key: str | None = "a", value: Any = 1) -> Record:
+    return Record("events", key, value, timestamp)
+
+
+def history(*lines: Line, **options: Any) -> History:
+    return History("session_windows", {"gap_ms": 10, **options}, lines, "batch")
+
+
+def only_cohort(*all_histories: History) -> Cohort:
+    [(cohort, _)] = cohorts_of(all_histories)
+    return cohort
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in ("key", "value", "timestamp", "order")) for row in table.to_pylist()]
+
+
+def values(kind: pa.DataType, encode: Callable[[Any], Any] = lambda value: value) -> list[Field]:
+    """The one further column of most cohorts."""
+    for_driver = "0" if pa.types.is_string(kind) else 0
+    return [Field("value", kind, lambda record, prefixed: encode(record.value), for_driver)]
+
+
+# The clock schedule.
+
+
+@pytest.mark.parametrize(
+    ("lines", "schedule"),
+    [
+        ((), (0,)),
+        ((record(5),), (5,)),
+        ((record(5), record(3)), (5,)),
+        ((record(5), CUT, record(3)), (5, 5)),
+        ((record(5), CUT, CUT, record(9)), (5, 5, 9)),
+        ((ClockAdvance(7), record(5)), (7,)),
+        ((record(100, key=None), record(5)), (5,)),
+        ((CUT,), (0, 0)),
+    ],
+)
+def test_the_schedule_is_the_batch_clock_after_every_batch(lines: tuple[Line, ...], schedule: tuple[int, ...]) -> None:
+    assert clock_schedule(history(*lines)) == schedule
+
+
+@QUIET
+@given(histories(SETTINGS))
+def test_the_schedule_is_what_the_played_clock_says(drawn: History) -> None:
+    clocks = [clock for _, _, clock in play(drawn).steps]
+    assert [0, *clock_schedule(drawn)[:-2], clock_schedule(drawn)[-1]] == clocks
+
+
+def test_heartbeats_close_each_batch() -> None:
+    assert with_clock_advances([[record(5)], [], [record(9)]], [5, 7, 9]) == (
+        record(5),
+        ClockAdvance(5),
+        CUT,
+        ClockAdvance(7),
+        CUT,
+        record(9),
+        ClockAdvance(9),
+    )
+
+
+@pytest.mark.parametrize("schedule", [[5], [5, 6, 7]])
+def test_a_schedule_of_another_length_is_an_error(schedule: list[int]) -> None:
+    with pytest.raises(ValueError, match="zip"):
+        with_clock_advances([[], []], schedule)
+
+
+# Which histories share a cohort.
+
+
+def test_histories_that_agree_share_a_cohort() -> None:
+    drawn = list(draw_histories(SETTINGS, 10, seed=1))
+    assert cohorts_of(drawn) == [(Cohort("session_windows", SETTINGS.options, SCHEDULE, tuple(drawn)), list(range(10)))]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        history(record(5), gap_ms=11),
+        history(record(5), late="own"),
+        history(record(6)),
+        history(record(5), CUT),
+        history(record(5), record(1, key=None)),
+    ],
+    ids=["gap", "late", "schedule", "batches", "null key"],
+)
+def test_histories_that_differ_share_no_cohort(other: History) -> None:
+    assert [indexes for _, indexes in cohorts_of([history(record(5)), other])] == [[0], [1]]
+
+
+def test_two_histories_with_null_keys_share_no_cohort() -> None:
+    null = history(record(5), record(1, key=None))
+    assert [indexes for _, indexes in cohorts_of([null, null])] == [[0], [1]]
+
+
+def test_the_order_of_options_makes_no_difference() -> None:
+    one = History("session_windows", {"gap_ms": 10, "late": "own"}, (record(5),), "batch")
+    other = History("session_windows", {"late": "own", "gap_ms": 10}, (record(5),), "batch")
+    assert len(cohorts_of([one, other])) == 1
+
+
+def test_an_option_is_not_taken_for_another_of_the_same_print() -> None:
+    one, other = history(record(5), grace_ms=0), history(record(5), grace_ms="0")
+    assert len(cohorts_of([one, other])) == 2
+
+
+def test_each_cohort_comes_with_the_indexes_of_its_histories() -> None:
+    early, late = history(record(5)), history(record(6))
+    assert [indexes for _, indexes in cohorts_of([early, late, early, late])] == [[0, 2], [1, 3]]
+
+
+def test_no_histories_make_no_cohort() -> None:
+    assert cohorts_of([]) == []
+
+
+@QUIET
+@given(st.lists(histories(SETTINGS) | histories(HistorySettings("session_windows", {"gap_ms": 3}, (5, 9))), max_size=5))
+def test_every_history_is_in_exactly_one_cohort(drawn: list[History]) -> None:
+    found = {
+        index: one
+        for cohort, indexes in cohorts_of(drawn)
+        for index, one in zip(indexes, cohort.histories, strict=True)
+    }
+    assert [found[index] for index in range(len(drawn))] == drawn
+
+
+# Packing.
+
+
+def test_a_cohort_is_laid_out_as_one_table_a_batch() -> None:
+    cohort = only_cohort(
+        history(record(5, value=7), CUT, ClockAdvance(9)), history(ClockAdvance(5), CUT, record(9, "b", 8), record(2))
+    )
+    assert [rows_of(table) for table in pack(cohort, values(pa.int64()))] == [
+        [(WATERMARK_DRIVER, 0, 5, 0), ("00000|a", 7, 5, 1)],
+        [(WATERMARK_DRIVER, 0, 9, 2), ("00001|b", 8, 9, 3), ("00001|a", 1, 2, 4)],
+    ]
+
+
+def test_the_columns_have_sparks_types() -> None:
+    schema = pack(only_cohort(history(record(5, value="x"))), values(pa.string()))[0].schema
+    assert dict(zip(schema.names, schema.types, strict=True)) == {
+        "key": pa.string(),
+        "timestamp": pa.int64(),
+        "order": pa.int64(),
+        "input": pa.string(),
+        "value": pa.string(),
+    }
+
+
+def test_the_reserved_keys_value_is_of_the_columns_type() -> None:
+    assert rows_of(pack(only_cohort(history(record(5, value="x"))), values(pa.string()))[0])[0] == (
+        WATERMARK_DRIVER,
+        "0",
+        5,
+        0,
+    )
+
+
+def test_the_order_goes_on_over_batches_and_histories() -> None:
+    tables = pack(only_cohort(*draw_histories(SETTINGS, 20, seed=1)), values(pa.int64()))
+    order = [number for table in tables for number in table.column("order").to_pylist()]
+    assert order == list(range(20 * SETTINGS.arrivals + len(SCHEDULE)))
+
+
+def test_every_batch_is_pushed_to_its_clock() -> None:
+    tables = pack(only_cohort(*draw_histories(SETTINGS, 3, seed=1)), values(pa.int64()))
+    assert [max(table.column("timestamp").to_pylist()) for table in tables] == list(SCHEDULE)
+
+
+def test_values_may_be_encoded() -> None:
+    assert rows_of(pack(only_cohort(history(record(5, value=[1]))), values(pa.string(), str))[0])[1][1] == "[1]"
+
+
+def test_a_null_value_is_packed_as_null() -> None:
+    assert rows_of(pack(only_cohort(history(record(5, value=None))), values(pa.int64()))[0])[1][1] is None
+
+
+def test_a_null_key_is_packed_as_null() -> None:
+    assert rows_of(pack(only_cohort(history(record(5), record(1, key=None))), values(pa.int64()))[0])[2][0] is None
+
+
+@pytest.mark.parametrize("value", ["x", 10**30, True, [1], {"a": 1}])
+def test_a_value_that_does_not_fit_is_refused_with_its_batch(value: Any) -> None:
+    cohort = only_cohort(history(record(5), CUT, record(5, value=value)))
+    with pytest.raises(BadInput, match=r"^batch 1: a value doesn't fit the type int64: .*; use smaller numbers"):
+        pack(cohort, values(pa.int64()))
+
+
+@pytest.mark.parametrize("one", [record(5, value="\ud800"), record(5, key="\ud800", value="x")], ids=["value", "key"])
+def test_half_a_surrogate_pair_is_refused(one: Record) -> None:
+    with pytest.raises(BadInput, match=r"^batch 0: a (key|value) doesn't fit the type string: .* and whole text$"):
+        pack(only_cohort(history(one)), values(pa.string()))
+
+
+# Unpacking.
+
+
+def packed_entries(cohort: Cohort) -> list[Entry]:
+    """What a witness would say of the whole cohort: the reference's entries under packed keys, batch by batch."""
+    entries: list[Entry] = []
+    for index, one in enumerate(cohort.histories):
+        for entry in play(one).entries:
+            packed = f"{index:05d}|{entry.output.key}"
+            entries.append(entry._replace(output=entry.output._replace(key=packed)))
+    return sorted(entries, key=lambda entry: entry.batch)
+
+
+@QUIET
+@given(st.lists(histories(SETTINGS), min_size=1, max_size=5))
+def test_every_history_gets_its_own_entries_back(drawn: list[History]) -> None:
+    cohort = only_cohort(*drawn)
+    assert unpack(cohort, packed_entries(cohort)) == [play(one).entries for one in drawn]
+
+
+@QUIET
+@given(st.lists(histories(SETTINGS), min_size=1, max_size=5))
+def test_packed_records_are_the_histories_records(drawn: list[History]) -> None:
+    found: list[list[Record]] = [[] for _ in drawn]
+    for table in pack(only_cohort(*drawn), values(pa.int64())):
+        for key, value, timestamp, _ in rows_of(table):
+            if key != WATERMARK_DRIVER:
+                index, own = key.split("|", 1)
+                found[int(index)].append(Record("events", own, value, timestamp))
+    assert found == [one.records for one in drawn]
+
+
+def test_the_reserved_keys_entries_are_left_out() -> None:
+    cohort = only_cohort(history(record(5)))
+    assert unpack(
+        cohort, [Entry(0, 0, Change(WATERMARK_DRIVER, (5, 5), 1, 5)), Entry(0, 0, Dropped(WATERMARK_DRIVER, "late"))]
+    ) == [[]]
+
+
+@pytest.mark.parametrize("key", ["", "|", "a|b", "00001|a", WATERMARK_DRIVER, "é"])
+def test_any_key_survives(key: str) -> None:
+    cohort = only_cohort(history(record(5)), history(record(5, key)))
+    packed = rows_of(pack(cohort, values(pa.int64()))[0])[2][0]
+    assert unpack(cohort, [Entry(0, 0, Dropped(packed, "late"))])[1] == [Entry(0, 0, Dropped(key, "late"))]
+
+
+def test_a_null_keys_entry_is_the_lonely_historys() -> None:
+    cohort = only_cohort(history(record(5), record(1, key=None)))
+    entry = Entry(0, 0, Dropped(None, "null key"))
+    assert unpack(cohort, [entry]) == [[entry]]
+
+
+def test_more_histories_than_the_prefix_has_digits_are_told_apart() -> None:
+    cohort = Cohort("session_windows", {"gap_ms": 10}, (5,), (history(record(5)),) * 100_001)
+    assert unpack(cohort, [Entry(0, 0, Dropped("100000|a", "late"))])[100_000] == [Entry(0, 0, Dropped("a", "late"))]

@@ -1,0 +1,237 @@
+"""What a registration must have, and how a mistake in one is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from streamproof.properties.generators.coverage import count_goals_met, coverage_goals
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.generators.registering import register
+from streamproof.properties.registration.domain import Domain
+from streamproof.properties.registration.registration import (
+    FreeOrder,
+    Registration,
+    registered,
+    registration_of,
+    unregister,
+)
+from streamproof.reference.core.clocks import Clock, StreamTime
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.operator import OPERATORS, Operator, operator_named
+from streamproof.reference.core.records import Accepted, Change, Dropped, Output, Record, Table
+from streamproof.reference.definitions.declarations import Definition, not_negative
+
+
+@dataclass(frozen=True)
+class Doubling(Definition):
+    """Each value twice, but for those above a limit."""
+
+    limit: int = field(default=3, metadata={"needed": "a limit"})
+
+    def __post_init__(self) -> None:
+        not_negative(self, "limit")
+
+
+class Behaviour:
+    """Emits each record's value, doubled."""
+
+    def __init__(self, definition: Doubling, clock: Clock) -> None:
+        self.definition, self.clock = definition, clock
+
+    def arrive(self, record: Record) -> list[Output]:
+        if record.key is None:
+            return [Dropped(None, "null key")]
+        self.clock.observe(record.timestamp)
+        if record.value > self.definition.limit:
+            return []
+        return [Change(record.key, None, 2 * record.value, record.timestamp)]
+
+    def advance(self) -> list[Output]:
+        return []
+
+
+def meaning(definition: Doubling, accepted: Iterable[Accepted], clock: int) -> Table:
+    return {
+        (taken.record.key, None): (2 * taken.record.value, taken.record.timestamp)
+        for taken in accepted
+        if taken.record.value <= definition.limit
+    }
+
+
+def registration(
+    behaviour: Callable[..., Any] = Behaviour,
+    profiles: dict[str, Any] | None = None,
+    meaning: Any = meaning,
+    name: str = "doubling",
+) -> Registration:
+    operator = Operator(name, Doubling, behaviour, meaning)
+    return Registration(operator, {"plain": {}} if profiles is None else profiles)
+
+
+@pytest.fixture(autouse=True)
+def _ten_again() -> Iterator[None]:
+    before = tuple(OPERATORS)
+    yield
+    for name in set(OPERATORS) - set(before):
+        unregister(name)
+
+
+def refused(wrong: Registration) -> str:
+    before = tuple(OPERATORS)
+    with pytest.raises(BadInput) as refusal:
+        register(wrong)
+    assert tuple(OPERATORS) == before == tuple(registered())
+    return str(refusal.value)
+
+
+def test_an_operator_and_its_profiles_are_enough() -> None:
+    mine = register(registration())
+    assert registration_of("doubling") is mine
+    assert operator_named("doubling") is mine.operator
+    assert tuple(registered())[-1] == "doubling"
+
+
+def test_histories_of_a_registered_operator_are_drawn_and_meet_the_goals_of_every_operator() -> None:
+    mine = register(registration())
+    settings = HistorySettings("doubling", {}, SCHEDULE, null_keys=True)
+    met = count_goals_met(draw_histories(settings, 50, seed=1))
+    assert all(met[goal] for goal in coverage_goals(mine, mine.declare({})))
+
+
+def test_what_is_left_out_is_nothing_and_not_a_guess() -> None:
+    bare = registration()
+    left_out = (bare.coverage, bare.repeats, bare.spark, bare.native, bare.sql, bare.kafka, bare.protocol)
+    assert left_out == (None,) * 7
+    assert (bare.bounded_state, bare.retention, dict(bare.mutants), bare.free_order(None)) == (
+        None,
+        None,
+        {},
+        FreeOrder.KEYS,
+    )
+
+
+def test_an_operator_is_registered_once() -> None:
+    register(registration())
+    with pytest.raises(BadInput, match="there is an operator doubling already: give this one another name"):
+        register(registration())
+
+
+@pytest.mark.parametrize("name", ["session_windows", "table_table_join"])
+def test_one_of_ours_cant_be_registered_again(name: str) -> None:
+    assert refused(registration(name=name)) == f"there is an operator {name} already: give this one another name"
+
+
+def test_a_registration_can_be_taken_back_and_made_again() -> None:
+    register(registration())
+    unregister("doubling")
+    assert "doubling" not in registered()
+    register(registration())
+    with pytest.raises(BadInput, match="no operator session_windows was registered"):
+        unregister("session_windows")
+
+
+@pytest.mark.parametrize("method", ["arrive", "advance"])
+def test_a_model_without_a_method_is_refused_with_its_name(method: str) -> None:
+    class Lacking(Behaviour):
+        pass
+
+    setattr(Lacking, method, None)
+    message = refused(registration(Lacking))
+    assert message.startswith(f"doubling: Lacking has no method {method}: give it one")
+
+
+def test_a_meaning_that_is_no_function_is_refused() -> None:
+    assert refused(registration(meaning={})).startswith("doubling: operator has no method meaning: give it one")
+
+
+def test_a_behaviour_that_raises_is_refused_with_profile_record_and_exception() -> None:
+    class Raising(Behaviour):
+        def arrive(self, record: Record) -> list[Output]:
+            if record.value == 2:
+                raise KeyError("no such row")
+            return super().arrive(record)
+
+    message = refused(registration(Raising, {"first": {}, "second": {"limit": 1}}))
+    assert message.startswith("doubling, profile 'first': the reference raises KeyError: 'no such row', at the record ")
+    assert "('events', '" in message
+    assert ", 2, " in message
+    assert message.endswith("fix it, or give a domain that draws what it can take")
+
+
+def test_a_behaviour_that_cant_be_made_and_a_domain_that_raises_are_refused() -> None:
+    message = refused(registration(lambda definition: Behaviour(definition, StreamTime())))
+    assert message.startswith("doubling, profile 'plain': the behaviour can't be made, TypeError: ")
+
+    def no_value(definition: Doubling, side: str, value: int, choice: int, near: int) -> int:
+        return 1 // (choice - 3)
+
+    message = refused(replace(registration(), domain=Domain(value=no_value)))
+    assert message.startswith("doubling, profile 'plain': its domain raises ZeroDivisionError: ")
+
+
+def test_a_meaning_that_raises_is_refused_too() -> None:
+    def raising(definition: Doubling, accepted: Iterable[Accepted], clock: int) -> Table:
+        raise ValueError("no meaning")
+
+    assert "the reference raises ValueError: no meaning" in refused(registration(meaning=raising))
+
+
+@pytest.mark.parametrize("value", [{1, 2}, object(), float("nan"), (1, 2)])
+def test_options_that_no_history_file_can_hold_are_refused(value: Any) -> None:
+    message = refused(registration(profiles={"plain": {}, "odd": {"limit": value}}))
+    assert message.startswith("doubling, profile 'odd': the options {'limit': ")
+    assert "history file" in message
+    assert "use" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"limits": 1}, "doubling has no option 'limits': it takes limit"),
+        ({"limit": -1}, "limit is -1: it can't be negative; use 0 for none"),
+    ],
+)
+def test_options_that_the_definition_refuses_are_refused_with_its_reason(options: Any, reason: str) -> None:
+    message = refused(registration(profiles={"odd": options}))
+    assert message == f"doubling, profile 'odd': its definition refuses the options: {reason}"
+
+
+def test_a_profile_under_which_nothing_ever_comes_out_is_refused() -> None:
+    class Silent(Behaviour):
+        def arrive(self, record: Record) -> list[Output]:
+            emitted = super().arrive(record)
+            return emitted if self.definition.limit else []
+
+    message = refused(registration(Silent, {"plain": {}, "mute": {"limit": 0}}))
+    assert message.startswith("doubling, profile 'mute': 200 drawn histories emit nothing")
+    assert "give a domain" in message
+
+
+def test_a_registration_without_a_profile_is_refused() -> None:
+    assert refused(registration(profiles={})).startswith("doubling has no profile")
+
+
+def test_our_operators_are_sound_too_and_are_imported_when_they_are_needed() -> None:
+    from streamproof.properties.generators.registering import validate
+
+    for name in ("stream_table_join", "range_aggregate"):
+        validate(registration_of(name))
+    with pytest.raises(BadInput, match="stream_table_join, profile 'left': its definition refuses the options"):
+        validate(replace(registration_of("stream_table_join"), profiles={"left": {"gap_ms": 1}}))
+
+
+def test_every_operator_of_ours_has_a_registration_under_its_name() -> None:
+    assert [one.name for one in registered().values()] == list(OPERATORS)
+    for one in registered().values():
+        assert one.spark is not None
+        assert one.sql is not None
+        assert one.coverage is not None
+        assert len(one.mutants) >= 6
+        assert {mutant.operator for mutant in one.mutants.values()} == {one.name}
+        profiles = {mutant.profile for mutant in one.mutants.values() if not mutant.scheduled}
+        assert profiles <= set(one.profiles)
+        assert set(one.without_late_data) <= set(one.profiles)
+        assert one.retention is None or set(one.retention.profiles) <= set(one.profiles)

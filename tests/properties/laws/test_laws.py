@@ -1,0 +1,150 @@
+"""The laws that no operator mutant can break by itself: each catches a mutant of a witness, a plan or a sink."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+from streamproof.properties.generators.cohorts import cohorts_of
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.laws.all import LAWS
+from streamproof.properties.laws.base import Comparison, LawResult, Verdict, Violation, worst
+from streamproof.properties.laws.case import Case
+from streamproof.properties.laws.metamorphic.keys import Keys, concerning
+from streamproof.properties.laws.of_reference.fold_is_meaning import FoldIsMeaning
+from streamproof.properties.laws.on_spark.changelog import Changelog
+from streamproof.properties.laws.on_spark.native import compared
+from streamproof.properties.laws.on_spark.table_at_every_cut import TableAtEveryCut
+from streamproof.properties.registration.registration import registration_of
+from streamproof.properties.witnesses.base import RunOptions
+from streamproof.properties.witnesses.duckdb import witness as duckdb_witness
+from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
+from streamproof.properties.witnesses.spark.witness import NativeSparkWitness, SparkWitness
+from streamproof.reference.core.history import History, parse_history
+from streamproof.reference.core.play import Entry, Played, play
+from streamproof.reference.core.records import Change
+from streamproof.spark_impl.runtime.keyed import Arrived, Emitted
+from streamproof.spark_impl.session_windows import Session, SessionLogic
+
+SESSIONS = registration_of("session_windows")
+DRAWN = list(draw_histories(HistorySettings("session_windows", SESSIONS.profiles["update"], SCHEDULE), 60, 5))
+NOTHING = Outcome("h", Grain.END, final={})
+
+
+def at_batch_grain(history: History) -> Outcome:
+    """The reference's outcome as a witness at batch grain emits it."""
+    return Outcome(history.name, Grain.BATCH, play(history).entries)
+
+
+def test_fold_is_meaning_holds_for_the_reference() -> None:
+    assert [case.differences for case in FoldIsMeaning().recheck(list(map(Case, DRAWN))) if case.differences] == []
+
+
+def test_fold_is_meaning_catches_forgotten_tombstones() -> None:
+    def forgetful(history: History) -> Played:
+        played = play(history)
+        without_tombstones = [
+            entry for entry in played.entries if not isinstance(entry.output, Change) or entry.output.value
+        ]
+        steps = [(min(entries, len(without_tombstones)), accepted, clock) for entries, accepted, clock in played.steps]
+        return Played(played.definition, without_tombstones, played.accepted, played.clock, steps)
+
+    assert any(FoldIsMeaning().differences(history, forgetful(history), NOTHING) for history in DRAWN)
+
+
+def test_keys_catches_a_key_that_takes_another_one_s_changes() -> None:
+    history = DRAWN[0]
+    case = Case(concerning(history, "a"), history)
+    whole, alone = at_batch_grain(history), at_batch_grain(case.history)
+    assert Keys().differences(SESSIONS, case, whole, alone) == []
+    leaking = [
+        entry._replace(output=entry.output._replace(key="a")) if entry.output.key == "b" else entry
+        for entry in whole.entries
+    ]
+    assert Keys().differences(SESSIONS, case, Outcome("h", Grain.BATCH, leaking), alone)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("OVER before_it > $gap_ms", "OVER before_it >= $gap_ms"),
+        ("WHERE session_end >= new.edge", "WHERE session_end > new.edge"),
+        ("max(session_end) < edge\n", "max(session_end) <= edge\n"),
+        ("positions ORDER BY is_new, session_end", "positions ORDER BY session_end"),
+    ],
+    ids=["exclusive gap", "closed one tick early", "late one tick early", "new record not last"],
+)
+def test_duckdb_catches_a_bug_in_its_own_statement(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
+    sql = SESSIONS.sql
+    assert sql is not None
+    assert sql.statement.count(right) == 1
+    wrong_sql = replace(SESSIONS, sql=replace(sql, statement=sql.statement.replace(right, wrong)))
+    monkeypatch.setattr(duckdb_witness, "registration_of", lambda name: wrong_sql)
+    pairs = zip(DRAWN, duckdb_witness.DuckDBWitness().evaluate(DRAWN), strict=True)
+    assert any(differences(Outcome.of_play(history.name, play(history)), outcome) for history, outcome in pairs)
+
+
+def test_a_law_that_judged_nothing_is_inconclusive() -> None:
+    assert LawResult(Changelog()).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_law_whose_coverage_goal_was_not_met_is_inconclusive() -> None:
+    assert LawResult(Changelog(), goals=("two keys",), judged=5).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_violation_outweighs_an_unmet_goal() -> None:
+    violation = Violation(Case(DRAWN[0]), Comparison(("reference", NOTHING), ("Spark", NOTHING), []))
+    result = LawResult(Changelog(), goals=("two keys",), judged=5, violations=[violation])
+    assert result.verdict is Verdict.VIOLATED
+
+
+def test_the_verdict_of_nothing_is_inconclusive() -> None:
+    assert worst([]) is Verdict.INCONCLUSIVE
+
+
+def test_packing_catches_an_operator_that_distinguishes_the_histories_of_a_cohort(spark: SparkSession) -> None:
+    class ServesTheFirstOnly(SessionLogic):
+        def take(self, key: tuple[str, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+            return super().take(key, sessions, row, clock) if str(key[0])[:5] in ("00000", "~cloc") else []
+
+    (comparison,) = LAWS["spark"]["packing"].recheck([Case(DRAWN[1])], SparkWitness(ServesTheFirstOnly))
+    assert comparison.differences
+
+
+def test_replay_catches_a_sink_that_appends_a_replayed_batch(spark: SparkSession) -> None:
+    cohort = cohorts_of(DRAWN[:20])[0][0]
+    right, output = SparkWitness().run(cohort, RunOptions(crash_in=1))
+    assert len(output.replayed) == 1
+    appended = [
+        Outcome(
+            outcome.history,
+            Grain.BATCH,
+            [entry for entry in outcome.entries for _ in range(2 if entry.batch == 1 else 1)],
+        )
+        for outcome in right
+    ]
+    assert any(differences(outcome, twice) for outcome, twice in zip(right, appended, strict=True))
+
+
+def test_native_catches_a_gap_that_is_declared_one_millisecond_too_short(spark: SparkSession) -> None:
+    options = {"gap_ms": 10, "grace_ms": 5, "aggregate": "count", "emit": "close", "late": "own"}
+    drawn = list(draw_histories(HistorySettings("session_windows", options, SCHEDULE), 30, 5))
+    short = [History(h.operator, {**h.options, "gap_ms": 9, "grace_ms": 6}, h.lines, h.clock, h.name) for h in drawn]
+    outcomes = NativeSparkWitness().evaluate(short)
+    assert any(compared(*pair).differences for pair in zip(drawn, outcomes, strict=True))
+
+
+def test_an_operator_that_emits_nothing_breaks_the_changelog_and_the_table(spark: SparkSession) -> None:
+    class Silent(SessionLogic):
+        def take(self, key: tuple[str, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
+            return []
+
+    history = parse_history(
+        '{"operator": "session_windows", "options": {"gap_ms": 10}, "clock": "batch"}\n'
+        '{"input": "events", "key": "a", "value": 1, "timestamp": 5}\n'
+    )
+    for law in (Changelog(), TableAtEveryCut()):
+        (comparison,) = law.recheck([Case(history)], SparkWitness(Silent))
+        assert comparison.differences
+        assert Entry(0, 0, Change("a", (5, 5), 1, 5)) in comparison.expected[1].entries

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from streamproof.properties.generators.cohorts import one_cohort
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.laws.base import LawResult, Verdict
+from streamproof.properties.laws.case import Case
+from streamproof.properties.laws.metamorphic.partitions import PARTITIONS, Partitions, counted
+from streamproof.properties.laws.on_spark.changelog import Changelog
+from streamproof.properties.laws.runs import CohortRun, Kind, Sample
+from streamproof.properties.registration.mutants import Mutant, logic_by_history
+from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.runner.counterexample import verdict_sentence
+from streamproof.properties.witnesses.base import RunOptions
+from streamproof.properties.witnesses.outcomes import differences
+from streamproof.properties.witnesses.spark.witness import SparkWitness
+from streamproof.reference.core.history import History
+from streamproof.spark_impl.runtime.keyed import Arrived, Emitted, Key
+from streamproof.spark_impl.table_table_join import TableTableLogic
+
+
+def drawn(operator: str, count: int) -> list[History]:
+    options = next(iter(registration_of(operator).profiles.values()))
+    return list(draw_histories(HistorySettings(operator, options, SCHEDULE), count, seed=1))
+
+
+def sample_of(operator: str, histories: Sequence[History] = ()) -> Sample:
+    registration = registration_of(operator)
+    profile, options = next(iter(registration.profiles.items()))
+    return Sample(registration, Kind.RANDOM, profile, options, histories, is_first=True)
+
+
+@pytest.mark.parametrize("operator", registered())
+def test_the_law_is_asked_of_every_operator_and_needs_all_three_numbers(operator: str) -> None:
+    sample = sample_of(operator)
+    assert Partitions().is_asked_of(sample)
+    assert (
+        Partitions().goals(sample) == list(map(counted, PARTITIONS)) == ["1 partition", "2 partitions", "7 partitions"]
+    )
+
+
+def test_partitions_catches_what_depends_on_the_other_keys_of_a_partition(spark: SparkSession) -> None:
+    class CountsAllKeys(TableTableLogic):
+        """Every tenth row that a worker takes is lost: what is counted for a key is counted on the worker."""
+
+        taken = 0
+
+        def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[Emitted]:
+            self.taken += 1
+            return [] if self.taken % 10 == 0 else super().take(key, state, row, clock)
+
+    class KnowsTwoPartitions(TableTableLogic):
+        """What comes to a third partition is lost."""
+
+        def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[Emitted]:
+            context = TaskContext.get()
+            assert context is not None
+            return super().take(key, state, row, clock) if context.partitionId() < 2 else []
+
+    logics = (TableTableLogic, CountsAllKeys, KnowsTwoPartitions)
+    mutants = [Mutant("table_table_join", logic.__name__, logic, TableTableLogic, "", "") for logic in logics]
+
+    def together(counts: Sequence[int]) -> SparkWitness:
+        return SparkWitness(logic_by_history(mutants, [sum(counts[:number]) for number in range(len(counts))]))
+
+    sample = sample_of("table_table_join", drawn("table_table_join", 4))
+    runs = list(CohortRun(sample, [], together, subjects=3).shares())
+    # With two partitions the third logic shows nothing; this law alone sees it.
+    changelogs = [list(Changelog().judge(run, LawResult(Changelog()))) for run in runs]
+    assert [bool(violations) for violations in changelogs] == [False, True, False]
+    results = [LawResult(Partitions(), goals=tuple(map(counted, PARTITIONS))) for _ in runs]
+    for run, result in zip(runs, results, strict=True):
+        result.violations.extend(Partitions().judge(run, result))
+    assert [result.verdict for result in results] == [Verdict.CONFORMS, Verdict.VIOLATED, Verdict.VIOLATED]
+    assert [(result.judged, result.missing) for result in results] == [(8, [])] * 3
+    said = verdict_sentence("it holds", results[2].violations[-1].comparison)
+    assert "Spark in 2 partitions emits" in said
+    assert "and Spark in 7 partitions" in said
+
+
+def test_the_stages_of_a_join_in_seven_partitions_give_what_the_reference_gives(spark: SparkSession) -> None:
+    histories = drawn("foreign_key_join", 20)
+    witness = SparkWitness()
+    outcomes, output = witness.run(one_cohort(histories), RunOptions(partitions=7))
+    assert output.partitions == 7
+    comparisons = Changelog().recheck([Case(history) for history in histories], witness)
+    assert not any(differences(one, two.actual[1]) for one, two in zip(outcomes, comparisons, strict=True))
+    assert not any(comparison.differences for comparison in comparisons)
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"

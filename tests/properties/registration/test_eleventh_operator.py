@@ -1,0 +1,40 @@
+"""An operator that is registered from outside is checked, mutated and shrunk like the ten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deduplicate import register_deduplicate
+from pyspark.sql import SparkSession
+from streamproof import Registration, assert_holds, check
+from streamproof.properties.registration.registration import unregister
+from streamproof.properties.runner.mutation import check_mutants, chosen
+
+
+@pytest.fixture(scope="module")
+def deduplicate() -> Iterator[Registration]:
+    yield register_deduplicate()
+    unregister("deduplicate")
+
+
+def test_the_registration_takes_less_than_120_lines() -> None:
+    lines = (Path(__file__).parents[2] / "deduplicate.py").read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 120
+
+
+def test_it_is_checked_mutated_and_shrunk_like_the_ten(
+    spark: SparkSession, deduplicate: Registration, tmp_path: Path
+) -> None:
+    reference, on_spark = check("deduplicate", 200, folder=tmp_path)
+    assert (reference.verdict, on_spark.verdict) == ("conforms", "conforms")
+    assert set(on_spark.not_checked) == {"duckdb", "repeats", "retention", "native", "schedules"}
+    assert set(reference.not_checked) == {"duckdb", "protocol", "schedules", "kafka"}
+    kills = {kill.mutant.name: kill for kill in check_mutants(chosen("deduplicate", []), 60)}
+    assert set(kills["kept_for_ever"].laws) == {"state"}
+    smallest = kills["exclusive_horizon"].shrunk
+    assert smallest is not None
+    assert len(smallest.records) == 2
+    with pytest.raises(AssertionError, match="violated: the changelog is the reference's"):
+        assert_holds("changelog", smallest.to_text(), mutant="exclusive_horizon")

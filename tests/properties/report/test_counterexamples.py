@@ -1,0 +1,474 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamproof.properties.laws.all import ON_SPARK
+from streamproof.properties.laws.base import Comparison
+from streamproof.properties.report import store
+from streamproof.properties.report.counterexamples import (
+    FolderStore,
+    counterexample_text,
+    side_by_side,
+    versions,
+)
+from streamproof.properties.report.counterexamples import test_to_paste as to_paste
+from streamproof.properties.report.store import saved
+from streamproof.properties.runner.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
+from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome, differences
+from streamproof.properties.witnesses.shown import both_shown, shown
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import parse_history
+from streamproof.reference.core.play import Entry, play
+from streamproof.reference.core.records import Change, Dropped, Output
+
+HISTORY = """\
+{"operator": "session_windows", "options": {"gap_ms": 10, "aggregate": "list"}, "clock": "batch"}
+{"input": "events", "key": "a", "value": 0, "timestamp": 0}
+{"heartbeat": 5}
+{"cut": true}
+{"input": "events", "key": "b", "value": 0, "timestamp": 9}
+{"input": "events", "key": "a", "value": 1, "timestamp": 10}
+"""
+ONE = Change("a", (0, 0), [0], 0)
+GONE = Change("a", (0, 0), None, 0)
+TWO = Change("a", (0, 10), [0, 1], 10)
+OTHER = Change("b", (9, 9), [0], 9)
+
+
+def by_batch(*entries: tuple[int, Output], knows_dropped: bool = True) -> Outcome:
+    return Outcome("h", Grain.BATCH, [Entry(-1, batch, output) for batch, output in entries], None, knows_dropped)
+
+
+STORES: dict[Path, FolderStore] = {}
+
+
+def save(one: Counterexample, folder: Path) -> Path:
+    return STORES.setdefault(folder, FolderStore(folder)).save(one)
+
+
+def forget(path: Path) -> None:
+    for one in STORES.values():
+        one.forget(path)
+
+
+def sentence(says: str, witness: str, difference: Difference) -> str:
+    nothing = Outcome("h", Grain.END, final={})
+    return verdict_sentence(says, Comparison(("reference", nothing), (witness, nothing), [difference]))
+
+
+def counterexample(text: str = HISTORY, right: Outcome | None = None, **changed: Any) -> Counterexample:
+    """Spark forgets the tombstone."""
+    history = parse_history(text, "h")
+    reference = Outcome.of_play("h", play(history))
+    outcome = right or by_batch((0, ONE), (1, OTHER), (1, TWO))
+    found = differences(reference, outcome)
+    verdict = sentence("the changelog is the reference's", "Spark", found[0])
+    whole = Counterexample("changelog", verdict, history, ("reference", reference), ("Spark", outcome), found, True, 7)
+    return replace(whole, **changed)
+
+
+def emitted(left: list[Output], right: list[Output], when: int | None = 1, key: str | None = "a") -> str:
+    return sentence("all is well", "Spark", Difference("h", key, when, left, right))
+
+
+class Alike:
+    """Its text is that of another type."""
+
+    def __repr__(self) -> str:
+        return "same"
+
+
+class AlikeToo(Alike):
+    """Of another type."""
+
+
+# Outputs and the verdict in one sentence.
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        (TWO, "a@[0,10]=[0, 1]"),
+        (GONE, "∅ a@[0,0]"),
+        (TWO._replace(timestamp=7), "a@[0,10]=[0, 1] at 7"),
+        (GONE._replace(timestamp=7), "∅ a@[0,0] at 7"),
+        (Change("a", None, 1, 5), "a=1 at 5"),
+        (Change("a", None, None, 5), "∅ a at 5"),
+        (Dropped("a", "late"), "dropped a (late)"),
+        (Dropped(None, "null key"), "dropped None (null key)"),
+        ("written first", "written first"),
+    ],
+)
+def test_an_output_is_shown_as_in_the_facts(output: Any, text: str) -> None:
+    assert shown(output) == text
+
+
+def test_a_sentence_says_law_key_batch_and_both_sides() -> None:
+    assert emitted([GONE], [TWO]) == (
+        "violated: all is well; but for key a in batch 1 the reference emits ∅ a@[0,0], and Spark a@[0,10]=[0, 1]."
+    )
+
+
+def test_the_equal_changes_at_the_beginning_are_only_counted() -> None:
+    assert emitted([ONE, GONE, TWO], [ONE, GONE, OTHER]) == (
+        "violated: all is well; but for key a in batch 1, after 2 equal changes, "
+        "the reference emits a@[0,10]=[0, 1], and Spark b@[9,9]=[0]."
+    )
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "end"),
+    [
+        ([ONE, GONE], [ONE], "after 1 equal changes, the reference emits ∅ a@[0,0], and Spark nothing."),
+        ([ONE], [ONE, ONE], "after 1 equal changes, the reference emits nothing, and Spark a@[0,0]=[0]."),
+        ([], [ONE], "in batch 1 the reference emits nothing, and Spark a@[0,0]=[0]."),
+    ],
+)
+def test_a_side_that_ends_first_emits_nothing(left: list[Output], right: list[Output], end: str) -> None:
+    assert emitted(left, right).endswith(end)
+
+
+# Values of other types whose texts agree.
+
+
+def change(value: Any) -> Change:
+    return Change("a", (0, 0), value, 0)
+
+
+ALIKE = [
+    (1, "1", "1 (int)", "1 (str)"),
+    (True, "True", "True (bool)", "True (str)"),
+    (Decimal("0.1"), 0.1, "0.1 (Decimal)", "0.1 (float)"),
+    (date(2020, 1, 2), "2020-01-02", "2020-01-02 (date)", "2020-01-02 (str)"),
+    ([1], "[1]", "[1] (list)", "[1] (str)"),
+    ([0, Alike(), "x"], [0, AlikeToo(), "x"], "[0, same (Alike), 'x']", "[0, same (AlikeToo), 'x']"),
+    ({"x": [Alike()]}, {"x": [AlikeToo()]}, "{'x': [same (Alike)]}", "{'x': [same (AlikeToo)]}"),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "left", "right"), ALIKE)
+def test_where_texts_of_different_values_agree_their_types_are_shown(
+    one: Any, other: Any, left: str, right: str
+) -> None:
+    assert shown(change(one)) == shown(change(other)), "or the case shows nothing"
+    assert both_shown(change(one), change(other)) == (f"a@[0,0]={left}", f"a@[0,0]={right}")
+    assert emitted([change(one)], [change(other)]).endswith(f"emits a@[0,0]={left}, and Spark a@[0,0]={right}.")
+    by_step = side_by_side(("one", by_batch((0, change(one)))), ("two", by_batch((0, change(other)))), {"a"})
+    ends = [Outcome("h", Grain.END, final={("a", (0, 0)): (value, 0)}) for value in (one, other)]
+    at_end = side_by_side(("one", ends[0]), ("two", ends[1]), {"a"})
+    assert by_step[1:] == [f"  ≠ batch 0    a@[0,0]={left}   a@[0,0]={right}"]
+    assert at_end[1:] == [f"  ≠ at the end a@[0,0]={left}   a@[0,0]={right}"]
+
+
+def test_the_text_of_a_value_of_another_type_shows_the_types_in_sentence_and_table() -> None:
+    history = parse_history(HISTORY.replace('"list"', '"count"'))
+    right = by_batch((0, change("1")), (1, change(None)), (1, TWO._replace(value=2)), (1, OTHER._replace(value=1)))
+    text = counterexample_text(counterexample(history.to_text(), right))
+    assert "the reference emits a@[0,0]=1 (int), and Spark a@[0,0]=1 (str)." in text
+    assert "  ≠ batch 0    a@[0,0]=1 (int)   a@[0,0]=1 (str)" in text
+
+
+def test_a_truth_value_is_shown_as_one_in_a_sentence() -> None:
+    (found,) = differences(by_batch((0, change(1))), by_batch((0, change(True))))
+    assert sentence("all is well", "Spark", found).endswith("emits a@[0,0]=1, and Spark a@[0,0]=True.")
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, 1.0), ([1, {"x": 2}], [1.0, {"x": 2.0}]), (nan, -nan)])
+def test_what_is_equal_is_neither_marked_nor_typed(one: Any, other: Any) -> None:
+    left, right = by_batch((0, change(one))), by_batch((0, change(other)))
+    assert differences(left, right) == []
+    assert not any("≠" in line or "(" in line for line in side_by_side(("one", left), ("two", right), {"a"}))
+
+
+def test_at_the_end_the_rows_are_emitted() -> None:
+    said = sentence("all is well", "DuckDB", Difference("h", "a", None, TWO, None))
+    assert said.endswith("for key a at the end the reference emits a@[0,10]=[0, 1], and DuckDB nothing.")
+
+
+# Both outcomes side by side.
+
+
+def test_lines_that_differ_are_marked() -> None:
+    right = by_batch((0, ONE), (1, TWO))
+    assert side_by_side(("reference", by_batch((0, ONE), (1, GONE), (1, TWO))), ("Spark", right), {"a"}) == [
+        "               reference         Spark",
+        "    batch 0    a@[0,0]=[0]       a@[0,0]=[0]",
+        "  ≠ batch 1    ∅ a@[0,0]         a@[0,10]=[0, 1]",
+        "  ≠            a@[0,10]=[0, 1]",
+    ]
+
+
+def test_other_keys_are_left_out() -> None:
+    both = by_batch((0, ONE), (1, OTHER))
+    assert not any("b@" in line for line in side_by_side(("one", both), ("two", both), {"a"}))
+
+
+def test_a_null_keys_dropped_records_are_shown() -> None:
+    dropped = by_batch((0, Dropped(None, "null key")))
+    assert side_by_side(("one", dropped), ("two", by_batch()), {None})[1:] == ["  ≠ batch 0    dropped None (null key)"]
+
+
+def test_tables_are_shown_at_the_end_in_row_order() -> None:
+    table = Outcome("h", Grain.END, final={("a", (0, 10)): ([0, 1], 10), ("a", (30, 30)): ([2], 30)})
+    assert side_by_side(("reference", by_batch((0, ONE), (1, GONE), (1, TWO))), ("DuckDB", table), {"a"}) == [
+        "               reference         DuckDB",
+        "    at the end a@[0,10]=[0, 1]   a@[0,10]=[0, 1]",
+        "  ≠ at the end                   a@[30,30]=[2]",
+    ]
+
+
+def test_no_line_ends_in_spaces() -> None:
+    lines = side_by_side(("one", by_batch((0, ONE))), ("two", by_batch()), {"a"})
+    assert lines == [line.rstrip() for line in lines]
+
+
+def test_dropped_records_are_left_out_where_one_side_does_not_know_them() -> None:
+    left = by_batch((0, Dropped("a", "late")), (0, ONE))
+    lines = side_by_side(("reference", left), ("native", by_batch((0, ONE), knows_dropped=False)), {"a"})
+    assert not any("≠" in line for line in lines)
+
+
+# The text.
+
+
+def test_the_text_has_verdict_history_outcomes_seed_and_versions() -> None:
+    verdict, *lines = counterexample_text(counterexample()).splitlines()
+    assert verdict == (
+        "violated: the changelog is the reference's; but for key a in batch 1 "
+        "the reference emits ∅ a@[0,0], and Spark a@[0,10]=[0, 1]."
+    )
+    assert lines == [
+        "",
+        "History:",
+        *("    " + line for line in HISTORY.splitlines()),
+        "",
+        "               reference         Spark",
+        "    batch 0    a@[0,0]=[0]       a@[0,0]=[0]",
+        "  ≠ batch 1    ∅ a@[0,0]         a@[0,10]=[0, 1]",
+        "  ≠            a@[0,10]=[0, 1]",
+        "",
+        f"Seed 7; {versions()}.",
+    ]
+
+
+def test_the_text_says_when_the_history_alone_does_not_show_it() -> None:
+    unconfirmed = counterexample_text(counterexample(confirmed=False))
+    assert "\nnot confirmed: alone, outside its cohort, the history doesn't show it" in unconfirmed
+    assert unconfirmed.endswith(f"Seed 7; {versions()}.\n")
+    assert "not confirmed" not in counterexample_text(counterexample())
+
+
+def test_the_text_says_why_a_law_was_not_asked_again() -> None:
+    assert "\nnot confirmed: no reason. " in counterexample_text(
+        counterexample(confirmed=False, unconfirmed="no reason")
+    )
+
+
+def test_the_text_has_the_original_of_a_variant_before_it() -> None:
+    lines = counterexample_text(counterexample(original=parse_history(HISTORY.replace("9", "8")))).splitlines()
+    assert lines[lines.index("Original:") + 5] == "    " + HISTORY.splitlines()[4].replace("9", "8")
+    assert lines.index("Original:") < lines.index("History:")
+
+
+def test_the_versions_are_those_of_all_that_a_counterexample_depends_on() -> None:
+    for name in ("streamproof", "pyspark", "duckdb", "hypothesis", "pandas", "pyarrow", "Python"):
+        assert f"{name} " in versions()
+
+
+# The test to paste.
+
+
+def pasted(found: Counterexample) -> str:
+    code = to_paste(found)
+    assert code is not None
+    return code
+
+
+def names_of(code: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(compile(code, "test_pasted.py", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("law", [law.name for law in ON_SPARK])
+def test_the_test_to_paste_is_python_with_one_test(law: str) -> None:
+    names = names_of(pasted(counterexample(law=law)))
+    assert [name for name in names if name.startswith("test_")] == [
+        "test_" + counterexample(law=law).name.replace("-", "_")
+    ]
+
+
+def test_the_test_to_paste_has_the_history() -> None:
+    assert parse_history(names_of(pasted(counterexample()))["HISTORY"]) == counterexample().history
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["é", "'", "\u2028", "", "# noqa"],
+        *("\\", '"', '"""', "\n", "a\\nb", "\\u00e9"),
+    ],
+)
+def test_the_test_to_paste_keeps_any_text(text: str) -> None:
+    found = counterexample(HISTORY.replace('"value": 0', f'"value": {json.dumps([text, {text: 1}])}'))
+    assert parse_history(names_of(pasted(found))["HISTORY"]) == found.history
+
+
+def test_the_test_to_paste_asks_the_law_that_found_it_about_all_that_it_needs() -> None:
+    original = parse_history(HISTORY.replace("9", "8"))
+    found = counterexample(law="keys", subject="reference", mutant="exclusive_gap", original=original)
+    names = names_of(pasted(found))
+    asked: list[Any] = []
+    names["assert_holds"] = lambda *arguments, **named: asked.append((arguments, named))
+    names["test_" + found.name.replace("-", "_")]()
+    (((law, history), named),) = asked
+    assert (law, parse_history(history)) == ("keys", found.history)
+    assert parse_history(named.pop("original")) == original
+    assert named == {"subject": "reference", "mutant": "exclusive_gap"}
+
+
+def test_what_is_no_longer_confirmed_loses_its_test_and_says_why(tmp_path: Path) -> None:
+    path = save(counterexample(), tmp_path)
+    for reason in ("of no effect", "of another effect"):
+        assert save(counterexample(confirmed=False, unconfirmed=reason), tmp_path) == path
+        assert not [*path.glob("test_*.py")]
+        assert f"not confirmed: {reason}." in (path / "counterexample.txt").read_text(encoding="utf-8")
+
+
+def test_a_confirmed_one_stays_confirmed_until_its_law_has_been_asked_again(tmp_path: Path) -> None:
+    path = save(counterexample(), tmp_path)
+    before = {file: file.read_text(encoding="utf-8") for file in path.iterdir()}
+    save(counterexample(confirmed=False, unconfirmed=NOT_RECHECKED), tmp_path)
+    assert {file: file.read_text(encoding="utf-8") for file in path.iterdir()} == before
+
+
+def test_what_is_not_confirmed_has_no_test_to_paste(tmp_path: Path) -> None:
+    assert to_paste(counterexample(confirmed=False)) is None
+    path = save(counterexample(confirmed=False), tmp_path)
+    assert sorted(file.name for file in path.iterdir()) == [
+        "counterexample.json",
+        "counterexample.txt",
+        "history.jsonl",
+    ]
+
+
+# On disk.
+
+
+def test_a_counterexample_is_saved_as_history_text_metadata_and_test(tmp_path: Path) -> None:
+    path = save(counterexample(), tmp_path)
+    assert path == tmp_path / "session_windows" / counterexample().name
+    metadata = json.loads((path / "counterexample.json").read_text(encoding="utf-8"))
+    assert (metadata["law"], metadata["subject"], metadata["seed"]) == ("changelog", "spark", 7)
+    assert {file.name: file.read_text(encoding="utf-8") for file in path.iterdir() if file.suffix != ".json"} == {
+        "history.jsonl": HISTORY,
+        "counterexample.txt": counterexample_text(counterexample()),
+        f"test_{counterexample().name.replace('-', '_')}.py": to_paste(counterexample()),
+    }
+
+
+def test_the_same_counterexample_again_leaves_the_one_that_is_there(tmp_path: Path) -> None:
+    save(counterexample(seed=1), tmp_path)
+    path = save(counterexample(seed=2), tmp_path)
+    assert "Seed 1;" in (path / "counterexample.txt").read_text(encoding="utf-8")
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_two_counterexamples_of_one_law_and_length_are_both_saved(tmp_path: Path) -> None:
+    one, other = counterexample(), counterexample(HISTORY.replace("10}", "9}"))
+    assert save(one, tmp_path) != save(other, tmp_path)
+    assert {history.lines for history, _ in saved(tmp_path, "session_windows")} == {
+        one.history.lines,
+        other.history.lines,
+    }
+
+
+def test_the_history_that_a_variant_was_made_of_is_saved_beside_it(tmp_path: Path) -> None:
+    original = parse_history(HISTORY.replace("10}", "9}"))
+    save(counterexample(original=original, law="order"), tmp_path)
+    ((_, metadata),) = saved(tmp_path, "session_windows")
+    assert metadata.original == original
+
+
+def test_a_saved_history_that_cannot_be_read_any_more_is_refused(tmp_path: Path) -> None:
+    path = save(counterexample(), tmp_path) / "history.jsonl"
+    path.write_text("{}")
+    with pytest.raises(BadInput, match=rf"^{path}: line 1: "):
+        list(saved(tmp_path, "session_windows"))
+
+
+def test_a_forgotten_counterexample_is_gone(tmp_path: Path) -> None:
+    path = save(counterexample(), tmp_path)
+    forget(path)
+    assert (path.exists(), list(saved(tmp_path, "session_windows"))) == (False, [])
+
+
+def test_what_another_process_wrote_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(os, "getpid", lambda: 1)
+        path = save(counterexample(), tmp_path)
+    assert save(counterexample(), tmp_path) == path
+    forget(path)
+    assert path.exists()
+
+
+def test_forgetting_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+    forget(tmp_path / "gone")
+
+
+def unwritable(tmp_path: Path) -> Path:
+    (tmp_path / "file").write_text("")
+    return tmp_path / "file"
+
+
+def test_a_folder_that_cannot_be_written_has_the_counterexample_in_the_message(tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as refused:
+        save(counterexample(), unwritable(tmp_path))
+    assert str(refused.value).endswith(f"; the counterexample was:\n{counterexample_text(counterexample())}")
+    assert f"session_windows/{counterexample().name}: can't be written (" in str(refused.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_has_it_in_the_message_too(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(BadInput, match="Permission denied"):
+        save(counterexample(), tmp_path)
+
+
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
+    write = store._write
+
+    def until_full(path: Path, text: str) -> None:
+        if path.name.endswith(ends):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, text)
+
+    monkeypatch.setattr(store, "_write", until_full)
+
+
+@pytest.mark.parametrize("file", ["history.jsonl", "counterexample.txt", ".py", "counterexample.json"])
+def test_a_full_disk_leaves_the_earlier_counterexample_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    path = save(counterexample(seed=1), tmp_path)
+    fill_the_disk(monkeypatch, file)
+    with pytest.raises(BadInput, match="No space left on device"):
+        save(counterexample(seed=2), tmp_path)
+    assert len(list(path.iterdir())) == 4
+    assert "Seed 1;" in (path / "counterexample.txt").read_text(encoding="utf-8")
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_the_disk(monkeypatch, "counterexample.txt")
+    with pytest.raises(BadInput, match="No space left on device"):
+        save(counterexample(), tmp_path)
+    assert list((tmp_path / "session_windows").iterdir()) == []

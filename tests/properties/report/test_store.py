@@ -1,0 +1,368 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamproof.properties.report import store
+from streamproof.properties.report.store import Metadata, digest, put, remove_folder, save_history, saved, sweep
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import History, parse_history
+
+HEADER = '{"operator": "table_table_join", "options": {}, "clock": "batch"}\n'
+RECORD = '{"input": "left", "key": "a", "value": %d, "timestamp": 0}\n'
+
+
+def history(value: int = 0) -> History:
+    return parse_history(HEADER + RECORD % value)
+
+
+def metadata(folder: Path, **changed: Any) -> Metadata:
+    return replace(Metadata(folder, "changelog", "spark", "table_table_join", seed=7, versions="v"), **changed)
+
+
+def save(folder: Path, value: int = 0, **changed: Any) -> Path:
+    return save_history(history(value), metadata(folder, **changed), {"counterexample.txt": f"{value}\n"})[0]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "table_table_join").iterdir())
+
+
+# Names, and what is there already.
+
+
+def test_a_folder_is_named_by_its_law_and_twelve_digits_of_its_content(tmp_path: Path) -> None:
+    path = save(tmp_path, law="table at every cut")
+    of_content = digest("table at every cut", "spark", None, history())
+    assert path == tmp_path / "table_table_join" / f"table-at-every-cut-{of_content}"
+    assert len(of_content) == 12
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"law": "state"}, {"subject": "reference"}, {"mutant": "m"}, {"original": history(5)}, {"original": history()}],
+)
+def test_whatever_makes_a_counterexample_another_gives_it_a_folder_of_its_own(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    assert save(tmp_path) != save(tmp_path, **changed)
+    assert len(list(saved(tmp_path, "table_table_join"))) == 2
+
+
+def test_counterexamples_of_one_law_and_length_lie_side_by_side(tmp_path: Path) -> None:
+    for value in range(5):
+        save(tmp_path, value)
+    assert {found.records[0].value for found, _ in saved(tmp_path, "table_table_join")} == set(range(5))
+
+
+def test_the_same_one_again_leaves_what_is_there(tmp_path: Path) -> None:
+    path, is_new = save_history(history(), metadata(tmp_path))
+    again, is_new_again = save_history(history(), metadata(tmp_path, seed=8))
+    assert (path, is_new, is_new_again) == (again, True, False)
+    assert json.loads((path / "counterexample.json").read_text())["seed"] == 7
+    assert names(tmp_path) == [path.name]
+
+
+def test_the_same_one_that_is_no_longer_confirmed_says_so(tmp_path: Path) -> None:
+    path = save(tmp_path)
+    assert save(tmp_path, confirmed=False) == path
+    ((_, found),) = saved(tmp_path, "table_table_join")
+    assert not found.confirmed
+    assert names(tmp_path) == [path.name]
+
+
+def test_what_somebody_changed_is_not_overwritten(tmp_path: Path) -> None:
+    path = save(tmp_path)
+    (path / "history.jsonl").write_text(history(9).to_text())
+    second = save(tmp_path)
+    assert second == path.with_name(f"{path.name}-2")
+    assert [found.records[0].value for found, _ in saved(tmp_path, "table_table_join")] == [9, 0]
+    assert save(tmp_path) == second, "and the third time it is there"
+
+
+def test_a_file_of_that_name_is_not_overwritten(tmp_path: Path) -> None:
+    path = save(tmp_path)
+    remove_folder(path)
+    path.write_text("mine")
+    assert save(tmp_path).name == f"{path.name}-2"
+    assert path.read_text() == "mine"
+
+
+# What is read back.
+
+
+def test_history_and_metadata_are_read_back(tmp_path: Path) -> None:
+    before = metadata(tmp_path, mutant="forgetful", confirmed=False, original=history(3), subject="reference")
+    path, _ = save_history(history(2), before)
+    assert sorted(file.name for file in path.iterdir()) == ["counterexample.json", "history.jsonl", "original.jsonl"]
+    assert list(saved(tmp_path, "table_table_join")) == [(history(2), replace(before, folder=path))]
+
+
+def test_the_metadata_are_json_with_sorted_keys(tmp_path: Path) -> None:
+    text = (save(tmp_path) / "counterexample.json").read_text(encoding="utf-8")
+    assert list(json.loads(text).items()) == [
+        ("confirmed", True),
+        ("law", "changelog"),
+        ("mutant", None),
+        ("operator", "table_table_join"),
+        ("original", False),
+        ("seed", 7),
+        ("subject", "spark"),
+        ("versions", "v"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "clock", "law", "subject"),
+    [
+        ("changelog-3-records", "batch", "changelog", "spark"),
+        ("table-at-every-cut-12-records", "batch", "table at every cut", "spark"),
+        ("fold-is-meaning-1-records", "stream_time", "fold is meaning", "reference"),
+    ],
+)
+def test_a_folder_of_an_earlier_version_is_read(
+    tmp_path: Path, name: str, clock: str, law: str, subject: store.Subject
+) -> None:
+    path = tmp_path / "table_table_join" / name
+    path.mkdir(parents=True)
+    before = replace(history(), clock=clock)
+    (path / "history.jsonl").write_text(before.to_text())
+    assert list(saved(tmp_path, "table_table_join")) == [(before, Metadata(path, law, subject, "table_table_join"))]
+
+
+DAMAGED_METADATA = {
+    "empty": (b"", "not JSON"),
+    "half": (b'{"law": "chan', "not JSON"),
+    "a list": (b"[]", "list instead of an object"),
+    "not UTF-8": (b"\xff\xfe", "not UTF-8 at byte 0"),
+    "nested": (b"[" * 100_000, "not JSON"),
+    "a field missing": (b'{"law": "changelog"}', "without the field 'subject'"),
+    "a law that is no text": (b'{"law": 1}', "law is 1, and must be str"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED_METADATA)
+def test_damaged_metadata_are_refused_by_file_with_the_remedy(tmp_path: Path, case: str) -> None:
+    path = save(tmp_path)
+    content, says = DAMAGED_METADATA[case]
+    (path / "counterexample.json").write_bytes(content)
+    with pytest.raises(BadInput) as refused:
+        list(saved(tmp_path, "table_table_join"))
+    assert str(refused.value).startswith(f"{path / 'counterexample.json'}: {says}")
+    assert str(refused.value).endswith(f"; or remove the folder {path}, a damaged counterexample")
+
+
+def test_metadata_that_never_end_are_refused(tmp_path: Path) -> None:
+    file = save(tmp_path) / "counterexample.json"
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    with pytest.raises(BadInput, match="a device or a socket, which may never end"):
+        list(saved(tmp_path, "table_table_join"))
+
+
+def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        assert save(tmp_path).stat().st_mode & 0o777 == 0o755
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"subject": "kafka"}, "subject is 'kafka', not spark or reference or job"),
+        ({"operator": "table_aggregate"}, "operator is 'table_aggregate', not table_table_join"),
+        ({"seed": True}, "seed is True, and must be int or null"),
+        ({"confirmed": 1}, "confirmed is 1, and must be bool"),
+        ({"mutant": []}, "mutant is \\[\\], and must be str or null"),
+        ({"original": True}, "original.jsonl: can't be read"),
+    ],
+)
+def test_wrong_metadata_are_refused(tmp_path: Path, changed: dict[str, Any], says: str) -> None:
+    file = save(tmp_path) / "counterexample.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changed}))
+    with pytest.raises(BadInput, match=says):
+        list(saved(tmp_path, "table_table_join"))
+
+
+@pytest.mark.parametrize("damage", ["{", "", "gone"])
+def test_a_damaged_history_is_refused_by_file_with_the_remedy(tmp_path: Path, damage: str) -> None:
+    path = save(tmp_path)
+    (path / "history.jsonl").unlink() if damage == "gone" else (path / "history.jsonl").write_text(damage)
+    with pytest.raises(BadInput, match=rf"^{path}/history\.jsonl: .*; or remove the folder {path}, a damaged"):
+        list(saved(tmp_path, "table_table_join"))
+
+
+def test_a_history_of_another_operator_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path)
+    (tmp_path / "table_aggregate").mkdir()
+    path.rename(tmp_path / "table_aggregate" / path.name)
+    with pytest.raises(BadInput, match="a history of table_table_join among those of table_aggregate"):
+        list(saved(tmp_path, "table_aggregate"))
+
+
+def test_what_is_no_counterexample_is_passed_over(tmp_path: Path) -> None:
+    save(tmp_path)
+    (tmp_path / "table_table_join" / "notes.txt").write_text("mine")
+    (tmp_path / "table_table_join" / "empty").mkdir()
+    assert len(list(saved(tmp_path, "table_table_join"))) == 1
+
+
+@pytest.mark.parametrize("folder", ["missing", "file"])
+def test_where_nothing_is_saved_nothing_is_read(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("")
+    assert list(saved(tmp_path / folder, "table_table_join")) == []
+
+
+# Interruptions, and others at the same time.
+
+
+def test_what_a_dead_process_left_is_swept_and_what_a_live_one_writes_is_not(tmp_path: Path) -> None:
+    parent = tmp_path / "table_table_join"
+    (parent / ".writing-dead").mkdir(parents=True)
+    (parent / ".writing-dead" / "history.jsonl").write_text("{")
+    (parent / ".writing-12-0a1b2c3d").write_text("half")
+    with store._hidden(parent) as live:
+        sweep(parent)
+        assert names(tmp_path) == [live.name]
+    assert names(tmp_path) == []
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = store._write
+
+    def until_full(path: Path, text: str) -> None:
+        if path.name == "counterexample.txt":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, text)
+
+    monkeypatch.setattr(store, "_write", until_full)
+    with pytest.raises(BadInput, match="No space left on device"):
+        save(tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_one_that_is_taken_away_is_gone_and_nothing_is_left(tmp_path: Path) -> None:
+    path = save(tmp_path)
+    remove_folder(path)
+    remove_folder(path)
+    remove_folder(tmp_path / "nowhere" / "x")
+    assert names(tmp_path) == []
+
+
+def test_one_that_is_taken_away_between_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save(tmp_path)
+
+    def gone(folder: Path, files: object) -> bool:
+        remove_folder(folder)
+        return False
+
+    monkeypatch.setattr(store, "_is_same", gone)
+    assert save_history(history(), metadata(tmp_path)) == (path, True)
+
+
+def run(script: str, folder: Path) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
+
+
+FOUR_AT_ONCE = """
+import os, sys
+from pathlib import Path
+from streamproof.properties.report.store import Metadata, save_history
+from streamproof.reference.core.history import parse_history
+
+HEADER = '{"operator": "table_table_join", "options": {}}\\n'
+RECORD = '{"input": "left", "key": "a", "value": %d, "timestamp": 0}\\n'
+ready, go = os.pipe()
+for process in range(4):
+    if not os.fork():
+        os.close(go)
+        os.read(ready, 1)
+        shared = list(range(1000, 1010))
+        for value in [*range(50 * process, 50 * process + 50), *(shared if process % 2 else shared[::-1])]:
+            history = parse_history(HEADER + RECORD % value)
+            save_history(history, Metadata(Path(sys.argv[1]), "changelog", "spark", "table_table_join"), {"a.txt": "a"})
+        os._exit(0)
+os.close(go)
+print([os.wait()[1] for _ in range(4)])
+"""
+
+
+@pytest.mark.exhaustive
+def test_two_hundred_saved_by_four_processes_at_once_are_all_there(tmp_path: Path) -> None:
+    assert run(FOUR_AT_ONCE, tmp_path) == "[0, 0, 0, 0]\n"
+    found = [found.records[0].value for found, _ in saved(tmp_path, "table_table_join")]
+    assert sorted(found) == [*range(200), *range(1000, 1010)]
+    assert {len(list(path.iterdir())) for path in (tmp_path / "table_table_join").iterdir()} == {3}
+    assert len(names(tmp_path)) == 210, "nothing hidden is left"
+
+
+KILLED = """
+import os, signal, sys
+from itertools import count
+from pathlib import Path
+from streamproof.properties.report.store import Metadata, save_history, remove_folder
+from streamproof.reference.core.history import parse_history
+
+HEADER = '{"operator": "table_table_join", "options": {}}\\n'
+RECORD = '{"input": "left", "key": "a", "value": %d, "timestamp": 0}\\n'
+
+def save(folder, value):
+    of = Metadata(folder, "changelog", "spark", "table_table_join")
+    return save_history(parse_history(HEADER + RECORD % value), of, {"counterexample.txt": "f" * 10_000})[0]
+
+def at(moment):
+    left = moment
+    def hook(event, arguments):
+        nonlocal left
+        if event.startswith(("os.", "shutil.", "tempfile.", "open", "fcntl.")):
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(hook)
+
+for moment in count(1):
+    if not os.fork():
+        folder = Path(sys.argv[1]) / str(moment)
+        larger = save(folder, 1)
+        at(moment)
+        smaller = save(folder, 2)
+        remove_folder(larger)
+        os._exit(0)
+    if os.wait()[1] == 0:
+        break
+print(moment)
+"""
+
+
+@pytest.mark.exhaustive
+def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and_loses_none(tmp_path: Path) -> None:
+    moments = int(run(KILLED, tmp_path))
+    assert moments > 20
+    for moment in range(1, moments + 1):
+        found = [found.records[0].value for found, _ in saved(tmp_path / str(moment), "table_table_join")]
+        assert found in ([1], [2], [1, 2], [2, 1]), moment
+        assert not any(name.startswith(".") for name in names(tmp_path / str(moment))), "what it left is swept"
+        for path in (tmp_path / str(moment) / "table_table_join").iterdir():
+            assert sorted(file.name for file in path.iterdir()) == [
+                "counterexample.json",
+                "counterexample.txt",
+                "history.jsonl",
+            ]
+            assert len((path / "counterexample.txt").read_text()) == 10_000
+    assert found == [2], "who isn't killed has replaced the larger one by the smaller"
+
+
+def test_files_are_put_under_any_name(tmp_path: Path) -> None:
+    files = {"history.jsonl": "", "counterexample.json": "{}"}
+    assert put(tmp_path / "deep" / "er", "name", files) == (tmp_path / "deep" / "er" / "name", True)

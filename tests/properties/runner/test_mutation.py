@@ -1,0 +1,81 @@
+"""The mutants on real Spark: every mutant is killed, and every law that mutants are checked by kills one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+from streamproof.properties.operators.mutants.session_windows import MUTANTS
+from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.runner import mutation
+from streamproof.properties.runner.mutation import Kill, check_mutants, chosen
+from streamproof.reference.core.errors import BadInput
+
+pytestmark = pytest.mark.exhaustive
+
+
+@pytest.fixture(scope="module")
+def kills(spark: SparkSession) -> dict[str, Kill]:
+    return {kill.mutant.name: kill for kill in check_mutants(chosen("session_windows", []), histories=60, rounds=2)}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_mutant_is_killed(kills: dict[str, Kill], mutant: str) -> None:
+    assert kills[mutant].killed
+
+
+@pytest.mark.parametrize(
+    "law",
+    ["changelog", "table at every cut", "order", "cuts", "repeats", "restart", "replay", "state", "duckdb", "keys"],
+)
+def test_the_law_kills_a_mutant(kills: dict[str, Kill], law: str) -> None:
+    assert [name for name, kill in kills.items() if law in kill.laws]
+
+
+def test_duplicate_and_swapped_tombstones_are_caught_though_every_table_is_right(kills: dict[str, Kill]) -> None:
+    for name in ("duplicate_tombstones", "tombstones_in_wrong_order"):
+        assert not {"table at every cut", "duckdb"} & kills[name].laws.keys()
+
+
+def test_only_the_state_law_sees_that_state_never_expires(kills: dict[str, Kill]) -> None:
+    assert set(kills["state_never_expires"].laws) == {"state"}
+
+
+def test_only_the_restart_law_sees_that_a_restart_forgets(kills: dict[str, Kill]) -> None:
+    assert set(kills["forgets_at_restart"].laws) == {"restart"}
+
+
+def test_a_session_without_a_timer_is_emitted_too_late(kills: dict[str, Kill]) -> None:
+    assert kills["never_due"].laws.keys() >= {"changelog", "state"}
+
+
+def test_shrunk_histories_are_short(kills: dict[str, Kill]) -> None:
+    lengths = [len(kill.shrunk.records) for kill in kills.values() if kill.shrunk is not None]
+    assert max(lengths) <= 4
+
+
+@pytest.mark.parametrize("operator", [name for name in registered() if name != "session_windows"])
+def test_every_mutant_of_an_operator_is_killed_and_every_law_kills_one(spark: SparkSession, operator: str) -> None:
+    found = check_mutants(chosen(operator, []), histories=20, rounds=0)
+    assert len(found) >= 6
+    assert [kill.mutant.name for kill in found if not kill.killed] == []
+    killing = {law for kill in found for law in kill.laws}
+    assert killing >= {"changelog", "table at every cut", "duckdb", "keys", "order", "cuts", "repeats"}
+    if registration_of(operator).bounded_state:
+        assert "state" in killing
+        (never_due,) = (kill for kill in found if kill.mutant.name == "never_due")
+        assert never_due.laws.keys() >= {"changelog", "state"}
+
+
+def test_an_operator_without_mutants_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    without = replace(registration_of("range_aggregate"), mutants={})
+    monkeypatch.setattr(mutation, "registration_of", lambda name: without)
+    monkeypatch.setattr(mutation, "registered", lambda: {"session_windows": registration_of("session_windows")})
+    with pytest.raises(BadInput, match="range_aggregate has no mutants yet: session_windows have"):
+        chosen("range_aggregate", [])
+
+
+def test_an_unknown_mutant_is_refused_with_those_there_are() -> None:
+    with pytest.raises(BadInput, match="unknown mutant 'x': use one of exclusive_gap"):
+        chosen("session_windows", ["x"])

@@ -1,0 +1,90 @@
+"""A machine on which Python workers start too late: the query is run once more, and then the reason is said."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from streamproof.properties.witnesses.outcomes import Outcome, differences
+from streamproof.properties.witnesses.spark import query
+from streamproof.properties.witnesses.spark.query import MachineTooBusy, once_more_if_busy
+from streamproof.properties.witnesses.spark.witness import SPARK
+from streamproof.reference.core.history import parse_history
+from streamproof.reference.core.play import play
+
+HISTORY = parse_history(
+    """\
+{"operator": "table_table_join", "options": {"join": "inner"}, "clock": "batch"}
+{"input": "left", "key": "a", "value": 1, "timestamp": 0}
+{"input": "right", "key": "a", "value": 2, "timestamp": 1}
+""",
+    "h",
+)
+
+
+def too_late() -> NoReturn:
+    with query.reported_failures():
+        raise StreamingQueryException("[STREAM_FAILED] … java.io.IOException: Python worker failed to connect back.")
+
+
+def test_a_worker_that_starts_too_late_is_a_machine_too_busy() -> None:
+    with pytest.raises(
+        MachineTooBusy, match=r"machine is too busy: .* 10 s to start.*; run again when .*\(the log is "
+    ):
+        too_late()
+
+
+def test_what_failed_on_a_busy_machine_is_run_once_more() -> None:
+    calls: list[None] = []
+
+    def run() -> str:
+        calls.append(None)
+        return too_late() if len(calls) == 1 else "done"
+
+    assert once_more_if_busy(run) == "done"
+
+
+def test_what_fails_twice_on_a_busy_machine_fails() -> None:
+    calls: list[None] = []
+
+    def run() -> NoReturn:
+        calls.append(None)
+        too_late()
+
+    with pytest.raises(MachineTooBusy):
+        once_more_if_busy(run)
+    assert len(calls) == 2
+
+
+def test_another_failure_is_not_run_once_more() -> None:
+    calls: list[None] = []
+
+    def run() -> NoReturn:
+        calls.append(None)
+        with query.reported_failures():
+            raise StreamingQueryException("[STREAM_FAILED] … ZeroDivisionError: division by zero")
+
+    with pytest.raises(query.StreamproofError, match="division by zero"):
+        once_more_if_busy(run)
+    assert len(calls) == 1
+
+
+@pytest.mark.exhaustive
+def test_a_query_whose_worker_starts_too_late_once_still_gives_its_answer(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, slow = tmp_path / "started", tmp_path / "python"
+    python = f'exec {shlex.quote(sys.executable)} "$@"'
+    first = f"[ -e {started} ] || {{ touch {started}; sleep 12; }}"
+    late = f'case "$*" in *transform_with_state_driver_worker*) {first};; esac'
+    slow.write_text(f"#!/bin/sh\n{late}\n{python}\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(slow))
+    (outcome,) = SPARK.evaluate([HISTORY])
+    assert not differences(Outcome.of_play("h", play(HISTORY)), outcome)
+    assert started.exists()

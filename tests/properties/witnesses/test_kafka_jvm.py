@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from streamproof.properties.witnesses.kafka import jvm as kafka_jvm
+from streamproof.properties.witnesses.kafka.functions import Functions
+from streamproof.properties.witnesses.kafka.jvm import cached_jars, find_jars, kafka_jars
+from streamproof.reference.core.errors import MissingTool
+from streamproof.specs.java import Java
+
+pytestmark = pytest.mark.exhaustive
+
+
+@pytest.fixture(scope="session")
+def jars() -> Path:
+    """Skip the test where the jars of Kafka Streams can't be had."""
+    try:
+        return kafka_jars()
+    except MissingTool as error:
+        pytest.skip(f"kafka: {error}")
+
+
+@pytest.fixture
+def no_jars(monkeypatch, tmp_path):
+    """An empty cache, and no folder named."""
+    monkeypatch.delenv(kafka_jvm.JARS_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.fixture
+def ivy(monkeypatch, no_jars):
+    """Say what Ivy does: a shell script that stands in for Java, with `$JARS` for the folder that Ivy fetches into."""
+    monkeypatch.setattr(kafka_jvm, "_pyspark_jar", lambda name: Path(f"{name}.jar"))
+
+    def does(script: str) -> None:
+        java = no_jars / "bin" / "java"
+        java.parent.mkdir(exist_ok=True)
+        find = 'while [ "$1" != -retrieve ]; do shift; done; JARS=$(dirname "$2")'
+        java.write_text(f'#!/bin/sh\necho "$@" > {shlex.quote(str(no_jars / "said"))}\n{find}\n{script}\n')
+        java.chmod(0o755)
+        monkeypatch.setattr(kafka_jvm, "find_java", lambda: Java(no_jars, 17, "PATH"))
+
+    return does
+
+
+FETCHES = 'mkdir -p "$JARS"; touch "$JARS/kafka-streams-test-utils-4.3.1.jar"'
+
+
+def test_no_jars_are_found_in_an_empty_cache(no_jars):
+    assert find_jars() is None
+
+
+def test_a_named_folder_comes_before_the_cache(monkeypatch, tmp_path):
+    (tmp_path / "kafka-streams-test-utils-4.9.9.jar").touch()
+    monkeypatch.setenv(kafka_jvm.JARS_VARIABLE, str(tmp_path))
+    assert kafka_jars() == tmp_path
+
+
+def test_a_named_folder_without_the_test_driver_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv(kafka_jvm.JARS_VARIABLE, str(tmp_path))
+    with pytest.raises(MissingTool, match="unset STREAMPROOF_KAFKA_JARS"):
+        kafka_jars()
+
+
+def test_jars_are_fetched_into_the_cache_by_their_coordinates(ivy, no_jars):
+    ivy(FETCHES)
+    assert kafka_jars() == cached_jars() == find_jars()
+    assert "-dependency org.apache.kafka kafka-streams-test-utils 4.3.1" in (no_jars / "said").read_text()
+
+
+def test_nothing_is_left_beside_the_fetched_jars(ivy):
+    ivy(FETCHES)
+    assert [path.name for path in kafka_jars().parent.iterdir()] == ["kafka-streams-test-utils-4.3.1"]
+
+
+def test_jars_once_fetched_are_found_without_ivy(ivy):
+    ivy(FETCHES)
+    folder = kafka_jars()
+    ivy("exit 1")
+    assert kafka_jars() == folder
+
+
+def test_jars_that_another_process_fetched_meanwhile_are_taken(ivy):
+    theirs = shlex.quote(str(cached_jars()))
+    ivy(f"{FETCHES}; mkdir -p {theirs}; touch {theirs}/kafka-streams-test-utils-4.3.1.jar")
+    assert [path.name for path in kafka_jars().parent.iterdir()] == ["kafka-streams-test-utils-4.3.1"]
+
+
+def test_the_settings_of_the_users_ivy_are_used(ivy, monkeypatch, no_jars):
+    settings = no_jars / ".ivy2" / "ivysettings.xml"
+    settings.parent.mkdir()
+    settings.touch()
+    monkeypatch.setattr(Path, "home", lambda: no_jars)
+    ivy(FETCHES)
+    kafka_jars()
+    assert f"-settings {settings}" in (no_jars / "said").read_text()
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            "module not found: org#jar;1\nServer access error (java.net.ConnectException: Connection refused)",
+            "java.net.ConnectException: Connection refused",
+        ),
+        ("module not found: org#jar;1", "module not found: org#jar;1"),
+        ("", "it gave no reason"),
+    ],
+)
+def test_without_a_network_the_reason_and_the_remedy_are_reported(ivy, said, reason):
+    ivy(f"printf {shlex.quote(said)}; exit 1")
+    with pytest.raises(MissingTool) as refused:
+        kafka_jars()
+    assert f"({reason})" in str(refused.value)
+    assert "set STREAMPROOF_KAFKA_JARS to a folder with the jars" in str(refused.value)
+    assert [*cached_jars().parent.iterdir()] == []
+
+
+def test_an_ivy_that_fetches_nothing_is_reported_too(ivy):
+    ivy("exit 0")
+    with pytest.raises(MissingTool, match="it gave no reason"):
+        kafka_jars()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
+def test_a_cache_that_cannot_be_written_is_reported(ivy, no_jars):
+    ivy(FETCHES)
+    no_jars.chmod(0o500)
+    with pytest.raises(MissingTool, match="set XDG_CACHE_HOME"):
+        kafka_jars()
+
+
+def test_a_jvm_that_does_not_start_is_reported_with_its_log(jars, monkeypatch, tmp_path):
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
+    java.chmod(0o755)
+    monkeypatch.setattr(kafka_jvm, "find_java", lambda: Java(tmp_path, 17, "PATH"))
+    with pytest.raises(MissingTool, match="the reason is in"):
+        kafka_jvm._started(jars)
+
+
+def test_there_is_one_jvm_a_process(jars):
+    assert kafka_jvm.kafka_jvm() is kafka_jvm.kafka_jvm()
+
+
+def test_a_jvm_that_ended_is_started_anew(jars, monkeypatch):
+    monkeypatch.setattr(kafka_jvm, "_jvm", None)
+    first = kafka_jvm.kafka_jvm()
+    first.stop()
+    first.stop()
+    second = kafka_jvm.kafka_jvm()
+    assert (first.is_alive, second.is_alive) == (False, True)
+    second.stop()
+
+
+# A process that has started a JVM, emits its id, and then waits to be ended. It heeds Ctrl-C, which is ignored where
+# the tests run in the background of a shell.
+STARTS = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
+print(kafka_jvm()._process.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, None], ids=str)
+def test_the_jvm_ends_with_its_process_however_that_ends(jars, how):
+    process = subprocess.Popen(
+        [sys.executable, "-c", STARTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    jvm = int(process.stdout.readline())
+    process.stdin.close() if how is None else process.send_signal(how)
+    process.wait(30)
+    process.stdout.close()
+    assert ends(jvm)
+
+
+def ends(process: int, within_seconds: float = 30) -> bool:
+    deadline = time.monotonic() + within_seconds
+    while time.monotonic() < deadline:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        if Path(f"/proc/{process}/stat").is_file() and " Z " in Path(f"/proc/{process}/stat").read_text():
+            return True  # ended, and nobody has asked for its exit code
+        time.sleep(0.05)
+    return False
+
+
+def test_ctrl_c_is_left_to_this_process(jars):
+    jvm = kafka_jvm.kafka_jvm()
+    assert os.getpgid(jvm._process.pid) != os.getpgid(0)
+
+
+def test_functions_are_made_without_java_code(jars):
+    functions = Functions(kafka_jvm.kafka_jvm().gateway)
+    shout = functions.then(functions.template("%s!", 1), functions.method("String", "toUpperCase", "String"))
+    every = functions.implementing("java.util.function.Function", functions.each(shout))
+    assert [*every.apply(functions.java.util.List.of("one", "two"))] == ["ONE!", "TWO!"]

@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import date
+from math import nan
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from streamproof.properties.generators.draws import HistorySettings, histories
+from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome, canonical, differences
+from streamproof.reference.core.history import CUT, History, Line
+from streamproof.reference.core.play import Entry, play
+from streamproof.reference.core.records import Change, Dropped, Output, Record, Table
+
+QUIET = settings(deadline=None, max_examples=25, derandomize=True, database=None)
+
+ONE = Change("a", (0, 0), 1, 0)
+GONE = Change("a", (0, 0), None, 0)
+TWO = Change("a", (0, 5), 2, 5)
+OTHER_GONE = Change("a", (20, 20), None, 20)
+MERGED = Change("a", (0, 20), 3, 20)
+OTHER_KEY = Change("b", (0, 0), 1, 0)
+LATE = Dropped("a", "late")
+
+
+def outcome(*outputs: Output, grain: Grain = Grain.ARRIVAL, knows_dropped: bool = True, name: str = "h") -> Outcome:
+    """All outputs of one arrival in one batch."""
+    arrival = 0 if grain is Grain.ARRIVAL else -1
+    return Outcome(name, grain, [Entry(arrival, 0, output) for output in outputs], knows_dropped=knows_dropped)
+
+
+def expected(left: Iterable[Output], right: Iterable[Output], grain: Grain, key: str = "a") -> list[Difference]:
+    """What differs in arrival (or batch) 0: by arrival the order across keys, under no key, and then the key."""
+    found = Difference("h", key, 0, list(left), list(right))
+    return [found._replace(key=None), found] if grain is Grain.ARRIVAL else [found]
+
+
+def at(*entries: tuple[int, int, Output], grain: Grain = Grain.ARRIVAL) -> Outcome:
+    return Outcome("h", grain, [Entry(*entry) for entry in entries])
+
+
+def at_the_end(table: dict[Any, Any]) -> Outcome:
+    return Outcome("h", Grain.END, final=table, knows_dropped=False)
+
+
+@pytest.mark.parametrize("grain", [Grain.ARRIVAL, Grain.BATCH])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((GONE, OTHER_GONE, MERGED), (OTHER_GONE, GONE, MERGED)),
+        ((GONE, TWO), (GONE, GONE, TWO)),
+        ((GONE, TWO), (TWO, GONE)),
+        ((TWO,), (TWO, TWO)),
+        ((ONE, GONE, TWO), (TWO,)),
+        ((GONE,), ()),
+    ],
+    ids=["swapped", "tombstone twice", "tombstone last", "value twice", "said less", "a tombstone of nothing"],
+)
+def test_what_a_folded_map_hides_is_a_difference(
+    left: tuple[Output, ...], right: tuple[Output, ...], grain: Grain
+) -> None:
+    one, other = outcome(*left, grain=grain), outcome(*right, grain=grain)
+    assert one.result == other.result
+    assert differences(one, other) == expected(left, right, grain)
+
+
+@pytest.mark.parametrize("changed", [TWO._replace(value=3), TWO._replace(timestamp=6), TWO._replace(window=(1, 5))])
+@pytest.mark.parametrize("grain", [Grain.ARRIVAL, Grain.BATCH])
+def test_another_value_timestamp_or_window_is_a_difference(changed: Change, grain: Grain) -> None:
+    assert differences(outcome(TWO, grain=grain), outcome(changed, grain=grain)) == expected([TWO], [changed], grain)
+
+
+def test_equal_outcomes_have_no_differences() -> None:
+    assert differences(outcome(GONE, TWO), outcome(GONE, TWO)) == []
+
+
+def test_two_empty_outcomes_have_no_differences() -> None:
+    assert differences(outcome(), outcome()) == []
+
+
+@pytest.mark.parametrize("coarser", [Grain.ARRIVAL, Grain.BATCH])
+def test_by_batch_there_is_no_order_between_keys(coarser: Grain) -> None:
+    assert differences(outcome(ONE, OTHER_KEY, grain=coarser), outcome(OTHER_KEY, ONE, grain=Grain.BATCH)) == []
+
+
+def test_by_arrival_the_order_between_keys_is_part_of_the_answer() -> None:
+    assert differences(outcome(ONE, OTHER_KEY), outcome(OTHER_KEY, ONE)) == [
+        Difference("h", None, 0, [ONE, OTHER_KEY], [OTHER_KEY, ONE])
+    ]
+
+
+def test_by_arrival_the_order_of_dropped_records_among_changes_is_part_of_the_answer() -> None:
+    assert differences(outcome(ONE, LATE), outcome(LATE, ONE)) == [Difference("h", None, 0, [ONE, LATE], [LATE, ONE])]
+
+
+def test_by_arrival_the_arrival_matters() -> None:
+    assert differences(at((0, 0, ONE)), at((1, 0, ONE))) == [
+        Difference("h", None, 0, [ONE], []),
+        Difference("h", "a", 0, [ONE], []),
+        Difference("h", None, 1, [], [ONE]),
+        Difference("h", "a", 1, [], [ONE]),
+    ]
+
+
+def test_by_batch_the_arrival_makes_no_difference() -> None:
+    assert differences(at((0, 0, GONE), (3, 0, TWO)), at((-1, 0, GONE), (-1, 0, TWO), grain=Grain.BATCH)) == []
+
+
+def test_by_batch_the_batch_matters() -> None:
+    assert differences(at((0, 0, ONE)), at((-1, 1, ONE), grain=Grain.BATCH)) == [
+        Difference("h", "a", 0, [ONE], []),
+        Difference("h", "a", 1, [], [ONE]),
+    ]
+
+
+def test_by_batch_the_order_within_a_key_matters_across_arrivals() -> None:
+    assert differences(at((0, 0, GONE), (3, 0, TWO)), at((-1, 0, TWO), (-1, 0, GONE), grain=Grain.BATCH))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_at_the_end_the_tables_are_compared(turned: bool) -> None:
+    pair = outcome(ONE, GONE, TWO), at_the_end({("a", (0, 5)): (2, 5)})
+    assert differences(*(pair[::-1] if turned else pair)) == []
+
+
+def test_at_the_end_every_row_that_differs_is_reported() -> None:
+    table = {("a", (0, 5)): (3, 5), ("b", (0, 0)): (1, 0)}
+    assert differences(outcome(ONE, TWO), at_the_end(table)) == [
+        Difference("h", "a", None, ONE, None),
+        Difference("h", "a", None, TWO, TWO._replace(value=3)),
+        Difference("h", "b", None, None, OTHER_KEY),
+    ]
+
+
+def test_dropped_records_are_compared_where_both_know_them() -> None:
+    assert differences(outcome(ONE, LATE), outcome(ONE)) == [
+        Difference("h", None, 0, [ONE, LATE], [ONE]),
+        Difference("h", "a", 0, [LATE], []),
+    ]
+    assert differences(outcome(ONE, LATE, grain=Grain.BATCH), outcome(ONE)) == [Difference("h", "a", 0, [LATE], [])]
+
+
+@pytest.mark.parametrize("grain", [Grain.ARRIVAL, Grain.BATCH])
+def test_dropped_records_are_left_out_where_one_does_not_know_them(grain: Grain) -> None:
+    assert differences(outcome(ONE, LATE), outcome(ONE, grain=grain, knows_dropped=False)) == []
+
+
+def test_dropped_records_have_no_order_among_changes() -> None:
+    assert differences(outcome(ONE, LATE, grain=Grain.BATCH), outcome(LATE, ONE, grain=Grain.BATCH)) == []
+
+
+def test_the_reason_for_dropping_matters() -> None:
+    assert differences(outcome(LATE), outcome(Dropped("a", "null value")))
+
+
+def test_how_many_were_dropped_matters() -> None:
+    assert differences(outcome(LATE, LATE), outcome(LATE))
+
+
+def test_a_null_key_is_compared_too() -> None:
+    null = Dropped(None, "null key")
+    assert differences(outcome(null, ONE), outcome(ONE, grain=Grain.BATCH)) == [Difference("h", None, 0, [null], [])]
+    assert Difference("h", None, 0, [null], []) in differences(outcome(null, ONE), outcome(ONE))
+
+
+def test_differences_come_by_time_and_then_by_key() -> None:
+    left = at((1, 0, ONE), (0, 0, OTHER_KEY), (0, 0, ONE), (0, 0, Dropped(None, "null key")))
+    by_batch = at(grain=Grain.BATCH)
+    assert [(found.when, found.key) for found in differences(left, by_batch)] == [(0, None), (0, "a"), (0, "b")]
+    by_arrival = [(found.when, found.key) for found in differences(left, at())]
+    assert by_arrival == [(0, None), (0, None), (0, "a"), (0, "b"), (1, None), (1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("truth", "number"),
+    [(True, 1), (False, 0), ([True], [1]), ({"x": [False]}, {"x": [0]}), ([[True, 1]], [[1, True]])],
+)
+@pytest.mark.parametrize("grain", Grain)
+def test_true_and_false_are_no_numbers(truth: Any, number: Any, grain: Grain) -> None:
+    def saying(value: Any) -> Outcome:
+        change = ONE._replace(value=value)
+        return at_the_end({("a", (0, 0)): (value, 0)}) if grain is Grain.END else outcome(change, grain=grain)
+
+    assert differences(saying(truth), saying(number))
+    assert not differences(saying(truth), saying(truth))
+
+
+@pytest.mark.parametrize("value", [nan, [nan, 1], {"x": nan}])
+@pytest.mark.parametrize("grain", Grain)
+def test_what_is_no_number_is_equal_to_itself(value: Any, grain: Grain) -> None:
+    def saying() -> Outcome:
+        again = json.loads(json.dumps(value))  # another object
+        return at_the_end({("a", (0, 0)): (again, 0)}) if grain is Grain.END else outcome(ONE._replace(value=again))
+
+    assert differences(saying(), saying()) == []
+
+
+def test_a_number_is_equal_whether_it_is_whole_by_type_or_by_value() -> None:
+    assert differences(outcome(ONE._replace(value=[1, {"x": 2}])), outcome(ONE._replace(value=[1.0, {"x": 2.0}]))) == []
+
+
+def test_lists_without_an_order_of_values_that_json_has_not_are_compared_too() -> None:
+    days = [date(2020, 1, 2), date(2020, 1, 1)]
+    one, other = (at_the_end({("a", (0, 0)): (value, 0)}) for value in (days, days[::-1]))
+    assert differences(one, other, unordered=True) == []
+    whole, doubles = (at_the_end({("a", (0, 0)): (value, 0)}) for value in ([10**16, 2], [2.0, 1e16]))
+    assert differences(whole, doubles, unordered=True) == []
+
+
+def test_true_is_not_the_text_true() -> None:
+    assert differences(outcome(ONE._replace(value=True)), outcome(ONE._replace(value="True")))
+
+
+LISTS = Change("a", (0, 5), ["x", "y"], 5), Change("a", (0, 5), ["y", "x"], 5)
+
+
+def test_lists_are_compared_in_order() -> None:
+    assert differences(outcome(LISTS[0]), outcome(LISTS[1]))
+
+
+def test_a_bag_is_compared_without_its_order() -> None:
+    assert differences(outcome(LISTS[0]), outcome(LISTS[1]), unordered=True) == []
+
+
+def test_a_bag_at_the_end_is_compared_without_its_order() -> None:
+    assert differences(outcome(LISTS[0]), at_the_end({("a", (0, 5)): (["y", "x"], 5)}), unordered=True) == []
+
+
+def test_a_bag_still_counts() -> None:
+    twice = LISTS[0]._replace(value=["x", "x", "y"])
+    assert differences(outcome(LISTS[0]), outcome(twice), unordered=True)
+
+
+def test_a_bag_may_hold_values_that_have_no_order() -> None:
+    values = [None, 1, "x", {"b": 1, "a": 2}, [1]]
+    one, other = ONE._replace(value=values), ONE._replace(value=values[::-1])
+    assert differences(outcome(one), outcome(other), unordered=True) == []
+
+
+def test_canonical_leaves_an_ordered_table_as_it_is() -> None:
+    table: Table = {("a", (0, 5)): (["y", "x"], 5)}
+    assert canonical(table, unordered=False) == table
+
+
+def test_the_reference_answers_by_arrival() -> None:
+    history = History("session_windows", {"gap_ms": 10}, (Record("events", "a", 1, 0),))
+    assert Outcome.of_play("h", play(history)) == outcome(ONE)
+
+
+def test_a_line_says_history_arrival_key_window_value_and_timestamp() -> None:
+    line = {"history": "h1", "arrival": 1, "key": "a", "window": [0, 10], "value": 2, "timestamp": 10}
+    entry = Entry(1, 0, Change("a", (0, 10), 2, 10))
+    assert [list(found.items()) for found in Outcome("h1", Grain.ARRIVAL, [entry]).to_lines()] == [list(line.items())]
+
+
+def test_a_line_at_batch_grain_says_batch() -> None:
+    entry = Entry(-1, 3, Change("a", (0, 10), None, 10))
+    assert Outcome("h1", Grain.BATCH, [entry]).to_lines() == [
+        {"history": "h1", "batch": 3, "key": "a", "window": [0, 10], "value": None, "timestamp": 10}
+    ]
+
+
+def test_a_line_without_a_window_has_none() -> None:
+    assert "window" not in outcome(Change("a", None, 1, 0)).to_lines()[0]
+
+
+def test_a_dropped_record_is_a_line() -> None:
+    assert at((3, 0, LATE)).to_lines() == [{"history": "h", "arrival": 3, "dropped": "late"}]
+
+
+def test_a_dropped_record_at_batch_grain_says_its_key() -> None:
+    assert at((-1, 2, LATE), grain=Grain.BATCH).to_lines() == [
+        {"history": "h", "batch": 2, "key": "a", "dropped": "late"}
+    ]
+
+
+def test_the_table_is_printed_in_key_order() -> None:
+    later = Change("a", (9, 9), {"not": "ordered"}, 9)
+    assert outcome(OTHER_KEY, later, ONE).table_lines() == [
+        {"history": "h", "key": "a", "window": [0, 0], "value": 1, "timestamp": 0},
+        {"history": "h", "key": "a", "window": [9, 9], "value": {"not": "ordered"}, "timestamp": 9},
+        {"history": "h", "key": "b", "window": [0, 0], "value": 1, "timestamp": 0},
+    ]
+
+
+def test_a_history_without_output_prints_no_line() -> None:
+    assert outcome().to_lines() == outcome().table_lines() == []
+
+
+SETTINGS = HistorySettings("session_windows", {"gap_ms": 10, "grace_ms": 5}, (20, 45, 90))
+
+
+@QUIET
+@given(histories(SETTINGS))
+def test_an_outcome_never_differs_from_itself_at_any_grain(history: History) -> None:
+    fine = Outcome.of_play("h", play(history))
+    by_batch = Outcome("h", Grain.BATCH, [entry._replace(arrival=-1) for entry in fine.entries])
+    assert not differences(fine, fine)
+    assert not differences(fine, by_batch)
+    assert not differences(fine, at_the_end(fine.result))
+
+
+@QUIET
+@given(histories(SETTINGS))
+def test_a_missing_entry_is_always_seen(history: History) -> None:
+    whole = Outcome.of_play("h", play(history))
+    for index in range(len(whole.entries)):
+        assert differences(whole, Outcome("h", Grain.BATCH, whole.entries[:index] + whole.entries[index + 1 :]))
+
+
+@QUIET
+@given(histories(SETTINGS))
+def test_differences_do_not_depend_on_the_side(history: History) -> None:
+    moved: list[Line] = [line for line in history.lines if line != CUT]
+    one, other = (Outcome.of_play("h", play(each)) for each in (history, history.with_lines(moved)))
+    turned = [found._replace(left=found.right, right=found.left) for found in differences(other, one)]
+    assert differences(one, other) == turned

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from streamproof.properties.system import requirements
+from streamproof.properties.system.requirements import Diagnosis
+from streamproof.properties.witnesses.spark import session as spark_session
+from streamproof.reference.core.errors import BadInput, MissingTool
+
+
+@pytest.fixture
+def no_session(monkeypatch):
+    """A process in which no Spark session runs and none can be started."""
+    monkeypatch.setattr(spark_session, "_running_session", lambda: None)
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("a session was started")
+
+    monkeypatch.setattr(spark_session, "_started", refuse)
+
+
+@pytest.mark.parametrize("name", ["pyspark", "pandas", "pyarrow", "protobuf"])
+def test_a_package_that_does_not_fit_is_reported_with_its_remedy(monkeypatch, name):
+    def package(asked: str) -> Diagnosis:
+        return (
+            Diagnosis(asked, "wrong", "9.9", f"pip install {asked}") if asked == name else Diagnosis(asked, "ok", "1")
+        )
+
+    monkeypatch.setattr(requirements, "package", package)
+    with pytest.raises(MissingTool, match=rf"^{name}: 9\.9\. Install it with `pip install {name}`\.$"):
+        spark_session.spark_session()
+
+
+def test_a_missing_java_is_reported_before_anything_starts(monkeypatch, no_session):
+    def none() -> None:
+        raise MissingTool("No Java 17 or newer")
+
+    monkeypatch.setattr(spark_session, "find_java", none)
+    with pytest.raises(MissingTool, match="No Java 17 or newer"):
+        spark_session.spark_session()
+
+
+def test_no_cores_are_refused(no_session):
+    with pytest.raises(BadInput, match="cores=0"):
+        spark_session.spark_session(cores=0)
+
+
+def test_cores_beside_a_master_are_refused(no_session):
+    with pytest.raises(BadInput, match="give one of the two"):
+        spark_session.spark_session(cores=2, master="local[4]")
+
+
+def test_no_partitions_are_refused(no_session):
+    with pytest.raises(BadInput, match="partitions=0"):
+        spark_session.spark_session(partitions=0)
+
+
+def test_a_memory_that_spark_cannot_read_is_refused(no_session):
+    with pytest.raises(BadInput, match="3 gigabytes"):
+        spark_session.spark_session(memory="3 gigabytes")
+
+
+def test_a_remote_session_is_refused(monkeypatch, no_session):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+    with pytest.raises(BadInput, match="unset SPARK_REMOTE"):
+        spark_session.spark_session()
+
+
+def test_a_running_session_with_another_state_store_is_refused_by_the_setting(monkeypatch):
+    other = SimpleNamespace(conf={"spark.sql.streaming.stateStore.providerClass": "HDFSBackedStateStoreProvider"})
+    monkeypatch.setattr(spark_session, "_running_session", lambda: other)
+    with pytest.raises(BadInput, match=r'spark\.conf\.set\("spark\.sql\.streaming\.stateStore\.providerClass"'):
+        spark_session.spark_session()
+
+
+def test_a_running_session_on_rocksdb_is_used_as_it_is(monkeypatch):
+    other = SimpleNamespace(conf={"spark.sql.streaming.stateStore.providerClass": spark_session.ROCKSDB})
+    monkeypatch.setattr(spark_session, "_running_session", lambda: other)
+    assert spark_session.spark_session() is other
+
+
+def test_a_log_that_cannot_be_written_is_reported_by_its_name(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match=str(tmp_path / "file" / "spark.log")):
+        spark_session._opened(tmp_path / "file" / "spark.log")
+
+
+def test_the_default_log_lies_in_a_directory_that_only_its_user_reads(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert stat.S_IMODE(spark_session.default_log_path().parent.stat().st_mode) == 0o700
+
+
+def test_the_default_log_is_one_for_each_process(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert spark_session.default_log_path().name == f"spark-{os.getpid()}.log"
+
+
+def test_the_default_log_follows_no_link_that_someone_else_left(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / f"streamproof-{os.getuid()}").symlink_to(tmp_path / "theirs")
+    assert spark_session.default_log_path().parent.resolve() != tmp_path / "theirs"
+
+
+def test_a_second_call_returns_the_same_session(spark):
+    assert spark_session.spark_session() is spark
+
+
+def test_the_session_keeps_state_in_rocksdb(spark):
+    assert spark.conf.get("spark.sql.streaming.stateStore.providerClass") == spark_session.ROCKSDB
+
+
+def test_the_session_emits_time_in_utc(spark):
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_the_workers_run_this_interpreter(spark):
+    def interpreter(batches):
+        import sys
+
+        import pyarrow
+
+        for _ in batches:
+            yield pyarrow.RecordBatch.from_pydict({"python": [sys.executable]})
+
+    answer = spark.range(1).mapInArrow(interpreter, "python string").collect()
+    assert {row.python for row in answer} == {sys.executable}
+
+
+def test_what_the_jvm_writes_reaches_the_log_alone(spark, capfd):
+    spark._jvm.System.err.println("a word from the JVM")
+    spark._jvm.System.out.println("and another")
+    assert capfd.readouterr() == ("", "")
+    assert Path(spark_session.spark_log_path()).read_text().count("a word from the JVM\nand another") == 1

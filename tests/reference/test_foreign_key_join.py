@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from notation import (
+    broken_prefix,
+    changelog,
+    histories_drawn,
+    history_of,
+    result_of,
+    rows_of,
+    shown,
+    steps,
+    twice,
+    values_of,
+)
+from streamproof.reference.core.operator import OPERATORS
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Accepted, Change, Dropped, Output, Record
+from streamproof.reference.foreign_key_join import Direct
+from streamproof.reference.foreign_key_protocol import Protocol
+
+JOIN = "foreign_key_join"
+ALL = [
+    {"join": join, "null_foreign_key": null, "protocol": protocol}
+    for join in ("inner", "left")
+    for null in ("ignore", "keep")
+    for protocol in ("kip", "answer")
+]
+
+
+# What Kafka Streams does (docs/facts.md), row by row: arrivals at 0, 1, 2 …
+
+WORKFLOW = [
+    ("L k=a|1", "-", "k=(a|1,null)@0"),
+    ("L k=a|2", "k=∅@1", "k=(a|2,null)@1"),
+    ("L k=a|3", "k=∅@2", "k=(a|3,null)@2"),
+    ("R 1=foo", "-", "-"),
+    ("R 3=bar", "k=(a|3,bar)@4", "k=(a|3,bar)@4"),
+    ("L k=∅", "k=∅@5", "k=∅@5"),
+    ("L k=a|1", "k=(a|1,foo)@6", "k=(a|1,foo)@6"),
+    ("L q=a|10", "-", "q=(a|10,null)@7"),
+    ("R 10=baz", "q=(a|10,baz)@8", "q=(a|10,baz)@8"),
+]
+
+
+@pytest.mark.parametrize(("join", "column"), [("inner", 1), ("left", 2)])
+def test_the_workflow_is_that_of_kafka_streams(join: str, column: int) -> None:
+    rows_of([(row[0], row[column]) for row in WORKFLOW], JOIN, join=join)
+
+
+NULL_KEYS = [
+    # arrival, inner, left + keep, left + ignore
+    ("R r=x", "-", "-", "-"),
+    ("L k=a|null", "-", "k=(a|null,null)@1", "-"),
+    ("L k=b|null", "-", "k=(b|null,null)@2", "-"),
+    ("L k=c|r", "k=(c|r,x)@3", "k=(c|r,x)@3", "k=(c|r,x)@3"),
+    ("L k=d|null", "k=∅@4", "k=(d|null,null)@4", "k=∅@4"),
+    ("L k=e|null", "-", "k=(e|null,null)@5", "-"),
+    ("L k=∅", "-", "k=∅@6", "-"),
+    ("L k=∅", "-", "-", "-"),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "column"),
+    [
+        ({"join": "inner"}, 1),
+        ({"join": "inner", "null_foreign_key": "keep"}, 1),
+        ({"join": "left", "null_foreign_key": "keep"}, 2),
+        ({"join": "left"}, 3),
+    ],
+    ids=["inner", "inner, keep", "left, keep", "left, ignore"],
+)
+def test_a_null_foreign_key_joins_nothing_and_left_may_emit_it(options: dict[str, Any], column: int) -> None:
+    rows_of([(row[0], row[column]) for row in NULL_KEYS], JOIN, **options)
+
+
+INNER = {
+    "deleting a row that never joined": [("L k=a|r", "-"), ("L k=∅", "k=∅@1")],
+    "moving to a key without row": [("L k=a|r", "-"), ("L k=a|s", "k=∅@1")],
+    "an update under the same key without row": [("L k=a|r", "-"), ("L k=b|r", "-")],
+    "a second delete": [("L k=a|r", "-"), ("L k=∅", "k=∅@1"), ("L k=∅", "-")],
+    "a delete of what never was": [("L k=∅", "-")],
+    "a tombstone for a right row that never was": [("L k=a|r", "-"), ("R r=∅", "k=∅@1")],
+    "the same right row again": [("L k=a|r", "-"), ("R r=x", "k=(a|r,x)@1"), ("R r=x", "k=(a|r,x)@2")],
+    "the same left row again": [("R r=x", "-"), ("L k=a|r", "k=(a|r,x)@1"), ("L k=a|r", "k=(a|r,x)@2")],
+    "a right row nobody names": [("R r=x", "-"), ("R r=∅", "-")],
+    "a right row goes": [("R r=x", "-"), ("L k=a|r", "k=(a|r,x)@1"), ("R r=∅", "k=∅@2")],
+}
+
+
+@pytest.mark.parametrize("rows", INNER.values(), ids=INNER)
+def test_the_inner_join_emits_or_not_as_kafka_streams_does(rows: list[tuple[str, str]]) -> None:
+    rows_of(rows, JOIN)
+
+
+LEFT = {
+    "deleting a row that never joined": [("L k=a|r", "k=(a|r,null)@0"), ("L k=∅", "k=∅@1")],
+    "moving to a key without row": [("L k=a|r", "k=(a|r,null)@0"), ("L k=a|s", "k=(a|s,null)@1")],
+    "an update under the same key without row": [("L k=a|r", "k=(a|r,null)@0"), ("L k=b|r", "k=(b|r,null)@1")],
+    "a second delete": [("L k=a|r", "k=(a|r,null)@0"), ("L k=∅", "k=∅@1"), ("L k=∅", "-")],
+    "a tombstone for a right row that never was": [("L k=a|r", "k=(a|r,null)@0"), ("R r=∅", "k=(a|r,null)@1")],
+    "a right row goes": [("R r=x", "-"), ("L k=a|r", "k=(a|r,x)@1"), ("R r=∅", "k=(a|r,null)@2")],
+}
+
+
+@pytest.mark.parametrize("rows", LEFT.values(), ids=LEFT)
+def test_the_left_join_emits_or_not_as_kafka_streams_does(rows: list[tuple[str, str]]) -> None:
+    rows_of(rows, JOIN, join="left")
+
+
+ANSWERED = {
+    "a new row without partner": [("L k=a|r", "k=∅@0")],
+    "an update under the same key without row": [("L k=a|r", "k=∅@0"), ("L k=b|r", "k=∅@1")],
+    "a null key after a null key": [("L k=a|null", "-"), ("L k=b|null", "-")],
+    "a null key after a pair": [("R r=x", "-"), ("L k=a|r", "k=(a|r,x)@1"), ("L k=b|null", "k=∅@2")],
+}
+
+
+@pytest.mark.parametrize("rows", ANSWERED.values(), ids=ANSWERED)
+def test_with_answer_the_inner_join_answers_every_change_that_can_be_asked_about(rows: list[tuple[str, str]]) -> None:
+    rows_of(rows, JOIN, protocol="answer")
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_a_right_change_fans_out_in_the_order_of_left_keys(join: str) -> None:
+    text = "L b=1|r a=2|r B=3|r é=4|r aa=5|r z=6|r c=7|s R r=x@9"
+    assert (
+        steps(text, JOIN, join=join)[-1] == "B=(3|r,x)@9 a=(2|r,x)@9 aa=(5|r,x)@9 b=(1|r,x)@9 z=(6|r,x)@9 é=(4|r,x)@9"
+    )
+
+
+def test_left_keys_are_ordered_by_their_bytes_and_not_by_utf_16() -> None:
+    emitted = steps("L \U00010000=1|r \uffee=2|r R r=x@9", JOIN)[-1]
+    assert emitted == "\uffee=(2|r,x)@9 \U00010000=(1|r,x)@9"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("L k=a|r@50 R r=x@10", "k=(a|r,x)@10"),
+        ("L k=a|r@10 R r=x@50", "k=(a|r,x)@50"),
+        ("R r=x@50 L k=a|r@10", "k=(a|r,x)@50"),
+        ("R r=x@10 L k=a|r@50", "k=(a|r,x)@50"),
+        ("L k=a|r@50 R r=x@10 r=∅@20", "k=∅@20"),
+        ("R r=x@50 L k=a|r@10 k=∅@20", "k=∅@50"),
+        ("R r=x@50 L k=a|r@10 k=b|s@20", "k=∅@20"),
+    ],
+)
+def test_a_right_change_stamps_alone_and_a_left_one_with_the_later_of_both(text: str, expected: str) -> None:
+    assert steps(text, JOIN)[-1] == expected
+
+
+@pytest.mark.parametrize("null_foreign_key", ["ignore", "keep"])
+def test_a_null_key_is_dropped_on_both_sides_and_moves_no_clock(null_foreign_key: str) -> None:
+    text = "L -=a|r@90 R -=x@90"
+    assert changelog(text, JOIN, join="left", null_foreign_key=null_foreign_key) == "-!null key -!null key"
+    assert play(history_of(text, JOIN)).clock == 0
+
+
+def test_the_last_to_arrive_stands_whatever_its_timestamp() -> None:
+    assert result_of("R r=x@9 L k=a|r@9 k=b|r@3 R r=y@1", JOIN) == {("k", None): ([{"v": "b", "fk": "r"}, "y"], 1)}
+
+
+# Bugs that shipped (docs/facts.md): the reference has the right result.
+
+MUSEUM = {
+    "1 KAFKA-9244": ("R r1=A r2=B L l=v|r1 l=v|r2 R r1=A2", "-", "-"),
+    "2 KAFKA-3705": ("R r1=A L l=v|r1 l=v|r9", "l=∅@2", "l=(v|r9,null)@2"),
+    "3 KAFKA-16434": ("R r1=A L l=v|r1 l=v|null", "l=∅@2", "l=(v|null,null)@2"),
+    "4 KAFKA-16407": ("R r1=A L l=v|null l=v|r1", "l=(v|r1,A)@2", "l=(v|r1,A)@2"),
+    "5 KAFKA-18713": ("R r1=A r2=B L l=v|r1 l=v|r2", "l=(v|r2,B)@3", "l=(v|r2,B)@3"),
+    "6 KAFKA-16394": ("R r1=A L l=v|r1 l=∅", "l=∅@2", "l=∅@2"),
+    "6 KAFKA-16644": ("R r1=A r2=B L l=v|r1 l=v|r2", "l=(v|r2,B)@3", "l=(v|r2,B)@3"),
+    "7 prefix": ("L a=v|fk1 b=v|fk R fk=X", "b=(v|fk,X)@2", "b=(v|fk,X)@2"),
+    "11 KAFKA-12508": ("R r1=A L l=v|r1 l=v|r1", "l=(v|r1,A)@2", "l=(v|r1,A)@2"),
+}
+
+
+@pytest.mark.parametrize(("text", "inner", "left"), MUSEUM.values(), ids=MUSEUM)
+def test_the_last_step_of_a_bug_that_shipped_is_right(text: str, inner: str, left: str) -> None:
+    assert steps(text, JOIN)[-1] == inner
+    assert steps(text, JOIN, join="left", null_foreign_key="keep")[-1] == left
+
+
+def test_after_a_null_key_a_right_change_reaches_nobody() -> None:
+    # KAFKA-16434 kept the subscription too.
+    assert steps("R r1=A L l=v|r1 l=v|null R r1=A2", JOIN)[-1] == "-"
+
+
+@pytest.mark.parametrize("table_first", [True, False])
+def test_a_result_joined_again_with_its_own_left_table_ends_in_one_tombstone(table_first: bool) -> None:
+    # 10 KAFKA-9500
+    first, again = (OPERATORS[name] for name in (JOIN, "table_table_join"))
+    clock = type("Clock", (), {"now": 0, "observe": lambda *_: None})()
+    join, rejoin = (
+        first.behaviour(first.declare({"foreign_key": "fk"}), clock),
+        again.behaviour(again.declare({"join": "inner"}), clock),
+    )
+    emitted: list[list[Output]] = []
+    for record in history_of("R r1=A L l=v|r1 l=∅", JOIN).records:
+        own: list[Output] = []
+        mirrored = [Record("right", *record[1:])] if record.input == "left" else []
+        own += [out for one in mirrored if table_first for out in rejoin.arrive(one)]
+        for change in join.arrive(record):
+            assert isinstance(change, Change)
+            own += rejoin.arrive(Record("left", change.key, change.value, change.timestamp))
+        own += [out for one in mirrored if not table_first for out in rejoin.arrive(one)]
+        emitted.append(own)
+    assert [[shown(one) for one in own] for own in emitted] == [[], ["l=((v|r1,A),v|r1)@1"], ["l=∅@2"]]
+
+
+# Laws.
+
+
+@pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
+def test_the_behaviour_folds_to_the_meaning_at_every_prefix(options: dict[str, Any]) -> None:
+    for history in histories_drawn(JOIN, 60, options={"foreign_key": "fk", **options}):
+        assert broken_prefix(history) is None
+
+
+@pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
+def test_messages_delivered_at_once_give_the_changelog_that_the_meaning_was_written_from(
+    options: dict[str, Any],
+) -> None:
+    for history in histories_drawn(JOIN, 60, 2, options={"foreign_key": "fk", **options}):
+        direct, by_messages = play(history), play(history, Protocol)
+        assert direct.entries == by_messages.entries, history.to_text()
+
+
+class Silent(Direct):
+    """Doesn't say that a row has gone to a key without row (KAFKA-3705)."""
+
+    def _change_left(self, record: Record) -> list[Change]:
+        emitted = super()._change_left(record)
+        return [] if record.value is not None and [change.value for change in emitted] == [None] else emitted
+
+
+class Stamped(Direct):
+    """Stamps a right change with the later of both rows, as other joins do."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        emitted = super().arrive(record)
+        if record.input == "left" and record.key is not None:
+            self.stamps = {**getattr(self, "stamps", {}), record.key: record.timestamp}
+            return emitted
+        return [
+            one if isinstance(one, Dropped) else one._replace(timestamp=max(one.timestamp, self.stamps[one.key]))
+            for one in emitted
+        ]
+
+
+class Subscribed(Direct):
+    """Answers a right change to the rows that once named it, too (KAFKA-9244)."""
+
+    def _change_right(self, record: Record) -> list[Change]:
+        emitted = super()._change_right(record)
+        others = [key for key in self.left if key not in [change.key for change in emitted]]
+        gone = [Change(key, None, [self.left[key], record.value], record.timestamp) for key in others]
+        return emitted + gone if record.value is not None else emitted
+
+
+@pytest.mark.parametrize("machine", [Silent, Stamped, Subscribed])
+def test_the_law_of_the_fold_kills_a_mutant(machine: type[Direct]) -> None:
+    drawn = histories_drawn(JOIN, 100, options={"foreign_key": "fk"})
+    assert any(broken_prefix(history, machine) for history in drawn)
+
+
+@pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
+def test_repeated_records_change_no_row(options: dict[str, Any]) -> None:
+    for history in histories_drawn(JOIN, 60, 3, options={"foreign_key": "fk", **options}):
+        assert play(twice(history)).result == play(history).result
+
+
+class Counting(Direct):
+    """Emits an update under the same key as a delete."""
+
+    def _change_left(self, record: Record) -> list[Change]:
+        old = self.left.get(record.key or "")
+        emitted = super()._change_left(record)
+        return [Change(record.key, None, None, record.timestamp)] if old == record.value else emitted
+
+
+def test_the_law_of_repeats_kills_a_mutant() -> None:
+    drawn = histories_drawn(JOIN, 100, 3, options={"foreign_key": "fk"})
+    assert any(play(twice(one), Counting).result != play(one, Counting).result for one in drawn)
+
+
+def test_the_order_of_arrival_among_keys_and_sides_changes_no_value() -> None:
+    # Only the order of a row's own changes counts.
+    for history in histories_drawn(JOIN, 100, 4, options={"foreign_key": "fk", "join": "left"}):
+        sorted_by_row = sorted(history.records, key=lambda record: (record.input, record.key or ""))
+        other = play(history.with_lines(sorted_by_row))
+        assert values_of(other.result) == values_of(play(history).result)
+
+
+def test_a_right_row_that_comes_first_and_one_that_comes_last_make_the_same_row() -> None:
+    one, other = "R r=x@0 L k=a|r@1", "L k=a|r@1 R r=x@0"
+    assert values_of(result_of(one, JOIN)) == values_of(result_of(other, JOIN))
+    assert result_of(one, JOIN) != result_of(other, JOIN)  # their timestamps differ, as in Kafka Streams
+
+
+def test_the_meaning_needs_no_order_but_that_of_arrival() -> None:
+    records = history_of("R r=x@5 L k=a|r@3", JOIN).records
+    join = OPERATORS[JOIN].declare({"foreign_key": "fk"})
+    accepted = [Accepted(record, 5) for record in records]
+    assert OPERATORS[JOIN].meaning(join, accepted, 5) == {("k", None): ([{"v": "a", "fk": "r"}, "x"], 5)}

@@ -1,0 +1,295 @@
+"""The protocol of the foreign-key join, by the examples and tables of KIP-213."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from foreign_key_protocols import Schedule, Unchecked, manual, with_left
+from foreign_key_schedules import EXAMPLE
+from streamproof.reference import foreign_key_protocol
+from streamproof.reference.core.records import Change, Key, Value
+from streamproof.reference.foreign_key_protocol import (
+    Instruction,
+    Left,
+    Subscription,
+    digest_of,
+    prefix_of,
+)
+
+DELETE = "DELETE_KEY_NO_PROPAGATE"
+DELETE_AND_ANSWER = "DELETE_KEY_AND_PROPAGATE"
+NULL_IF_NONE = "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE"
+ONLY_IF_ANY = "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
+
+# "Original Value Hash": the worked example.
+
+
+class Unsubscribing(Left):
+    """Unsubscribes before it subscribes again under the same key, as the worked example does."""
+
+    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
+        before = self.join.foreign_key_of(self.table.get(key))
+        subscriptions, emitted = super().change(key, new, timestamp)
+        if before is not None and before == self.join.foreign_key_of(new):
+            unsubscribe = Subscription(before, key, None, Instruction.DELETE_KEY_NO_PROPAGATE, timestamp)
+            subscriptions = [unsubscribe, *subscriptions]
+        return subscriptions, emitted
+
+
+class UnsubscribingUnchecked(Unchecked, Unsubscribing):
+    """Both."""
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+@pytest.mark.parametrize(("left", "fifth"), [(Unsubscribing, []), (UnsubscribingUnchecked, ["A=(2|Y,bar)@2"])])
+def test_the_worked_example_of_the_hash_step_by_step(left: type[Left], fifth: list[str], join: str) -> None:
+    schedule = Schedule(with_left(left), join=join)
+    wish = ONLY_IF_ANY if join == "inner" else NULL_IF_NONE
+    # 1- RHS is updated to Y|bar; 2- LHS is updated to A|Y,1
+    assert schedule.then("R Y=bar@0 L A=1|Y@1") == []
+    assert schedule.waiting == [f">Y/A {wish} #1|Y"]
+    # 3- LHS is updated to A|Y,2: an unsubscribe, then a subscription
+    assert schedule.then("L A=2|Y@2") == []
+    assert schedule.waiting == [f">Y/A {wish} #1|Y", f">Y/A {DELETE} #∅", f">Y/A {wish} #2|Y"]
+    # 4- RHS processes first Y|A+ message -> sends A|Y,bar back
+    assert schedule.then(">Y") == []
+    assert schedule.waiting[-1] == "<Y/A bar #1|Y"
+    # 5- LHS processes A|Y,bar: it is stale, unless nobody looks
+    fifth = [emitted.replace("@2", "@1") for emitted in fifth]
+    assert schedule.then("<Y/A") == fifth
+    # 6- RHS processes Y|A- unsubscribe message (update store only)
+    assert schedule.subscribed == {prefix_of("Y") + b"A": "1|Y"}
+    assert schedule.then(">Y") == []
+    assert (schedule.subscribed, len(schedule.waiting)) == ({}, 1)
+    # 7- RHS processes second Y|A+ subscribe message -> sends A|Y,bar back
+    assert schedule.then(">Y") == []
+    assert schedule.waiting == ["<Y/A bar #2|Y"]
+    # 8- LHS processes A|Y,bar and produces result record A|Y,2,bar
+    assert schedule.then("<Y/A") == ["A=(2|Y,bar)@2"]
+    assert schedule.waiting == []
+
+
+def test_the_worked_example_gives_one_output_on_the_reference() -> None:
+    assert manual(EXAMPLE) == ["-", "-", "-", "-", "-", "-", "A=(2|Y,bar)@2"]
+
+
+def test_without_the_check_of_the_hash_the_worked_example_gives_its_output_twice() -> None:
+    emitted = manual(EXAMPLE, with_left(Unchecked))
+    assert emitted == ["-", "-", "-", "-", "A=(2|Y,bar)@1", "-", "A=(2|Y,bar)@2"]
+
+
+# "Workflow": the table of changes of the left side, row by row.
+
+
+class Step(NamedTuple):
+    arrival: str
+    inner_sends: list[str]
+    left_sends: list[str]
+    inner: str | None
+    left: str | None
+    right_rows: dict[str, str]
+
+
+FOO, BAR, BAZ = {"1": "foo"}, {"3": "bar"}, {"10": "baz"}
+WORKFLOW = [
+    # Publish new event (k,1): normal fk-join induced by LHS event
+    Step("k=a|1", [f">1/k {ONLY_IF_ANY}"], [f">1/k {NULL_IF_NONE}"], "k=(a|1,foo)", "k=(a|1,foo)", FOO),
+    # (k,1) -> (k,2): must indicate a delete, (k,1,foo) is no longer valid output
+    Step(
+        "k=a|2",
+        [f">1/k {DELETE}", f">2/k {NULL_IF_NONE}"],
+        [f">1/k {DELETE}", f">2/k {NULL_IF_NONE}"],
+        "k=∅",
+        "k=(a|2,null)",
+        FOO,
+    ),
+    # (k,2) -> (k,3): ideally would not publish a delete with inner join
+    Step(
+        "k=a|3",
+        [f">2/k {DELETE}", f">3/k {NULL_IF_NONE}"],
+        [f">2/k {DELETE}", f">3/k {NULL_IF_NONE}"],
+        "k=∅",
+        "k=(a|3,null)",
+        FOO,
+    ),
+    # Publish a value to RHS-0: performs prefix scan join
+    Step("R 3=bar", ["<3/k bar"], ["<3/k bar"], "k=(a|3,bar)", "k=(a|3,bar)", FOO | BAR),
+    # Delete k: propagate null/delete through the sub-topology
+    Step("k=∅", [f">3/k {DELETE_AND_ANSWER}"], [f">3/k {DELETE_AND_ANSWER}"], "k=∅", "k=∅", FOO | BAR),
+    # Publish original event again (k,null) -> (k,1)
+    Step("k=a|1", [f">1/k {ONLY_IF_ANY}"], [f">1/k {NULL_IF_NONE}"], "k=(a|1,foo)", "k=(a|1,foo)", FOO | BAR),
+    # Publish to LHS (q,10): significant difference between inner and outer
+    Step("q=a|10", [f">10/q {ONLY_IF_ANY}"], [f">10/q {NULL_IF_NONE}"], None, "q=(a|10,null)", FOO | BAR),
+    # Publish a value to RHS-1
+    Step("R 10=baz", ["<10/q baz"], ["<10/q baz"], "q=(a|10,baz)", "q=(a|10,baz)", FOO | BAR | BAZ),
+]
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_the_workflow_table_row_by_row(join: str) -> None:
+    schedule = Schedule(join=join)
+    schedule.then("R 1=foo@0")
+    for step in WORKFLOW:
+        schedule.then(f"L {step.arrival}@0")
+        sent = [written.partition(" #")[0] for written in schedule.waiting]
+        assert sent == (step.inner_sends if join == "inner" else step.left_sends), step.arrival
+        expected = step.inner if join == "inner" else step.left
+        assert schedule.drain() == ([] if expected is None else [f"{expected}@0"]), step.arrival
+        assert schedule.right_rows == step.right_rows, step.arrival
+
+
+# "Changing LHS (Key, FK-1) to (Key, FK-2)": its eight steps.
+
+
+def moving(rows: str, **options: Any) -> Schedule:
+    """A row k of which the result with FK-1 is shown, and that has just been changed to FK-2."""
+    schedule = Schedule(**options)
+    assert schedule.then(f"{rows} L k=a|1@0 >1 <1/k") == ["k=(a|1,foo)@0"]
+    assert schedule.then("L k=b|2@0") == []
+    return schedule
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_steps_1_and_2_a_changed_key_unsubscribes_from_the_old_and_subscribes_to_the_new(join: str) -> None:
+    sent = moving("R 1=foo@0", join=join).waiting
+    assert [one.partition(" #")[0] for one in sent] == [f">1/k {DELETE}", f">2/k {NULL_IF_NONE}"]
+    assert sent[1] == f">2/k {NULL_IF_NONE} #b|2"
+
+
+def test_step_1_an_unsubscribe_carries_null() -> None:
+    assert moving("R 1=foo@0").waiting[0] == f">1/k {DELETE} #∅"
+
+
+def test_step_3_the_old_key_forgets_the_row_and_says_nothing() -> None:
+    schedule = moving("R 1=foo@0")
+    assert schedule.subscribed == {prefix_of("1") + b"k": "a|1"}
+    assert schedule.then(">1") == []
+    assert (schedule.subscribed, schedule.waiting) == ({}, [f">2/k {NULL_IF_NONE} #b|2"])
+
+
+def test_step_4_the_new_key_keeps_the_row_under_the_combined_key_with_its_hash() -> None:
+    schedule = moving("R 1=foo@0")
+    schedule.then(">2")
+    assert schedule.subscribed[prefix_of("2") + b"k"] == "b|2"
+
+
+@pytest.mark.parametrize(("rows", "answer"), [("R 1=foo@0 2=bar", "bar"), ("R 1=foo@0", "None")], ids=["5a", "5b"])
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_step_5_the_new_key_answers_with_its_row_or_with_null(rows: str, answer: str, join: str) -> None:
+    schedule = moving(rows, join=join)
+    schedule.then(">2")
+    assert schedule.waiting[-1] == f"<2/k {answer} #b|2"
+
+
+@pytest.mark.parametrize("change", ["k=c|2", "k=∅", "k=c|null", "k=c|1"])
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_step_6a_an_answer_whose_hash_does_not_match_is_discarded(change: str, join: str) -> None:
+    schedule = moving("R 1=foo@0 2=bar", join=join)
+    assert schedule.then(f">2 L {change}@0 <2/k") == []
+
+
+@pytest.mark.parametrize(("join", "emitted"), [("inner", "k=∅@0"), ("left", "k=(b|2,null)@0")])
+def test_step_7_an_answer_without_row_wipes_the_old_result_out(join: str, emitted: str) -> None:
+    assert moving("R 1=foo@0", join=join).then(">2 <2/k") == [emitted]
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_step_8_an_answer_with_a_row_is_joined_with_the_left_row_as_it_is_now(join: str) -> None:
+    assert moving("R 1=foo@0 2=bar@5", join=join).then(">2 <2/k") == ["k=(b|2,bar)@5"]
+
+
+# "In the event of a deletion on the LHS": its four steps.
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_a_delete_goes_to_the_right_side_and_back(join: str) -> None:
+    schedule = Schedule(join=join)
+    schedule.then("R 1=foo@0 L k=a|1@0 >1 <1/k")
+    assert schedule.then("L k=∅@0") == []
+    assert schedule.waiting == [f">1/k {DELETE_AND_ANSWER} #∅"]  # 1) LHS sends (FK-Key, null) to RHS
+    assert schedule.then(">1") == []
+    assert schedule.subscribed == {}  # 2) RHS deletes Key from state store
+    assert schedule.waiting == ["<1/k None #∅"]  # 3) RHS sends (Key, null) back to LHS
+    assert schedule.then("<1/k") == ["k=∅@0"]  # 4) LHS validates Key is still null, propagates tombstone
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_a_deletes_answer_is_discarded_where_the_key_is_back(join: str) -> None:
+    assert "k=∅@0" not in Schedule(join=join).then("R 1=foo@0 L k=a|1@0 >1 <1/k k=∅@0 >1 k=a|1@0 <1/k")
+
+
+def test_a_null_key_sends_a_delete_that_is_answered() -> None:
+    schedule = Schedule()
+    schedule.then("R 1=foo@0 L k=a|1@0 >1 <1/k k=b|null@0")
+    assert schedule.waiting == [f">1/k {DELETE_AND_ANSWER} #b|null"]
+
+
+def test_with_answer_the_inner_join_asks_for_an_answer_in_any_case() -> None:
+    schedule = Schedule(protocol="answer")
+    schedule.then("L k=a|1@0 k=b|1@0")
+    assert schedule.waiting == [f">1/k {NULL_IF_NONE} #a|1", f">1/k {NULL_IF_NONE} #b|1"]
+
+
+# The combined key.
+
+
+@pytest.mark.parametrize(
+    ("foreign_key", "written"),
+    [("", b"\0\0\0\0"), ("r", b"\0\0\0\x01r"), ("r1", b"\0\0\0\x02r1"), ("é", b"\0\0\0\x02\xc3\xa9")],
+)
+def test_a_combined_key_begins_with_the_foreign_key_and_its_length_in_four_bytes(
+    foreign_key: str, written: bytes
+) -> None:
+    assert prefix_of(foreign_key) == written
+
+
+def test_a_subscription_is_kept_under_length_foreign_key_and_primary_key() -> None:
+    schedule = Schedule()
+    schedule.then("L k1=a|r1@0 >r1")
+    assert list(schedule.subscribed) == [b"\0\0\0\x02r1k1"]
+
+
+PREFIXES = [
+    ("L a=v|fk1@0 b=v|fk@0 >fk1 >fk", "R fk=X@0", ["<fk/b X #v|fk"]),
+    ("L 1x=v|r@0 x=v|r1@0 >r >r1", "R r=X@0", ["<r/1x X #v|r"]),
+    ("L 1x=v|r@0 x=v|r1@0 >r1 >r", "R r1=X@0", ["<r1/x X #v|r1"]),
+]
+
+
+@pytest.mark.parametrize(("subscriptions", "change", "responses"), PREFIXES)
+def test_a_scan_finds_no_key_of_which_its_own_is_a_prefix(
+    subscriptions: str, change: str, responses: list[str]
+) -> None:
+    schedule = Schedule()
+    schedule.then(f"{subscriptions} {change}")
+    assert schedule.waiting == responses
+
+
+@pytest.mark.parametrize(("subscriptions", "change", "responses"), PREFIXES)
+def test_a_combined_key_without_the_length_finds_another_keys_row(
+    subscriptions: str, change: str, responses: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_key_protocol, "prefix_of", lambda foreign_key: foreign_key.encode())
+    schedule = Schedule()
+    schedule.then(f"{subscriptions} {change}")
+    assert schedule.waiting != responses
+
+
+def test_a_right_change_is_answered_in_the_order_of_combined_keys() -> None:
+    schedule = Schedule()
+    schedule.then("L b=1|r@0 a=2|r@0 é=3|r@0 B=4|r@0 >r >r >r >r R r=x@0")
+    assert [one.split()[0] for one in schedule.waiting] == ["<r/B", "<r/a", "<r/b", "<r/é"]
+
+
+# The hash.
+
+
+def test_equal_values_have_equal_hashes_however_they_are_written() -> None:
+    # KAFKA-15303: bytes that differ when a value is written a second time
+    assert digest_of({"fk": "r", "v": [1, {"a": 1, "b": 2}]}) == digest_of({"v": [1, {"b": 2, "a": 1}], "fk": "r"})
+
+
+@pytest.mark.parametrize("other", [{"fk": "r", "v": 2}, {"fk": "r"}, {"fk": "s", "v": 1}, {"fk": "r", "v": "1"}, None])
+def test_other_values_have_other_hashes(other: Any) -> None:
+    assert digest_of({"fk": "r", "v": 1}) != digest_of(other)

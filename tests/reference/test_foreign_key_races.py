@@ -1,0 +1,193 @@
+"""Schedules of the foreign-key join: bugs that shipped, races, and the order of messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from foreign_key_protocols import (
+    JOIN,
+    DeafToInserts,
+    Hashed,
+    Resubscribe,
+    Schedule,
+    SilentMove,
+    SilentNull,
+    Unchecked,
+    WrittenAgain,
+    manual,
+    with_left,
+    with_right,
+)
+from foreign_key_schedules import BUG_SCHEDULES, GOOD, RACES, SHOWN, STALE
+from notation import changelog, history_of, lines_of, shown, steps
+from streamproof.reference.core.clocks import StreamTime
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import Delivery
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Accepted, Change, Record
+from streamproof.reference.definitions.joins import ForeignKeyJoin
+from streamproof.reference.foreign_key_join import meaning
+from streamproof.reference.foreign_key_protocol import (
+    Protocol,
+    Response,
+    Right,
+    Subscription,
+)
+from streamproof.specs.replays.foreign_key_mutants import AsksTheOldKey
+
+# Bugs that shipped (docs/facts.md), as schedules.
+
+
+class EmitsTwice(Right):
+    """KAFKA-16394: a delete is answered twice."""
+
+    def receive(self, subscription: Subscription) -> list[Response]:
+        emitted = super().receive(subscription)
+        return emitted * 2 if subscription.digest is None else emitted
+
+
+BUGS: dict[str, type[Protocol]] = {
+    "1 KAFKA-9244": with_right(Resubscribe, Hashed),
+    "2 KAFKA-3705": with_left(SilentMove),
+    "2 KAFKA-3705, left": with_left(SilentMove),
+    "3 KAFKA-16434": with_left(SilentNull),
+    "4 KAFKA-16407": with_left(DeafToInserts),
+    "5 KAFKA-18713": with_left(AsksTheOldKey),
+    "6 KAFKA-16394": with_right(EmitsTwice),
+    "8 no hash check": with_left(Unchecked),
+    "8 no hash check, deleted": with_left(Unchecked),
+    "9 KAFKA-15303": with_left(WrittenAgain),
+}
+
+
+def emitted_by(text: str, machine: type[Protocol], options: dict[str, Any]) -> str:
+    """What comes out of a schedule, of which the deliveries are left out where nothing waits."""
+    protocol = machine(ForeignKeyJoin("fk", delivery="manual", **options), StreamTime())
+    emitted: list[Any] = []
+    for line in lines_of(text):
+        if isinstance(line, Record):
+            emitted += protocol.arrive(line)
+        elif isinstance(line, Delivery) and tuple(line) in protocol.waiting:
+            emitted += protocol.deliver(*line)
+    return " ".join(map(shown, emitted))
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_that_shipped_shows_on_its_schedule_and_the_reference_is_right(name: str) -> None:
+    machine, (text, options) = BUGS[name], BUG_SCHEDULES[name]
+    assert emitted_by(text, Protocol, options) == GOOD[name]
+    assert emitted_by(text, machine, options) != GOOD[name]
+
+
+def test_kafka_18713_ends_without_the_row_that_is_there() -> None:
+    text, options = BUG_SCHEDULES["5 KAFKA-18713"]
+    assert emitted_by(text, BUGS["5 KAFKA-18713"], options).endswith("l=(v|r2,null)@3")
+
+
+# The races (docs/facts.md), as schedules.
+
+
+def quiet(text: str, **options: Any) -> Protocol:
+    """Plays a schedule, then delivers whatever still waits, in any order."""
+    schedule = Schedule(**options)
+    schedule.then(text)
+    schedule.drain()
+    return schedule.protocol
+
+
+@pytest.mark.parametrize("text", RACES.values(), ids=RACES)
+def test_the_inner_join_of_kip_can_end_stale_for_ever(text: str) -> None:
+    history = history_of(text, JOIN, delivery="manual")
+    played = play(history)
+    assert played.result == STALE
+    assert not quiet(text).waiting  # every message is delivered: nothing will ever correct it
+    assert meaning(played.definition, played.accepted, played.clock) == {}
+
+
+@pytest.mark.parametrize("text", RACES.values(), ids=RACES)
+def test_with_answer_the_same_schedule_ends_right(text: str) -> None:
+    schedule = Schedule(protocol="answer")
+    emitted = [*schedule.then(text), *schedule.drain()]
+    assert emitted[0] == "l=(a|r1,x)@1"
+    assert emitted[-1].startswith("l=∅")
+
+
+@pytest.mark.parametrize("text", RACES.values(), ids=RACES)
+@pytest.mark.parametrize("null_foreign_key", ["ignore", "keep"])
+def test_the_left_join_ends_right_on_the_same_schedule(text: str, null_foreign_key: str) -> None:
+    schedule = Schedule(join="left", null_foreign_key=null_foreign_key)
+    emitted = [*schedule.then(text), *schedule.drain()]
+    accepted = [Accepted(line, 0) for line in lines_of(text) if isinstance(line, Record)]
+    meant = meaning(schedule.protocol.join, accepted, 0)
+    left = [shown(Change(*row, value, 0)).partition("@")[0] for row, (value, _) in meant.items()] or ["l=∅"]
+    assert emitted[-1].partition("@")[0] == left[0]
+
+
+def test_a_value_that_repeats_may_show_a_pair_that_never_was_until_a_later_answer_corrects_it() -> None:
+    # 4: the answer with y is computed while the row is away, and accepted when it is back
+    text = f"{SHOWN} l=∅ R r1=y r1=z L l=a|r1 <r1/l <r1/l"
+    emitted = manual(text, join="left")
+    assert emitted[-2:] == ["l=(a|r1,y)@3", "l=(a|r1,z)@4"]
+
+
+def test_where_no_value_repeats_that_answer_is_discarded() -> None:
+    text = f"{SHOWN} l=∅ R r1=y r1=z L l=b|r1 <r1/l <r1/l"
+    assert manual(text, join="left")[-2:] == ["-", "-"]
+
+
+# Channels.
+
+
+def test_messages_on_one_route_keep_their_order() -> None:
+    schedule = Schedule()
+    schedule.then("L k=a|1@0 k=b|1@0 k=c|1@0")
+    assert [one.partition("#")[2] for one in schedule.waiting] == ["a|1", "b|1", "c|1"]
+
+
+def test_routes_overtake_each_other() -> None:
+    assert Schedule().then("R 1=x@0 2=y@0 L a=1|1@0 b=2|2@0 >2 <2/b >1 <1/a") == ["b=(2|2,y)@0", "a=(1|1,x)@0"]
+
+
+def test_answers_to_two_rows_of_one_right_key_overtake_each_other() -> None:
+    assert Schedule().then("R 1=x@0 L a=1|1@0 b=2|1@0 >1 >1 <1/b <1/a") == ["b=(2|1,x)@0", "a=(1|1,x)@0"]
+
+
+def test_a_right_changes_answers_wait_too() -> None:
+    schedule = Schedule()
+    assert schedule.then("L a=1|1@0 >1 R 1=x@0") == []
+    assert schedule.waiting == ["<1/a x #1|1"]
+
+
+def test_what_waits_when_the_history_ends_stays_there() -> None:
+    assert changelog("R r=x L l=a|r >r", JOIN, delivery="manual") == ""
+
+
+def test_a_deletion_of_what_never_was_sends_nothing() -> None:
+    schedule = Schedule(join="left")
+    assert (schedule.then("L k=∅@0"), schedule.waiting) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (">r", r"nothing waits to be delivered on subscription r: .*\(none\)"),
+        ("L k=a|r >s", r"nothing waits .* on subscription s: deliver from a route with messages \(subscription r\)"),
+        ("L k=a|r <r/k", r"nothing waits .* on response r k: .* \(subscription r\)"),
+        ("R r=x L k=a|r >r <r/j", r"nothing waits .* on response r j: .* \(response r k\)"),
+        ("L k=a|r j=b|s >r >r", r"nothing waits .* on subscription r: .* \(subscription s\)"),
+    ],
+)
+def test_a_delivery_from_an_empty_channel_is_refused_with_the_routes_that_wait(text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=rf"^history: arrival \d: {message}"):
+        manual(text)
+
+
+def test_the_refused_delivery_is_named_by_its_arrival() -> None:
+    with pytest.raises(BadInput, match=r"^history: arrival 3: nothing waits"):
+        manual("R r=x L k=a|r >r >r")
+
+
+def test_an_immediate_delivery_leaves_nothing_to_deliver() -> None:
+    with pytest.raises(BadInput, match="arrival 1: no message waits, for delivery is immediate: use the option"):
+        steps("L k=a|r >r", JOIN)

@@ -1,0 +1,186 @@
+"""History files are read and written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from history_lines import HEADER, LATEST, QUIET, RECORD, record, text_of
+from hypothesis import given
+from hypothesis import strategies as st
+from streamproof.properties.generators.draws import declarations
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import (
+    CUT,
+    ClockAdvance,
+    Cut,
+    Delivery,
+    History,
+    Line,
+    parse_history,
+    read_history,
+)
+from streamproof.reference.core.records import Record
+
+DESIGN = """\
+{"operator": "session_windows", "options": {"gap_ms": 10, "grace_ms": 100, "aggregate": "count"}}
+{"input": "events", "key": "a", "value": "x", "timestamp": 0}
+{"cut": true}
+{"input": "events", "key": "a", "value": "y", "timestamp": 10}
+"""
+
+# Reading what is right.
+
+
+def test_the_designs_example_is_read() -> None:
+    assert parse_history(DESIGN) == History(
+        "session_windows",
+        {"gap_ms": 10, "grace_ms": 100, "aggregate": "count"},
+        (Record("events", "a", "x", 0), CUT, Record("events", "a", "y", 10)),
+    )
+
+
+def test_the_clock_is_stream_time_unless_the_header_says_otherwise() -> None:
+    assert parse_history(HEADER).clock == "stream_time"
+
+
+def test_the_header_may_name_the_clock() -> None:
+    assert parse_history(HEADER[:-1] + ', "clock": "batch"}').clock == "batch"
+
+
+def test_a_clock_advance_is_read() -> None:
+    assert parse_history(text_of(HEADER, '{"heartbeat": 100}')).lines == (ClockAdvance(100),)
+
+
+def test_a_null_key_is_read() -> None:
+    assert parse_history(text_of(HEADER, record(key=None))).lines == (Record("events", None, "x", 0),)
+
+
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, "", [1, [2]], {"a": {"b": 1}}])
+def test_a_value_may_be_any_json(value: Any) -> None:
+    assert parse_history(text_of(HEADER, record(value=value))).records[0].value == value
+
+
+@pytest.mark.parametrize("timestamp", [0, LATEST])
+def test_the_first_and_the_last_instant_are_read(timestamp: int) -> None:
+    assert parse_history(text_of(HEADER, record(timestamp=timestamp))).records[0].timestamp == timestamp
+
+
+@pytest.mark.parametrize("blank", ["", "   ", "\t"])
+def test_blank_lines_are_skipped(blank: str) -> None:
+    assert parse_history(text_of(blank, HEADER, blank, RECORD, blank)) == parse_history(text_of(HEADER, RECORD))
+
+
+def test_blank_lines_count_in_messages() -> None:
+    with pytest.raises(BadInput, match="line 4"):
+        parse_history(text_of(HEADER, "", "", "{}"))
+
+
+def test_the_last_line_needs_no_line_end() -> None:
+    assert parse_history(text_of(HEADER, RECORD).rstrip()) == parse_history(text_of(HEADER, RECORD))
+
+
+def test_line_ends_of_windows_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(DESIGN.replace("\n", "\r\n").encode())
+    assert read_history(path) == parse_history(DESIGN) == parse_history(DESIGN.replace("\n", "\r\n"))
+
+
+def test_a_line_separator_within_a_string_ends_no_line() -> None:
+    line = RECORD.replace('"x"', '"\u2028\x85\x0c"'.replace("\x0c", "\\f"))
+    assert parse_history(text_of(HEADER, line)).records[0].value == "\u2028\x85\x0c"
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + DESIGN.encode())
+    assert read_history(path) == parse_history("\ufeff" + DESIGN) == parse_history(DESIGN)
+
+
+def test_a_history_is_named_after_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "late.rescue.jsonl"
+    path.write_text(DESIGN, encoding="utf-8")
+    assert read_history(path).name == "late.rescue"
+
+
+def test_the_name_is_no_part_of_the_history() -> None:
+    assert parse_history(DESIGN, name="one") == parse_history(DESIGN, name="two")
+
+
+# What a history says of itself.
+
+
+def test_the_records_are_those_lines_alone() -> None:
+    one = Record("events", "a", 1, 0)
+    assert History("session_windows", {}, (CUT, one, ClockAdvance(5), CUT)).records == [one]
+
+
+@pytest.mark.parametrize(
+    ("lines", "batches"),
+    [
+        ((), [[]]),
+        ((CUT,), [[], []]),
+        ((ClockAdvance(1), CUT, CUT, ClockAdvance(2)), [[ClockAdvance(1)], [], [ClockAdvance(2)]]),
+        ((ClockAdvance(1), ClockAdvance(2)), [[ClockAdvance(1), ClockAdvance(2)]]),
+    ],
+)
+def test_n_cuts_make_one_batch_more(lines: tuple[Line, ...], batches: list[list[Line]]) -> None:
+    assert History("session_windows", {}, lines).batches == batches
+
+
+def test_other_lines_leave_everything_else() -> None:
+    history = History("session_windows", {"gap_ms": 10}, (CUT,), "batch", "h")
+    other = history.with_lines([ClockAdvance(1)])
+    assert (other, other.name) == (History("session_windows", {"gap_ms": 10}, (ClockAdvance(1),), "batch"), "h")
+
+
+# Writing.
+
+
+def test_a_history_is_written_one_line_each() -> None:
+    assert parse_history(DESIGN).to_text() == DESIGN
+
+
+def test_the_default_clock_is_not_written() -> None:
+    assert "clock" not in parse_history(HEADER).to_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("l1", '{"deliver": "response", "foreign_key": "r1", "key": "l1"}'),
+        (None, '{"deliver": "response", "foreign_key": "r1"}'),
+    ],
+)
+def test_a_delivery_is_written_with_its_route(key: str | None, text: str) -> None:
+    history = History("session_windows", {"gap_ms": 10}, (Delivery("response", "r1", key),))
+    assert history.to_text().splitlines()[1] == text
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def any_history(draw: st.DrawFn, /) -> History:
+    options = draw(declarations())
+    value = st.integers() if options["aggregate"] in ("sum", "min", "max") else VALUES
+    one = st.builds(Record, st.just("events"), st.none() | st.text(), value, st.integers(0, LATEST))
+    lines = draw(st.lists(one | st.builds(ClockAdvance, st.integers(0, LATEST)) | st.builds(Cut)))
+    return History("session_windows", options, tuple(lines), draw(st.sampled_from(["stream_time", "batch"])))
+
+
+@QUIET
+@given(any_history())
+def test_what_is_written_is_read_back(history: History) -> None:
+    assert parse_history(history.to_text()) == history
+
+
+@QUIET
+@given(any_history())
+def test_what_is_read_back_is_written_the_same(history: History) -> None:
+    assert parse_history(history.to_text()).to_text() == history.to_text()

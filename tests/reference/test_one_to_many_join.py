@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from notation import broken_prefix, changelog, histories_drawn, history_of, lines_of, play, rows_of, shown, steps, twice
+from streamproof.reference.core.clocks import StreamTime
+from streamproof.reference.core.records import Output, Record
+from streamproof.reference.definitions.joins import OneToManyJoin
+from streamproof.reference.one_to_many_join import Behaviour, combined
+
+JOIN = "one_to_many_join"
+ALL = [
+    {"join": join, "null_foreign_key": null, "protocol": protocol}
+    for join in ("inner", "left")
+    for null in ("ignore", "keep")
+    for protocol in ("kip", "answer")
+]
+
+
+# "Step by Step" (KIP-213, Jan Filipiak's proposal): A is the side with one row, here `right`; B names it, here `left`.
+
+
+class Step(NamedTuple):
+    arrival: str
+    state_a: set[str]
+    state_b: set[str]
+    state_b_of_other_task: set[str]
+    emitted: list[str]
+
+
+STEPS = [
+    Step("R A0=a0", {"A0"}, set(), set(), []),
+    Step("R A1=a1", {"A0", "A1"}, set(), set(), []),
+    Step("L B0=b0|A2", {"A0", "A1"}, {"B0"}, {"A2B0"}, []),
+    Step("L B1=b1|A2", {"A0", "A1"}, {"B0", "B1"}, {"A2B0", "A2B1"}, []),
+    Step(
+        "R A2=a2",
+        {"A0", "A1", "A2"},
+        {"B0", "B1"},
+        {"A2B0", "A2B1"},
+        ['["A2", "B0"]=(b0|A2,a2)@0', '["A2", "B1"]=(b1|A2,a2)@0'],
+    ),
+    Step("L B1=∅", {"A0", "A1", "A2"}, {"B0"}, {"A2B0"}, ['["A2", "B1"]=∅@0']),
+    Step("L B3=b3|A0", {"A0", "A1", "A2"}, {"B0", "B3"}, {"A2B0", "A0B3"}, ['["A0", "B3"]=(b3|A0,a0)@0']),
+    Step("R A2=∅", {"A0", "A1"}, {"B0", "B3"}, {"A2B0", "A0B3"}, ['["A2", "B0"]=∅@0']),
+]
+
+
+def test_the_first_design_step_by_step() -> None:
+    machine = Behaviour(OneToManyJoin("fk"), StreamTime())
+    for step in STEPS:
+        (record,) = lines_of(f"{step.arrival}@0")
+        assert isinstance(record, Record)
+        assert list(map(shown, machine.arrive(record))) == step.emitted, step.arrival
+        assert set(machine.right) == step.state_a, step.arrival
+        assert {key for key, value in machine.left.items() if value is not None} == step.state_b, step.arrival
+        assert {f"{foreign}{key}" for foreign, key in machine.rows} == step.state_b_of_other_task, step.arrival
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_a_row_without_reference_is_silently_left_out(join: str) -> None:
+    # "Missing reference to A"
+    assert changelog("R r=x L k=a|null", JOIN, join=join) == ""
+
+
+# Rules, with timestamps: arrivals at 0, 1, 2 …
+
+INNER = {
+    "a row without partner": [("L k=a|r", "-"), ("L k=b|r", "-"), ("L k=∅", "-")],
+    "the partner comes, changes and goes": [
+        ("L k=a|r", "-"),
+        ("R r=x", '["r", "k"]=(a|r,x)@1'),
+        ("R r=y", '["r", "k"]=(a|r,y)@2'),
+        ("R r=∅", '["r", "k"]=∅@3'),
+        ("R r=∅", '["r", "k"]=∅@4'),
+    ],
+    "the row moves": [
+        ("R r=x", "-"),
+        ("R s=y", "-"),
+        ("L k=a|r", '["r", "k"]=(a|r,x)@2'),
+        ("L k=a|s", '["r", "k"]=∅@3 ["s", "k"]=(a|s,y)@3'),
+        ("R r=z", "-"),
+    ],
+    "the row moves to where nothing is": [
+        ("R r=x", "-"),
+        ("L k=a|r", '["r", "k"]=(a|r,x)@1'),
+        ("L k=a|s", '["r", "k"]=∅@2'),
+    ],
+    "the row loses its key": [
+        ("R r=x", "-"),
+        ("L k=a|r", '["r", "k"]=(a|r,x)@1'),
+        ("L k=a|null", '["r", "k"]=∅@2'),
+        ("L k=∅", "-"),
+    ],
+    "the row goes": [("R r=x", "-"), ("L k=a|r", '["r", "k"]=(a|r,x)@1'), ("L k=∅", '["r", "k"]=∅@2'), ("L k=∅", "-")],
+}
+LEFT = {
+    "a row without partner": [
+        ("L k=a|r", '["r", "k"]=(a|r,null)@0'),
+        ("L k=b|r", '["r", "k"]=(b|r,null)@1'),
+        ("L k=∅", '["r", "k"]=∅@2'),
+        ("L k=∅", "-"),
+    ],
+    "the partner comes and goes": [
+        ("L k=a|r", '["r", "k"]=(a|r,null)@0'),
+        ("R r=x", '["r", "k"]=(a|r,x)@1'),
+        ("R r=∅", '["r", "k"]=(a|r,null)@2'),
+    ],
+    "the row moves": [("L k=a|r", '["r", "k"]=(a|r,null)@0'), ("L k=a|s", '["r", "k"]=∅@1 ["s", "k"]=(a|s,null)@1')],
+}
+KEPT = [
+    ("L k=a|null", '[null, "k"]=(a|null,null)@0'),
+    ("L k=b|null", '[null, "k"]=(b|null,null)@1'),
+    ("L k=b|r", '[null, "k"]=∅@2 ["r", "k"]=(b|r,null)@2'),
+    ("L k=b|null", '["r", "k"]=∅@3 [null, "k"]=(b|null,null)@3'),
+    ("L k=∅", '[null, "k"]=∅@4'),
+]
+ANSWERED = [("L k=a|r", '["r", "k"]=∅@0'), ("L k=a|s", '["r", "k"]=∅@1 ["s", "k"]=∅@1'), ("L k=∅", '["s", "k"]=∅@2')]
+
+
+@pytest.mark.parametrize("rows", INNER.values(), ids=INNER)
+def test_the_inner_join_emits_what_changes(rows: list[tuple[str, str]]) -> None:
+    rows_of(rows, JOIN)
+
+
+@pytest.mark.parametrize("rows", LEFT.values(), ids=LEFT)
+def test_the_left_join_emits_every_left_row(rows: list[tuple[str, str]]) -> None:
+    rows_of(rows, JOIN, join="left")
+
+
+def test_the_left_join_may_keep_rows_without_foreign_key() -> None:
+    rows_of(KEPT, JOIN, join="left", null_foreign_key="keep")
+
+
+def test_with_answer_a_left_change_is_emitted_also_where_nothing_joins() -> None:
+    rows_of(ANSWERED, JOIN, protocol="answer")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("L k=a|r@50 R r=x@10", '["r", "k"]=(a|r,x)@50'),
+        ("R r=x@50 L k=a|r@10", '["r", "k"]=(a|r,x)@50'),
+        ("R r=x@10 L k=a|r@50", '["r", "k"]=(a|r,x)@50'),
+    ],
+)
+def test_a_result_is_stamped_with_the_later_of_both_rows(text: str, expected: str) -> None:
+    assert steps(text, JOIN)[-1] == expected
+
+
+def test_a_scan_finds_the_rows_of_one_key_in_their_order() -> None:
+    text = "L b=1|r a=2|r B=3|r é=4|r c=5|r1 R r=x@9"
+    assert steps(text, JOIN)[-1] == " ".join(
+        f'["r", "{key}"]=({value}|r,x)@9' for key, value in [("B", 3), ("a", 2), ("b", 1), ("é", 4)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "emitted"),
+    [
+        ("L a=v|fk1 b=v|fk R fk=X@9", '["fk", "b"]=(v|fk,X)@9'),
+        ("L 1x=v|r x=v|r1 R r=X@9", '["r", "1x"]=(v|r,X)@9'),
+        ("L 1x=v|r x=v|r1 R r1=X@9", '["r1", "x"]=(v|r1,X)@9'),
+    ],
+)
+def test_a_scan_finds_no_key_of_which_its_own_is_a_prefix(text: str, emitted: str) -> None:
+    assert steps(text, JOIN)[-1] == emitted
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(("r", "1x"), ("r1", "x")), (('a", "b', "c"), ("a", 'b", "c')), ((None, "k"), ("null", "k"))]
+)
+def test_two_pairs_of_keys_never_share_a_combined_key(one: tuple[Any, str], other: tuple[Any, str]) -> None:
+    assert combined(*one) != combined(*other)
+
+
+@pytest.mark.parametrize("null_foreign_key", ["ignore", "keep"])
+def test_a_null_key_is_dropped_on_both_sides(null_foreign_key: str) -> None:
+    text = "L -=a|r R -=x"
+    assert changelog(text, JOIN, join="left", null_foreign_key=null_foreign_key) == "-!null key -!null key"
+
+
+# Laws.
+
+
+@pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
+def test_the_behaviour_folds_to_the_meaning_at_every_prefix(options: dict[str, Any]) -> None:
+    for history in histories_drawn(JOIN, 60, options={"foreign_key": "fk", **options}):
+        assert broken_prefix(history) is None
+
+
+@pytest.mark.parametrize("options", ALL, ids=lambda options: " ".join(options.values()))
+def test_repeated_records_change_no_row(options: dict[str, Any]) -> None:
+    for history in histories_drawn(JOIN, 40, 3, options={"foreign_key": "fk", **options}):
+        assert play(twice(history)).result == play(history).result
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_it_holds_the_pairs_of_the_foreign_key_join_under_both_keys(join: str) -> None:
+    for history in histories_drawn(JOIN, 100, 4, options={"foreign_key": "fk", "join": join}):
+        other = play(history_of("", "foreign_key_join", join=join).with_lines(history.lines)).result
+        mine = play(history).result
+        assert isinstance(other, dict)
+        assert isinstance(mine, dict)
+        by_key = {(combined(value[0]["fk"], key or ""), None): value for (key, _), (value, _) in other.items()}
+        assert {row: value for row, (value, _) in mine.items()} == by_key
+
+
+class LeavesBehind(Behaviour):
+    """Doesn't emit that a row has left its old key."""
+
+    def _change_left(self, record: Record) -> list[Output]:
+        return super()._change_left(record)[-1:]
+
+
+class ScansByPrefix(Behaviour):
+    """Scans all keys that begin with the one that changed."""
+
+    def _change_right(self, record: Record) -> list[Output]:
+        emitted = super()._change_right(record)
+        others = [pair for pair in self.rows if pair[0] != record.key and (pair[0] or "").startswith(record.key or "")]
+        return emitted + [
+            change._replace(value=[self.rows[pair][0], record.value])
+            for pair in others
+            for change in [self._result(*pair, None, record.timestamp)]
+            if record.value is not None
+        ]
+
+
+def test_the_law_of_the_fold_finds_a_row_that_is_left_behind() -> None:
+    drawn = histories_drawn(JOIN, 60, options={"foreign_key": "fk"})
+    assert any(broken_prefix(history, LeavesBehind) for history in drawn)
+
+
+def test_the_law_of_the_fold_finds_a_scan_by_prefix() -> None:
+    assert broken_prefix(history_of("L a=v|fk1 | b=v|fk | R fk=X", JOIN)) is None
+    assert broken_prefix(history_of("L a=v|fk1 | b=v|fk | R fk=X", JOIN), ScansByPrefix)
+
+
+class Adds(Behaviour):
+    """Takes a record that comes again for a delete."""
+
+    def _change_left(self, record: Record) -> list[Output]:
+        again = record.value is not None and self.left.get(record.key or "") == record.value
+        return super()._change_left(record._replace(value=None) if again else record)
+
+
+def test_the_law_of_repeats_kills_a_mutant() -> None:
+    drawn = histories_drawn(JOIN, 60, 3, options={"foreign_key": "fk"})
+    assert any(play(twice(one), Adds).result != play(one, Adds).result for one in drawn)

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from notation import broken_prefix, changelog, histories_drawn, keys_that_meet, result_of, steps, twice
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Change, Output, Record
+from streamproof.reference.range_aggregate import Behaviour
+
+RANGE = "range_aggregate"
+TEN_MINUTES = 600_000
+
+
+def test_the_average_price_over_the_last_ten_minutes() -> None:
+    # SELECT STREAM product, AVG(price) FROM Orders OVER (ORDER BY time RANGE '10' min PRECEDING)
+    minute = 60_000
+    orders = [("pen", 10, 0), ("pen", 20, 5), ("ink", 90, 6), ("pen", 60, 10), ("pen", 40, 15), ("pen", 1, 26)]
+    text = " ".join(f"{product}={price}@{at * minute}" for product, price, at in orders)
+    assert [one.rpartition("@")[0] for one in steps(text, RANGE, preceding_ms=TEN_MINUTES, aggregate="average")] == [
+        "pen=10.0",
+        "pen=15.0",
+        "ink=90.0",
+        "pen=30.0",  # both ends count: the order exactly ten minutes ago too
+        "pen=40.0",
+        "pen=1.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "emitted"),
+    [("count", "3"), ("sum", "9"), ("min", "2"), ("max", "4"), ("list", "(2,3,4)"), ("average", "3.0")],
+)
+def test_each_aggregate_over_a_range(aggregate: str, emitted: str) -> None:
+    assert steps("k=3@2 k=2@1 k=4@3", RANGE, preceding_ms=5, aggregate=aggregate)[-1] == f"k={emitted}@3"
+
+
+def test_values_are_folded_by_timestamp_and_then_by_arrival() -> None:
+    text = "k=c@5 k=a@3 k=d@5 k=b@3 k=e@5"
+    assert steps(text, RANGE, preceding_ms=5, aggregate="list")[-1] == "k=(a,b,c,d,e)@5"
+
+
+@pytest.mark.parametrize(("earlier", "inside"), [(4, False), (5, True), (15, True), (16, False)])
+def test_both_ends_of_the_range_are_included_and_nothing_after_it(earlier: int, inside: bool) -> None:
+    assert steps(f"k@{earlier} k@15", RANGE, preceding_ms=10)[-1] == f"k={1 + inside}@15"
+
+
+def test_a_range_of_nothing_holds_the_records_of_that_instant() -> None:
+    assert steps("k@4 k@5 k@5", RANGE, preceding_ms=0)[-1] == "k=2@5"
+
+
+def test_a_record_that_comes_late_is_answered_from_what_has_arrived_and_changes_no_earlier_answer() -> None:
+    assert steps("k@10 k@99999 k@5 k@10", RANGE, preceding_ms=10) == ["k=1@10", "k=1@99999", "k=1@5", "k=3@10"]
+
+
+def test_other_keys_do_not_count() -> None:
+    assert steps("k@1 j@2 k@3", RANGE, preceding_ms=10)[-1] == "k=2@3"
+
+
+def test_a_null_key_is_dropped() -> None:
+    assert changelog("-@1", RANGE, preceding_ms=10) == "-!null key"
+
+
+def test_a_null_value_is_counted() -> None:
+    assert changelog("k=∅@1", RANGE, preceding_ms=10) == "k=1@1"
+
+
+def test_the_result_is_a_stream_in_which_equal_answers_stand_twice() -> None:
+    assert result_of("j@1 k@1 j@9", RANGE, preceding_ms=0) == [
+        Change("j", None, 1, 1),
+        Change("j", None, 1, 9),
+        Change("k", None, 1, 1),
+    ]
+
+
+# Laws.
+
+
+def test_the_behaviour_folds_to_the_meaning_at_every_prefix() -> None:
+    for history in histories_drawn(RANGE, 300):
+        assert broken_prefix(history) is None
+
+
+class Exclusive(Behaviour):
+    """Leaves the far end of the range out."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        emitted = super().arrive(record)
+        far = [one for one in self.records[record.key or ""] if one.timestamp == record.timestamp - 5]
+        return [one._replace(value=one.value - len(far)) if isinstance(one, Change) else one for one in emitted]
+
+
+class DropsLate(Behaviour):
+    """Answers no record that is behind the clock."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        emitted = super().arrive(record)
+        return emitted if record.timestamp == self.clock.now else []
+
+
+@pytest.mark.parametrize("machine", [Exclusive, DropsLate])
+def test_the_law_of_the_fold_kills_a_mutant(machine: Any) -> None:
+    drawn = histories_drawn(RANGE, 100, options={"preceding_ms": 5}, null_keys=False)
+    assert any(broken_prefix(history, machine) for history in drawn)
+
+
+def test_keys_do_not_meet() -> None:
+    for history in histories_drawn(RANGE, 100, 2, null_keys=False):
+        assert keys_that_meet(history) == []
+
+
+class OneKey(Behaviour):
+    """Counts the records of all keys."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        emitted = super().arrive(record._replace(key="k"))
+        return [one._replace(key=record.key) for one in emitted]
+
+
+def test_the_law_of_keys_kills_a_mutant() -> None:
+    assert any(keys_that_meet(history, OneKey) for history in histories_drawn(RANGE, 60, 2, null_keys=False))
+
+
+def test_where_every_record_comes_twice_every_second_count_is_doubled() -> None:
+    for history in histories_drawn(RANGE, 100, 3, options={"preceding_ms": 5}, null_keys=False):
+        once, again = ([entry.output for entry in play(one).entries] for one in (history, twice(history)))
+        assert [one.value for one in again[1::2] if isinstance(one, Change)] == [
+            one.value * 2 for one in once if isinstance(one, Change)
+        ]
+
+
+def test_the_law_of_repeats_kills_a_mutant() -> None:
+    class Distinct(Behaviour):
+        def arrive(self, record: Record) -> list[Output]:
+            emitted = super().arrive(record)
+            distinct = dict.fromkeys(self.records[record.key or ""])
+            self.records[record.key or ""] = list(distinct)
+            return emitted
+
+    def broken(history: Any) -> bool:
+        once, again = ([entry.output for entry in play(one, Distinct).entries] for one in (history, twice(history)))
+        counts = [one.value * 2 for one in once if isinstance(one, Change)]
+        return [one.value for one in again[1::2] if isinstance(one, Change)] != counts
+
+    assert any(broken(one) for one in histories_drawn(RANGE, 60, 3, options={"preceding_ms": 5}, null_keys=False))

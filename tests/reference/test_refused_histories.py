@@ -1,0 +1,438 @@
+"""What is wrong in a history file is refused: each message names the source, the line and the remedy."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from history_lines import HEADER, LATEST, QUIET, RECORD, record, text_of
+from hypothesis import given
+from hypothesis import strategies as st
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import (
+    Delivery,
+    parse_history,
+    read_history,
+)
+from streamproof.reference.core.play import play
+
+
+def header(**options: Any) -> str:
+    return json.dumps({"operator": "session_windows", "options": {"gap_ms": 10, **options}})
+
+
+# Refusing what is wrong: each message names the source, the line and the remedy.
+
+
+BAD_HEADERS = {
+    "not JSON": ("operator: session_windows", "not JSON"),
+    "cut short": ('{"operator": "session_windows"', "not JSON"),
+    "no object": ('["session_windows"]', "must be a JSON object, not list"),
+    "missing": (RECORD, "the first line must be the header"),
+    "a cut": ('{"cut": true}', "the first line must be the header"),
+    "unknown field": (HEADER[:-1] + ', "grace": 1}', "the header has no 'grace': it takes clock, operator, options"),
+    "unknown operator": ('{"operator": "sessions"}', "unknown operator 'sessions': use one of session_windows"),
+    "operator no string": ('{"operator": ["session_windows"]}', "use one of session_windows"),
+    "operator null": ('{"operator": null}', "unknown operator None: use one of session_windows"),
+    "operator twice": ('{"operator": "a", "operator": "session_windows"}', "'operator' stands twice .*: keep one"),
+    "unknown clock": (HEADER[:-1] + ', "clock": "wall"}', "unknown clock 'wall': use one of stream_time, batch"),
+    "clock no string": (HEADER[:-1] + ', "clock": ["batch"]}', "use one of stream_time, batch"),
+    "clock null": (HEADER[:-1] + ', "clock": null}', "use one of stream_time, batch"),
+    "options no object": ('{"operator": "session_windows", "options": 10}', "options must be an object, such as"),
+    "options null": ('{"operator": "session_windows", "options": null}', "options must be an object, such as"),
+    "options missing": ('{"operator": "session_windows"}', 'needs the option gap_ms.* such as "gap_ms": 10'),
+    "gap missing": ('{"operator": "session_windows", "options": {}}', 'such as "gap_ms": 10'),
+    "option twice": (HEADER.replace("10", '10, "gap_ms": 20'), "'gap_ms' stands twice in one object: keep one"),
+    "unknown option": (header(gap=10), "session_windows has no option 'gap': it takes aggregate, emit, gap_ms"),
+    "gap 0": (header(gap_ms=0), "gap_ms is 0: a session's gap must be positive"),
+    "gap negative": (header(gap_ms=-5), "must be positive"),
+    "gap a fraction": (header(gap_ms=1.5), "gap_ms is 1.5: give a whole number of milliseconds"),
+    "gap a text": (header(gap_ms="10"), "gap_ms is '10': give a whole number"),
+    "gap a bool": (header(gap_ms=True), "gap_ms is True: give a whole number"),
+    "gap null": (header(gap_ms=None), "gap_ms is null: give "),
+    "gap NaN": (HEADER.replace("10", "NaN"), "NaN is no JSON value"),
+    "grace negative": (header(grace_ms=-1), "grace can't be negative; use 0"),
+    "grace a text": (header(grace_ms="5 minutes"), "grace_ms is '5 minutes': give a whole number"),
+    "retention too small": (header(grace_ms=5, retention_ms=14), r"less than gap \+ grace \(15\).* raise it"),
+    "retention -1": (header(retention_ms=-1), r"retention_ms is -1, less than gap \+ grace \(10\).* leave it out"),
+    "retention null": (header(retention_ms=None), "retention_ms is null: give milliseconds, or leave it out"),
+    "unknown aggregate": (header(aggregate="avg"), "unknown aggregate 'avg': use one of count, sum, min, max, list"),
+    "aggregate no string": (header(aggregate=["sum"]), "use one of count, sum, min, max, list"),
+    "unknown emit": (header(emit="final"), "emit is 'final': use update or close"),
+    "emit no string": (header(emit=["close"]), "use update or close"),
+    "unknown late": (header(late="never"), "late is 'never': use merged or own"),
+}
+BAD_LINES = {
+    "not JSON": ("a@0", "not JSON: .* at column 1"),
+    "cut short": (RECORD[:-1], "not JSON"),
+    "two objects": (RECORD + RECORD, "not JSON: Extra data"),
+    "a trailing comma": (RECORD[:-1] + ",}", "not JSON"),
+    "an array": ("[1]", "must be a JSON object, not list"),
+    "a number": ("1", "must be a JSON object, not int"),
+    "null": ("null", "must be a JSON object, not NoneType"),
+    "nested too deeply": ("[" * 100_000, "nested too deeply"),
+    "an empty object": ("{}", "without 'input': it needs input, key, value and timestamp"),
+    "NaN": (RECORD.replace('"x"', "NaN"), "NaN is no JSON value: use null or leave the record out"),
+    "Infinity": (RECORD.replace('"x"', "Infinity"), "Infinity is no JSON value"),
+    "-Infinity deep inside": (RECORD.replace('"x"', '{"a": [-Infinity]}'), "-Infinity is no JSON value"),
+    "a field twice": (RECORD[:-1] + ', "key": "b"}', "'key' stands twice in one object: keep one of them"),
+    "a field twice deep inside": (RECORD.replace('"x"', '[{"a": 1, "a": 2}]'), "'a' stands twice"),
+    "an unknown field": (record(offset=1), "a record has no 'offset': it takes input, key, timestamp, value"),
+    **{
+        f"no {name}": (
+            json.dumps({field: value for field, value in json.loads(RECORD).items() if field != name}),
+            f"without '{name}': it needs input, key, value and timestamp",
+        )
+        for name in ("input", "key", "value", "timestamp")
+    },
+    "an unknown input": (record(input="left"), "unknown input 'left': session_windows has events"),
+    "input no string": (record(input=["events"]), "session_windows has events"),
+    "an int key": (record(key=1), "the key 1 is no string: quote it, or use null"),
+    "a bool key": (record(key=False), "the key False is no string"),
+    "a list key": (record(key=["a"]), "is no string: quote it"),
+    "a bool timestamp": (record(timestamp=True), "the timestamp True is no whole number: give milliseconds"),
+    "a text timestamp": (record(timestamp="0"), "the timestamp '0' is no whole number"),
+    "a fraction timestamp": (record(timestamp=0.5), "the timestamp 0.5 is no whole number"),
+    "a float timestamp": (record(timestamp=1.0), "the timestamp 1.0 is no whole number"),
+    "a null timestamp": (record(timestamp=None), "the timestamp None is no whole number"),
+    "a negative timestamp": (record(timestamp=-1), "the timestamp -1 is out of range: give milliseconds since 1970"),
+    "a timestamp too large": (record(timestamp=LATEST + 1), "is out of range: .* up to the year 9999"),
+    "cut false": ('{"cut": false}', 'a cut is written {"cut": true}'),
+    "cut 1": ('{"cut": 1}', 'a cut is written {"cut": true}'),
+    "cut null": ('{"cut": null}', 'a cut is written {"cut": true}'),
+    "cut and more": ('{"cut": true, "at": 5}', "a cut has no 'at': it takes cut"),
+    "cut and heartbeat": ('{"cut": true, "heartbeat": 5}', "a cut has no 'heartbeat'"),
+    "a negative heartbeat": ('{"heartbeat": -1}', "the heartbeat -1 is out of range: give milliseconds"),
+    "a bool heartbeat": ('{"heartbeat": true}', "the heartbeat True is no whole number: give milliseconds"),
+    "a heartbeat too large": (f'{{"heartbeat": {LATEST + 1}}}', "is out of range"),
+    "heartbeat and more": ('{"heartbeat": 5, "key": "a"}', "a heartbeat has no 'key': it takes heartbeat"),
+    "a second header": (HEADER, "a second header: a history file has one, on its first line"),
+    "a delivery": (
+        '{"deliver": "response", "foreign_key": "r"}',
+        "has no channels to deliver from: leave the line out",
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_HEADERS.values(), ids=BAD_HEADERS)
+def test_a_bad_header_is_refused(line: str, message: str) -> None:
+    with pytest.raises(BadInput, match=f"^h.jsonl: line 1: .*{message}"):
+        parse_history(text_of(line, RECORD), source="h.jsonl")
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_LINES.values(), ids=BAD_LINES)
+def test_a_bad_line_is_refused(line: str, message: str) -> None:
+    with pytest.raises(BadInput, match=f"^h.jsonl: line 3: .*{message}"):
+        parse_history(text_of(HEADER, RECORD, line, RECORD), source="h.jsonl")
+
+
+def of(operator: str, **options: Any) -> str:
+    return json.dumps({"operator": operator, "options": options})
+
+
+BY_ARTIST = of("foreign_key_join", foreign_key="artist")
+MANUAL = of("foreign_key_join", foreign_key="artist", delivery="manual")
+ONE_TO_MANY = of("one_to_many_join", foreign_key="artist")
+COUNT_BY = of("table_aggregate", group_by="country")
+SUM_BY = of("table_aggregate", group_by="country", aggregate="sum", field="amount")
+LOOKED_UP = of("windowed_table", size_ms=10, **{"with": "stream_lookup", "window_start": "day"})
+
+
+def on(side: str, value: Any, key: str | None = "a") -> str:
+    return record(input=side, key=key, value=value)
+
+
+BAD_OPTIONS = {
+    "unknown join": (of("table_table_join", join="cross"), "unknown join 'cross': use inner, left or outer"),
+    "right join": (of("table_table_join", join="right"), "use inner, left or outer; for a right join, swap the sides"),
+    "join no string": (of("table_table_join", join=["left"]), "unknown join .*: use inner, left or outer"),
+    "outer stream-table": (
+        of("stream_table_join", join="outer"),
+        "no outer join of KStream and KTable: the stream alone",
+    ),
+    "outer by foreign key": (
+        of("foreign_key_join", foreign_key="a", join="outer"),
+        "no outer join .* use inner or left",
+    ),
+    "inner windowed table": (
+        of("windowed_table", size_ms=10, join="inner", **{"with": "table"}),
+        "no inner join of WTable and KTable: .*: use left",
+    ),
+    "unbounded": (of("stream_stream_join"), "unbounded stream-stream join is refused, .* give before_ms and after_ms"),
+    "half bounded": (of("stream_stream_join", before_ms=1), "after_ms is missing: an unbounded stream-stream join"),
+    "negative before": (
+        of("stream_stream_join", before_ms=-1, after_ms=1),
+        "before_ms is -1: it can't be negative; use 0",
+    ),
+    "negative after": (
+        of("stream_stream_join", before_ms=1, after_ms=-1),
+        "after_ms is -1: it can't be negative; use 0",
+    ),
+    "negative range": (of("range_aggregate", preceding_ms=-1), "preceding_ms is -1: it can't be negative; use 0"),
+    "no foreign key": (of("foreign_key_join"), 'needs the option foreign_key: .* such as "foreign_key": "artist"'),
+    "foreign key no string": (of("foreign_key_join", foreign_key=1), "foreign_key is 1: give the name of a field"),
+    "no group": (of("table_aggregate"), 'needs the option group_by: .* such as "group_by": "country"'),
+    "sum of nothing": (of("table_aggregate", group_by="g", aggregate="sum"), "sum needs the option field: .* such as"),
+    "early a number": (of("window_aggregate", size=10, early=5), 'early is 5: use {"every_tuples": n} or'),
+    "an option of another": (
+        of("one_to_many_join", foreign_key="a", delivery="manual"),
+        "has no option 'delivery': it",
+    ),
+    "a callback": (of("window_aggregate", size=10, before_send="f"), "has no option 'before_send': it takes aggregate"),
+    "with null": (
+        of("windowed_table", size_ms=10, join="left", **{"with": None}),
+        "but nothing is joined: say with what",
+    ),
+}
+BAD_VALUES = {
+    "a foreign key missing": (BY_ARTIST, on("left", {"title": "x"}), "has no field 'artist': the foreign key is read"),
+    "a foreign key no string": (
+        BY_ARTIST,
+        on("left", {"artist": 1}),
+        "holds 1, which is no string: the foreign key is",
+    ),
+    "a left value no object": (BY_ARTIST, on("left", "x"), "is no object: .* field 'artist': write {\"artist\": …}"),
+    "one to many, missing": (ONE_TO_MANY, on("left", {}), "the value {} has no field 'artist': .* use null for none"),
+    "one to many, no string": (ONE_TO_MANY, on("left", {"artist": []}), r"holds \[\], which is no string"),
+    "a group missing": (COUNT_BY, on("events", {"amount": 1}), "has no field 'country': the group is read from it"),
+    "a group no string": (COUNT_BY, on("events", {"country": 1}), "holds 1, which is no string: the group is a string"),
+    "a row no object": (
+        COUNT_BY,
+        on("events", 5),
+        "the value 5 is no object: the group is read from its field 'country'",
+    ),
+    "a summed field missing": (
+        SUM_BY,
+        on("events", {"country": "x"}),
+        "has no field 'amount': what is aggregated is read",
+    ),
+    "a summed field no number": (SUM_BY, on("events", {"country": "x", "amount": "1"}), "sum can't take the value '1'"),
+    "a window's start missing": (LOOKED_UP, on("right", {}), "has no field 'day': the window's start is read from it"),
+    "a window's start no number": (
+        LOOKED_UP,
+        on("right", {"day": "mon"}),
+        "holds 'mon': give the window's start in wh",
+    ),
+    "a looked-up value no object": (LOOKED_UP, on("right", 5), "the value 5 is no object: the window's start is read"),
+    "an average of text": (
+        of("window_aggregate", size=10, aggregate="average"),
+        on("events", "x"),
+        "average can't take the value 'x': it needs a number",
+    ),
+    "a sum of nothing": (
+        of("range_aggregate", preceding_ms=1, aggregate="sum"),
+        on("events", None),
+        "it needs a number",
+    ),
+}
+LACKING = {
+    "left of session windows": (HEADER, "left", "session_windows has events"),
+    "right of a window aggregate": (of("window_aggregate", size=10), "right", "window_aggregate has events"),
+    "left of a range aggregate": (of("range_aggregate", preceding_ms=1), "left", "range_aggregate has events"),
+    "left of a table aggregate": (COUNT_BY, "left", "table_aggregate has events"),
+    "events of a stream-stream join": (
+        of("stream_stream_join", before_ms=1, after_ms=1),
+        "events",
+        "stream_stream_join has left, right",
+    ),
+    "events of a stream-table join": (of("stream_table_join"), "events", "stream_table_join has left, right"),
+    "events of a table-table join": (of("table_table_join"), "events", "table_table_join has left, right"),
+    "events of a foreign-key join": (BY_ARTIST, "events", "foreign_key_join has left, right"),
+    "events of a one-to-many join": (ONE_TO_MANY, "events", "one_to_many_join has left, right"),
+    "left of a windowed table": (
+        of("windowed_table", size_ms=10),
+        "left",
+        "windowed_table has events",
+    ),
+    "right of a windowed table alone": (
+        of("windowed_table", size_ms=10),
+        "right",
+        "windowed_table has events; the input right needs the option with",
+    ),
+    "left of a joined windowed table": (
+        of("windowed_table", size_ms=10, **{"with": "table"}),
+        "left",
+        "windowed_table has events, right",
+    ),
+}
+BAD_DELIVERIES = {
+    "immediate": (
+        BY_ARTIST,
+        {"deliver": "subscription", "foreign_key": "r"},
+        'say "delivery": "manual" in the options',
+    ),
+    "no channels": (
+        ONE_TO_MANY,
+        {"deliver": "subscription", "foreign_key": "r"},
+        "one_to_many_join has no channels to",
+    ),
+    "another operator": (
+        of("table_table_join"),
+        {"deliver": "subscription", "foreign_key": "r"},
+        "table_table_join has no channels to deliver from: leave the line out",
+    ),
+    "unknown channel": (
+        MANUAL,
+        {"deliver": "message", "foreign_key": "r"},
+        "unknown channel 'message': deliver a subs",
+    ),
+    "null channel": (MANUAL, {"deliver": None}, "unknown channel None: deliver a subscription or a response"),
+    "no key": (MANUAL, {"deliver": "response", "foreign_key": "r"}, "a response needs a key that is a string, for its"),
+    "a null key": (MANUAL, {"deliver": "response", "foreign_key": "r", "key": None}, "needs a key that is a string"),
+    "no foreign key": (MANUAL, {"deliver": "subscription"}, "a subscription needs a foreign_key that is a string"),
+    "a number": (MANUAL, {"deliver": "subscription", "foreign_key": 1}, "needs a foreign_key that is a string"),
+    "a key too many": (
+        MANUAL,
+        {"deliver": "subscription", "foreign_key": "r", "key": "l"},
+        "the delivery of a subscription has no 'key': it takes deliver, foreign_key",
+    ),
+    "a value too": (
+        MANUAL,
+        {"deliver": "response", "foreign_key": "r", "key": "l", "value": 1},
+        "has no 'value': it takes",
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_OPTIONS.values(), ids=BAD_OPTIONS)
+def test_bad_options_of_an_operator_are_refused(line: str, message: str) -> None:
+    with pytest.raises(BadInput, match=f"^h.jsonl: line 1: .*{message}"):
+        parse_history(text_of(line), source="h.jsonl")
+
+
+@pytest.mark.parametrize(("line", "bad", "message"), BAD_VALUES.values(), ids=BAD_VALUES)
+def test_a_value_that_the_operator_cannot_take_is_refused(line: str, bad: str, message: str) -> None:
+    with pytest.raises(BadInput, match=f"^h.jsonl: line 3: .*{message}"):
+        parse_history(text_of(line, '{"cut": true}', bad), source="h.jsonl")
+
+
+@pytest.mark.parametrize(("line", "bad", "message"), BAD_VALUES.values(), ids=BAD_VALUES)
+def test_without_key_it_may_be_anything(line: str, bad: str, message: str) -> None:
+    assert len(parse_history(text_of(line, json.dumps({**json.loads(bad), "key": None}))).records) == 1
+
+
+@pytest.mark.parametrize("line", [header(gap_ms=None), of("foreign_key_join", foreign_key=None)])
+def test_an_option_that_is_needed_and_null_is_not_said_to_be_left_out(line: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        parse_history(text_of(line))
+    assert "leave it out" not in str(refused.value)
+
+
+def test_a_summed_field_that_is_missing_is_not_said_to_be_null() -> None:
+    with pytest.raises(BadInput) as refused:
+        parse_history(text_of(SUM_BY, on("events", {"country": "x"})))
+    assert "use null" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("line", "side", "message"), LACKING.values(), ids=LACKING)
+def test_a_record_on_an_input_that_the_operator_lacks_is_refused(line: str, side: str, message: str) -> None:
+    with pytest.raises(BadInput, match=f"^h.jsonl: line 2: unknown input '{side}': {message}$"):
+        parse_history(text_of(line, record(input=side)), source="h.jsonl")
+
+
+@pytest.mark.parametrize(("line", "delivery", "message"), BAD_DELIVERIES.values(), ids=BAD_DELIVERIES)
+def test_a_delivery_that_cannot_be_is_refused(line: str, delivery: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=f"^h.jsonl: line 2: .*{message}"):
+        parse_history(text_of(line, json.dumps(delivery)), source="h.jsonl")
+
+
+@pytest.mark.parametrize("channel", [["response"], {"response": 1}])
+def test_a_channel_that_is_no_string_is_refused(channel: Any) -> None:
+    line = json.dumps({"deliver": channel, "foreign_key": "r", "key": "l"})
+    with pytest.raises(BadInput, match="line 2: unknown channel"):
+        parse_history(text_of(MANUAL, line), source="h.jsonl")
+
+
+def test_a_delivery_is_read_and_written_with_its_route() -> None:
+    text = text_of(
+        MANUAL,
+        '{"deliver": "subscription", "foreign_key": "r"}',
+        '{"deliver": "response", "foreign_key": "r", "key": "l"}',
+    )
+    history = parse_history(text)
+    assert history.lines == (Delivery("subscription", "r", None), Delivery("response", "r", "l"))
+    assert history.to_text() == text
+
+
+def test_a_delivery_from_an_empty_channel_is_refused_when_it_is_played() -> None:
+    lines = (on("left", {"artist": "r"}), '{"deliver": "subscription", "foreign_key": "s"}')
+    with pytest.raises(BadInput, match=r"^h: line 3: nothing waits .* on subscription s: .* \(subscription r\)"):
+        play(parse_history(text_of(MANUAL, *lines), name="h"))
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value"),
+    [("sum", "x"), ("sum", None), ("sum", True), ("min", None), ("min", [1]), ("max", {"a": 1}), ("max", False)],
+)
+def test_a_value_that_the_aggregate_cannot_take_is_refused(aggregate: str, value: Any) -> None:
+    with pytest.raises(BadInput, match=f"^h.jsonl: line 2: {aggregate} can't take the value .*: it needs a number"):
+        parse_history(text_of(header(aggregate=aggregate), record(value=value)), source="h.jsonl")
+
+
+def test_the_value_of_a_null_key_may_be_anything() -> None:
+    assert parse_history(text_of(header(aggregate="sum"), record(key=None, value="x"))).records[0].value == "x"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "  \n\t\n"])
+def test_an_empty_file_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match=r'^h.jsonl: empty: the first line must be a header such as {"operator"'):
+        parse_history(text, source="h.jsonl")
+
+
+def test_a_number_too_large_for_a_float_is_refused() -> None:
+    with pytest.raises(BadInput, match="line 2: 1e999 is too large for a number: write a smaller one"):
+        parse_history(text_of(HEADER, RECORD.replace('"x"', "1e999")))
+
+
+def test_an_integer_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(BadInput, match="line 2: a whole number with too many digits: write it as a string"):
+        parse_history(text_of(HEADER, RECORD.replace('"x"', "1" * 5000)))
+
+
+@pytest.mark.parametrize("field", ["key", "value"])
+def test_half_a_surrogate_pair_is_refused(field: str) -> None:
+    with pytest.raises(BadInput, match="line 2: half of a surrogate pair, which is no text: write the whole character"):
+        parse_history(text_of(HEADER, record(**{field: "\ud800"})))
+
+
+@pytest.mark.parametrize("aggregate", ["min", "max"])
+def test_numbers_and_strings_in_one_history_are_refused_where_they_would_be_compared(aggregate: str) -> None:
+    lines = (record(value=1), '{"cut": true}', record(key="b", value="x"), record(value="x"))
+    history = parse_history(text_of(header(aggregate=aggregate), *lines), name="h")
+    with pytest.raises(BadInput, match=rf"^h: line 5: {aggregate} can't take .* together: use values of one type"):
+        play(history)
+
+
+def test_a_file_that_is_not_utf8_is_refused_with_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(b'{"operator": "\xff"}')
+    with pytest.raises(BadInput, match=rf"^{path}: not UTF-8 at byte 14: save the file as UTF-8"):
+        read_history(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    with pytest.raises(BadInput, match=rf"^{path}: can't be read \(No such file or directory\): check the path"):
+        read_history(path)
+
+
+def test_a_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=rf"^{tmp_path}: can't be read \(Is a directory\): check the path"):
+        read_history(tmp_path)
+
+
+def test_a_bad_line_is_reported_with_the_files_path(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_text(text_of(HEADER, "{}"), encoding="utf-8")
+    with pytest.raises(BadInput, match=rf"^{path}: line 2: "):
+        read_history(path)
+
+
+@QUIET
+@given(st.lists(st.text(alphabet='{}[]":,ab01 \n') | st.sampled_from([HEADER, RECORD, '{"cut": true}']), max_size=5))
+def test_any_text_is_read_or_refused(pieces: list[str]) -> None:
+    with suppress(BadInput):
+        parse_history("\n".join(pieces))

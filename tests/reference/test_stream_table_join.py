@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from notation import broken_prefix, changelog, histories_drawn, history_of, keys_that_meet, result_of, steps, twice
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.operator import operator_named
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Change, Dropped, Output, Record
+from streamproof.reference.stream_table_join import Behaviour
+
+JOIN = "stream_table_join"
+
+
+# What Kafka Streams does (docs/facts.md).
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "inner"),
+    [
+        ("L k=v", "k=(v,null)@0", "-"),
+        ("R k=t L k=v", "k=(v,t)@1", "k=(v,t)@1"),
+        ("R k=t k=u L k=v", "k=(v,u)@2", "k=(v,u)@2"),
+        ("R k=t k=∅ L k=v", "k=(v,null)@2", "-"),
+        ("R other=t L k=v", "k=(v,null)@1", "-"),
+        ("R k=t@9 k=u@3 L k=v@0", "k=(v,u)@0", "k=(v,u)@0"),
+        ("R k=t@90 L k=v@5", "k=(v,t)@5", "k=(v,t)@5"),
+        ("R k=t L k=∅", "k!null value", "k!null value"),
+        ("L k=v R k=t", "-", "-"),
+    ],
+    ids=[
+        "no row",
+        "a row",
+        "the last row",
+        "a deleted row",
+        "another key's row",
+        "arrival order decides",
+        "the stream's timestamp",
+        "a null value",
+        "the table drives nothing",
+    ],
+)
+def test_a_stream_record_looks_the_row_of_its_key_up(text: str, left: str, inner: str) -> None:
+    assert steps(text, JOIN)[-1] == left
+    assert steps(text, JOIN, join="inner")[-1] == inner
+
+
+def test_a_null_key_is_dropped_and_moves_no_clock() -> None:
+    assert changelog("L -=v@90 R -=t@90", JOIN) == "-!null key -!null key"
+    assert play(history_of("L -=v@90 R -=t@90", JOIN)).clock == 0
+
+
+def test_a_null_key_may_be_kept_and_then_joins_nothing_and_moves_the_clock() -> None:
+    # 27 KAFKA-19208: the row of no key is emitted with null, not dropped
+    assert changelog("L -=v@90", JOIN, null_key="keep") == "-=(v,null)@90"
+    assert play(history_of("L -=v@90", JOIN, null_key="keep")).clock == 90
+
+
+def test_a_row_without_key_is_never_looked_up() -> None:
+    assert changelog("R -=t L -=v", JOIN, null_key="keep") == "-!null key -=(v,null)@1"
+
+
+def test_the_inner_join_keeps_no_record_without_key() -> None:
+    assert changelog("R -=t L -=v", JOIN, join="inner", null_key="keep") == "-!null key -!null key"
+
+
+def test_a_null_value_without_key_is_dropped() -> None:
+    assert changelog("L -=∅", JOIN, null_key="keep") == "-!null value"
+
+
+def test_the_outer_join_is_refused() -> None:
+    with pytest.raises(BadInput, match="no outer join of KStream and KTable: the stream alone drives its join"):
+        operator_named(JOIN).declare({"join": "outer"})
+
+
+# Laws.
+
+
+@pytest.mark.parametrize("join", ["left", "inner"])
+@pytest.mark.parametrize("null_key", ["drop", "keep"])
+def test_the_behaviour_folds_to_the_meaning_at_every_prefix(join: str, null_key: str) -> None:
+    for history in histories_drawn(JOIN, 150, options={"join": join, "null_key": null_key}):
+        assert broken_prefix(history) is None
+
+
+class ByTimestamp(Behaviour):
+    """Takes no row of the table that is behind the one it has."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        self.stamps = getattr(self, "stamps", {})
+        if record.input == "right" and self.stamps.get(record.key, 0) > record.timestamp:
+            return []
+        self.stamps[record.key] = record.timestamp
+        return super().arrive(record)
+
+
+class KeepsTombstones(Behaviour):
+    """Doesn't delete."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        return [] if record.input == "right" and record.value is None else super().arrive(record)
+
+
+class StampedByTheRow(Behaviour):
+    """Stamps a result with the later of both."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        self.latest = max(getattr(self, "latest", 0), record.timestamp if record.input == "right" else 0)
+        emitted = super().arrive(record)
+        return [
+            one if isinstance(one, Dropped) else one._replace(timestamp=max(one[3], self.latest)) for one in emitted
+        ]
+
+
+@pytest.mark.parametrize("machine", [ByTimestamp, KeepsTombstones, StampedByTheRow])
+def test_the_law_of_the_fold_kills_a_mutant(machine: Any) -> None:
+    assert any(broken_prefix(history, machine) for history in histories_drawn(JOIN, 100))
+
+
+def test_keys_do_not_meet() -> None:
+    for history in histories_drawn(JOIN, 100, 2, null_keys=False):
+        assert keys_that_meet(history) == []
+
+
+class OneRow(Behaviour):
+    """Keeps one row for all keys."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        emitted = super().arrive(record._replace(key="k"))
+        return [change._replace(key=record.key) for change in emitted]
+
+
+def test_the_law_of_keys_kills_a_mutant() -> None:
+    assert any(keys_that_meet(history, OneRow) for history in histories_drawn(JOIN, 100, 2, null_keys=False))
+
+
+@pytest.mark.parametrize("join", ["left", "inner"])
+def test_a_record_that_comes_twice_is_answered_twice_and_a_row_that_does_changes_nothing(join: str) -> None:
+    for history in histories_drawn(JOIN, 100, 3, options={"join": join}):
+        once, again = play(history).result, play(twice(history)).result
+        assert isinstance(once, list)
+        assert again == [change for change in once for _ in range(2)]
+
+
+class Consumes(Behaviour):
+    """Forgets a row that has been looked up."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        emitted = super().arrive(record)
+        if record.input == "left":
+            self.table.pop(record.key, None)
+        return emitted
+
+
+def test_the_law_of_repeats_kills_a_mutant() -> None:
+    def broken(history: Any) -> bool:
+        once = play(history, Consumes).result
+        assert isinstance(once, list)
+        return play(twice(history), Consumes).result != [change for change in once for _ in range(2)]
+
+    assert any(broken(history) for history in histories_drawn(JOIN, 100, 3))
+
+
+def test_the_join_is_not_eventually_consistent() -> None:
+    # "This style of processing does not guarantee the consistency of join results": its smallest counterexample
+    assert result_of("L k=v@0 R k=t@0", JOIN) == [Change("k", None, ["v", None], 0)]
+    assert result_of("R k=t@0 L k=v@0", JOIN) == [Change("k", None, ["v", "t"], 0)]
+
+
+def test_the_order_of_the_stream_among_itself_changes_nothing() -> None:
+    draw = random.Random(1)
+    for history in histories_drawn(JOIN, 100, 5, options={"join": "left"}, clock="stream_time"):
+        rows = [record for record in history.records if record.input == "right"]
+        stream = [record for record in history.records if record.input == "left"]
+        shuffled = draw.sample(stream, len(stream))
+        assert play(history.with_lines(rows + shuffled)).result == play(history.with_lines(rows + stream)).result

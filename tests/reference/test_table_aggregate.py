@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from notation import (
+    broken_prefix,
+    changelog,
+    histories_drawn,
+    history_of,
+    result_of,
+    rows_of,
+    steps,
+    twice,
+    values_of,
+)
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import CUT, History
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Change, Output, Record, Value
+from streamproof.reference.definitions.aggregates import MAX, TableAggregate
+from streamproof.reference.table_aggregate import Behaviour
+
+AGGREGATE = "table_aggregate"
+
+# "Subtract the old from its group, add the new to its group": arrivals at 0, 1, 2 …
+
+ROWS = [
+    # arrival, count, sum of v, list of v
+    ("k=1/g", "g=1@0", "g=1@0", "g=(1)@0"),
+    ("j=2/g", "g=2@1", "g=3@1", "g=(1,2)@1"),
+    ("k=3/g", "g=2@2", "g=5@2", "g=(2,3)@2"),
+    ("k=3/h", "g=1@3 h=1@3", "g=2@3 h=3@3", "g=(2)@3 h=(3)@3"),
+    ("j=4/null", "g=0@4", "g=0@4", "g=()@4"),
+    ("j=5/h", "h=2@5", "h=8@5", "h=(3,5)@5"),
+    ("j=∅", "h=1@6", "h=3@6", "h=(3)@6"),
+    ("j=∅", "-", "-", "-"),
+    ("i=6/null", "-", "-", "-"),
+    ("i=∅", "-", "-", "-"),
+    ("k=∅", "h=0@10", "h=0@10", "h=()@10"),
+    ("k=7/g", "g=1@11", "g=7@11", "g=(7)@11"),
+]
+
+
+@pytest.mark.parametrize(("column", "aggregate"), [(1, "count"), (2, "sum"), (3, "list")])
+def test_the_old_is_subtracted_and_the_new_added(column: int, aggregate: str) -> None:
+    rows_of([(row[0], row[column]) for row in ROWS], AGGREGATE, aggregate=aggregate, field="v")
+
+
+def test_the_old_group_is_emitted_before_the_new_one() -> None:
+    assert steps("k=1/z k=1/a", AGGREGATE)[-1] == "z=0@1 a=1@1"
+
+
+def test_within_one_group_there_is_one_update() -> None:
+    assert steps("k=1/g k=2/g", AGGREGATE, aggregate="sum", field="v")[-1] == "g=2@1"
+
+
+def test_the_same_row_again_is_emitted_again() -> None:
+    assert steps("k=1/g k=1/g", AGGREGATE) == ["g=1@0", "g=1@1"]
+
+
+def test_an_emptied_group_stays_at_the_aggregate_of_nothing() -> None:
+    text = "k=1/g k=∅"
+    assert values_of(result_of(text, AGGREGATE)) == {("g", None): 0}
+    assert values_of(result_of(text, AGGREGATE, aggregate="list")) == {("g", None): []}
+
+
+def test_a_list_without_field_holds_whole_values() -> None:
+    emitted = result_of("k=1/g", AGGREGATE, aggregate="list")
+    assert emitted == {("g", None): ([{"v": 1, "group": "g"}], 0)}
+
+
+def test_an_updated_member_goes_to_the_end_of_the_list() -> None:
+    assert changelog("a=1/g b=2/g a=3/g", AGGREGATE, aggregate="list", field="v").endswith("g=(2,3)@2")
+
+
+def test_of_two_equal_members_the_first_is_taken_away() -> None:
+    text = "a=1/g b=2/g c=1/g c=∅"
+    assert changelog(text, AGGREGATE, aggregate="list", field="v").endswith("g=(2,1)@3")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("k=1/g@9 j=1/g@3", "g=2@9"),
+        ("k=1/g@9 k=1/h@3", "g=0@9 h=1@3"),
+        ("k=1/g@9 k=∅@3", "g=0@9"),
+        ("k=1/g@3 k=1/h@9", "g=0@9 h=1@9"),
+    ],
+)
+def test_a_group_is_stamped_with_the_largest_timestamp_that_it_has_seen(text: str, expected: str) -> None:
+    assert steps(text, AGGREGATE)[-1] == expected
+
+
+def test_the_last_to_arrive_stands_whatever_its_timestamp() -> None:
+    assert steps("k=1/g@9 k=5/g@3", AGGREGATE, aggregate="sum", field="v")[-1] == "g=5@9"
+
+
+def test_a_null_key_is_dropped() -> None:
+    assert changelog("-=1/g", AGGREGATE) == "-!null key"
+
+
+def test_the_sum_of_a_field_that_no_sum_takes_is_refused() -> None:
+    aggregate = TableAggregate("group", field="v")
+    with pytest.raises(BadInput, match="sum needs the option field: the field that is summed, such as"):
+        TableAggregate("group", aggregate=history_definition("sum").aggregate)
+    aggregate.check(Record("events", "k", {"group": "g", "v": "x"}, 0))  # count takes anything
+    with pytest.raises(BadInput, match="sum can't take the value 'x': it needs a number"):
+        history_definition("sum").check(Record("events", "k", {"group": "g", "v": "x"}, 0))
+
+
+def history_definition(aggregate: str) -> TableAggregate:
+    definition = play(history_of("", AGGREGATE, aggregate=aggregate, field="v")).definition
+    assert isinstance(definition, TableAggregate)
+    return definition
+
+
+def test_a_row_without_group_needs_no_field() -> None:
+    history_definition("sum").check(Record("events", "k", {"group": None}, 0))
+    assert changelog("k=x/null", AGGREGATE, aggregate="sum", field="v") == ""
+
+
+def test_an_aggregate_that_cannot_subtract_is_refused() -> None:
+    with pytest.raises(BadInput, match="the aggregate max can't subtract: use count, sum or list"):
+        TableAggregate("group", MAX)
+
+
+# Laws.
+
+
+@pytest.mark.parametrize("aggregate", ["count", "sum", "list"])
+def test_the_behaviour_folds_to_the_meaning_at_every_prefix(aggregate: str) -> None:
+    options = {"group_by": "group", "aggregate": aggregate, "field": "v"}
+    for history in histories_drawn(AGGREGATE, 200, options=options):
+        assert broken_prefix(history) is None
+
+
+def groups_of(history: History) -> dict[Any, Value]:
+    """The counts of the groups of the table that a stream is read as."""
+    table = {record.key: record.value for record in history.records if record.key is not None}
+    groups = Counter(value["group"] for value in table.values() if value is not None)
+    return {(group, None): count for group, count in groups.items() if group is not None}
+
+
+def test_the_aggregate_of_the_table_is_the_table_of_the_aggregate() -> None:
+    for history in histories_drawn(AGGREGATE, 200, 2, options={"group_by": "group"}):
+        emitted = values_of(play(history).result)
+        assert {row: count for row, count in emitted.items() if count} == groups_of(history)
+
+
+class AddsFirst(Behaviour):
+    """Emits the new group before the old one, and so changes neither the table nor a fold."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        return super().arrive(record)[::-1]
+
+
+class NeverSubtracts(Behaviour):
+    """Adds alone."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        self.rows.pop(record.key or "", None)
+        return super().arrive(record)
+
+
+class DeletesGroups(Behaviour):
+    """Shows no emptied group."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        emitted = super().arrive(record)
+        return [one._replace(value=one.value or None) if isinstance(one, Change) else one for one in emitted]
+
+
+@pytest.mark.parametrize("machine", [NeverSubtracts, DeletesGroups])
+def test_the_law_of_the_fold_kills_a_mutant(machine: Any) -> None:
+    assert any(broken_prefix(history, machine) for history in histories_drawn(AGGREGATE, 60))
+
+
+def test_a_table_cannot_show_the_order_of_two_groups_but_the_changelog_can() -> None:
+    history = history_of("k=1/g k=1/h", AGGREGATE)
+    assert broken_prefix(history, AddsFirst) is None
+    assert changelog("k=1/g k=1/h", AGGREGATE, AddsFirst) != changelog("k=1/g k=1/h", AGGREGATE)
+
+
+@pytest.mark.parametrize("aggregate", ["count", "sum", "list"])
+def test_repeated_records_change_no_group(aggregate: str) -> None:
+    options = {"group_by": "group", "aggregate": aggregate, "field": "v"}
+    for history in histories_drawn(AGGREGATE, 100, 3, options=options):
+        assert play(twice(history)).result == play(history).result
+
+
+def test_the_law_of_repeats_kills_a_mutant() -> None:
+    drawn = histories_drawn(AGGREGATE, 60, 3)
+    assert any(play(twice(one), NeverSubtracts).result != play(one, NeverSubtracts).result for one in drawn)
+
+
+def test_the_order_of_arrival_among_keys_changes_no_count() -> None:
+    draw = random.Random(4)
+    for history in histories_drawn(AGGREGATE, 100, 4, options={"group_by": "group"}):
+        by_key = {key: [one for one in history.records if one.key == key] for key in ("a", "b")}
+        order = [key for key, records in by_key.items() for _ in records]
+        draw.shuffle(order)
+        shuffled = history.with_lines([by_key[key].pop(0) for key in order])
+        assert values_of(play(shuffled).result) == values_of(play(history).result)
+
+
+def rows_in_turn(*rows: tuple[str, Value], aggregate: str) -> History:
+    """Rows of one group by key, one after the other."""
+    options = {"group_by": "group", "aggregate": aggregate, "field": "v"}
+    lines: list[Any] = []
+    for at, (key, value) in enumerate(rows):
+        lines += [Record("events", key, None if value is None else {"v": value, "group": "g"}, at), CUT]
+    return History(AGGREGATE, options, tuple(lines))
+
+
+@pytest.mark.parametrize(("values", "emitted"), [((0.1, 0.2), 0.30000000000000004 - 0.1), ((1e16, 1.0), 0.0)])
+def test_a_sum_of_fractions_is_updated_by_subtraction_too(values: tuple[float, float], emitted: float) -> None:
+    history = rows_in_turn(("a", values[0]), ("b", values[1]), ("a", None), aggregate="sum")
+    assert values_of(play(history).result)["g", None] == emitted
+
+
+@pytest.mark.parametrize("values", [(1, True), (True, 1), (0, False)])
+def test_a_truth_value_is_no_number_when_it_is_taken_from_a_list(values: tuple[Any, Any]) -> None:
+    history = rows_in_turn(("a", values[0]), ("b", values[1]), ("b", None), aggregate="list")
+    emitted = values_of(play(history).result)["g", None]
+    assert [type(member) for member in emitted] == [type(values[0])]

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from notation import (
+    Machine,
+    broken_prefix,
+    changelog,
+    histories_drawn,
+    history_of,
+    keys_that_meet,
+    result_of,
+    rows_of,
+    shown,
+    steps,
+    twice,
+    values_of,
+)
+from streamproof.reference.core.clocks import StreamTime
+from streamproof.reference.core.history import History
+from streamproof.reference.core.operator import OPERATORS
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Change, Output, Record, Value
+from streamproof.reference.definitions.joins import TableTableJoin
+from streamproof.reference.table_table_join import Behaviour, TableJoin
+
+JOIN = "table_table_join"
+JOINS = ("inner", "left", "outer")
+
+
+# What Kafka Streams does (docs/facts.md), row by row: arrivals at 0, 1, 2 …
+
+ROWS = [
+    ("L k=l1", "-", "k=(l1,null)@0", "k=(l1,null)@0"),
+    ("R k=r1", "k=(l1,r1)@1", "k=(l1,r1)@1", "k=(l1,r1)@1"),
+    ("L k=∅", "k=∅@2", "k=∅@2", "k=(null,r1)@2"),
+    ("L k=∅", "k=∅@3", "k=∅@3", "k=(null,r1)@3"),
+    ("L k=l2", "k=(l2,r1)@4", "k=(l2,r1)@4", "k=(l2,r1)@4"),
+    ("R k=∅", "k=∅@5", "k=(l2,null)@5", "k=(l2,null)@5"),
+    ("R k=∅", "k=∅@6", "k=(l2,null)@6", "k=(l2,null)@6"),
+    ("L k=∅", "-", "k=∅@7", "k=∅@7"),
+    ("L k=∅", "-", "-", "-"),
+    ("R k=r2", "-", "-", "k=(null,r2)@9"),
+    ("R k=∅", "-", "-", "k=∅@10"),
+]
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_the_changelog_is_that_of_kafka_streams(join: str) -> None:
+    rows_of([(row[0], row[1 + JOINS.index(join)]) for row in ROWS], JOIN, join=join)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("L k=l@50 R k=r@10", "k=(l,r)@50"),
+        ("L k=l@10 R k=r@50", "k=(l,r)@50"),
+        ("L k=l@50 R k=r@10 L k=m@20", "k=(m,r)@20"),
+        ("L k=l@10 R k=r@50 L k=m@20", "k=(m,r)@50"),
+        ("L k=l@10 R k=r@50 L k=∅@20", "k=∅@50"),
+        ("L k=l@50 R k=r@10 k=∅@20", "k=∅@50"),
+    ],
+)
+def test_a_change_is_stamped_with_the_later_of_its_own_and_the_other_row(text: str, expected: str) -> None:
+    assert steps(text, JOIN)[-1] == expected
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_the_last_to_arrive_stands_whatever_its_timestamp(join: str) -> None:
+    assert values_of(result_of("L k=l@9 k=m@3 R k=r@9 k=s@1", JOIN, join=join)) == {("k", None): ["m", "s"]}
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_a_null_key_is_dropped_and_moves_no_clock(join: str) -> None:
+    assert changelog("L -=l@90 R -=r@90", JOIN, join=join) == "-!null key -!null key"
+    assert play(history_of("L -=l@90", JOIN, join=join)).clock == 0
+
+
+# Bugs that shipped (docs/facts.md).
+
+
+def test_a_row_that_was_sent_again_is_emitted_again() -> None:
+    # 11 KAFKA-12508: state that survived a crash before the output did must not silence the replay
+    assert steps("L k=A k=A", JOIN, join="left") == ["k=(A,null)@0", "k=(A,null)@1"]
+
+
+def test_tables_have_no_versions_so_a_late_row_behind_a_tombstone_stands() -> None:
+    # 24 KAFKA-14834 is a bug of versioned tables; here arrival order wins, and nothing is out of order
+    assert steps("L k=A@5 k=∅@10 R k=a@11 L k=B@7", JOIN)[-1] == "k=(B,a)@11"
+
+
+@pytest.mark.parametrize("first", ["join", "rejoin"])
+def test_a_result_joined_again_with_its_own_right_table_is_emitted_once(first: str) -> None:
+    # 25 KAFKA-6443
+    operator = OPERATORS[JOIN]
+    join, rejoin = (operator.behaviour(TableTableJoin("inner"), StreamTime()) for _ in range(2))
+    emitted: list[Output] = []
+    for record in history_of("L k=A R k=a", JOIN).records:
+        right = record if record.input == "right" else None
+        if right is not None and first == "rejoin":
+            emitted += rejoin.arrive(right)
+        for change in join.arrive(record):
+            assert isinstance(change, Change)
+            emitted += rejoin.arrive(Record("left", change.key, change.value, change.timestamp))
+        if right is not None and first == "join":
+            emitted += rejoin.arrive(right)
+    assert list(map(shown, emitted)) == ["k=((A,a),a)@1"]
+
+
+# Laws.
+
+
+def table_of_stream(history: History, side: str) -> dict[str, Value]:
+    """f, which reads a stream as a table: of every key the last value, if it is no tombstone."""
+    table: dict[str, Value] = {}
+    for record in history.records:
+        if record.input == side and record.key is not None:
+            table[record.key] = record.value
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def join_of_tables(join: str, left: dict[str, Value], right: dict[str, Value]) -> dict[Any, Value]:
+    """The join of two tables, as one learns it at school."""
+    keys = {"inner": left.keys() & right.keys(), "left": left.keys(), "outer": left.keys() | right.keys()}[join]
+    return {(key, None): [left.get(key), right.get(key)] for key in keys}
+
+
+def disagrees(history: History, machine: Machine | None = None) -> bool:
+    """Whether join(f(T1), f(T2)) is another table than f(join(T1, T2))."""
+    sides = (table_of_stream(history, side) for side in ("left", "right"))
+    return values_of(play(history, machine).result) != join_of_tables(history.options["join"], *sides)
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_the_join_of_the_tables_is_the_table_of_the_join(join: str) -> None:
+    for history in histories_drawn(JOIN, 300, options={"join": join}):
+        assert not disagrees(history), history.to_text()
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_the_behaviour_folds_to_the_meaning_at_every_prefix(join: str) -> None:
+    for history in histories_drawn(JOIN, 200, 2, options={"join": join}):
+        assert broken_prefix(history) is None
+
+
+def machine_of(change: Any) -> Machine:
+    """A behaviour with another `TableJoin.change`."""
+
+    class Broken(TableJoin):
+        def change(self, side: str, row: Any, value: Value, timestamp: int) -> list[Change]:
+            emitted: list[Change] = change(self, super().change, side, row, value, timestamp)
+            return emitted
+
+    def machine(definition: Any, clock: Any) -> Behaviour:
+        behaviour = Behaviour(definition, clock)
+        behaviour.tables = Broken(definition.join)
+        return behaviour
+
+    return machine
+
+
+def keeps_silent_when_the_right_row_goes(
+    join: TableJoin, right: Any, side: str, row: Any, value: Value, timestamp: int
+) -> list[Change]:
+    emitted: list[Change] = right(side, row, value, timestamp)
+    return [] if side == "right" and value is None else emitted
+
+
+def forgets_the_right_row_with_the_left(
+    join: TableJoin, right: Any, side: str, row: Any, value: Value, timestamp: int
+) -> list[Change]:
+    emitted: list[Change] = right(side, row, value, timestamp)
+    if side == "left" and value is None:
+        join.tables["right"].pop(row, None)
+    return emitted
+
+
+def ignores_a_row_behind_the_last(
+    join: TableJoin, right: Any, side: str, row: Any, value: Value, timestamp: int
+) -> list[Change]:
+    behind = row in join.tables[side] and join.tables[side][row][1] > timestamp
+    return [] if behind else right(side, row, value, timestamp)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [keeps_silent_when_the_right_row_goes, forgets_the_right_row_with_the_left, ignores_a_row_behind_the_last],
+)
+@pytest.mark.parametrize("join", JOINS)
+def test_both_laws_kill_a_mutant(join: str, change: Any) -> None:
+    drawn = histories_drawn(JOIN, 100, options={"join": join})
+    assert any(disagrees(history, machine_of(change)) for history in drawn)
+    assert any(broken_prefix(history, machine_of(change)) for history in drawn)
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_table_joins_are_eventually_consistent_however_the_two_sides_interleave(join: str) -> None:
+    draw = random.Random(join)
+    for history in histories_drawn(JOIN, 100, 3, options={"join": join}):
+        sides = [[record for record in history.records if record.input == side] for side in ("left", "right")]
+        order = [side for side, records in enumerate(sides) for _ in records]
+        draw.shuffle(order)
+        shuffled = history.with_lines([sides[side].pop(0) for side in order])
+        assert values_of(play(shuffled).result) == values_of(play(history).result)
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_keys_do_not_meet(join: str) -> None:
+    for history in histories_drawn(JOIN, 100, 4, options={"join": join}, null_keys=False):
+        assert keys_that_meet(history) == []
+
+
+def emits_the_row_of_the_key_before(
+    join: TableJoin, right: Any, side: str, row: Any, value: Value, timestamp: int
+) -> list[Change]:
+    last, join.__dict__["last"] = join.__dict__.get("last", value), value
+    emitted: list[Change] = right(side, row, value, timestamp)
+    return [one._replace(value=one.value and [last, one.value[1]]) for one in emitted] if side == "left" else emitted
+
+
+def test_the_law_of_keys_kills_a_mutant() -> None:
+    drawn = histories_drawn(JOIN, 100, 4, options={"join": "outer"}, null_keys=False)
+    assert any(keys_that_meet(history, machine_of(emits_the_row_of_the_key_before)) for history in drawn)
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_repeated_records_change_no_row(join: str) -> None:
+    for history in histories_drawn(JOIN, 100, 5, options={"join": join}):
+        assert play(twice(history)).result == play(history).result
+
+
+def takes_a_second_value_for_a_delete(
+    join: TableJoin, right: Any, side: str, row: Any, value: Value, timestamp: int
+) -> list[Change]:
+    again = join.tables[side].get(row, (None, 0))[0] == value
+    emitted: list[Change] = right(side, row, None if again else value, timestamp)
+    return emitted
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_the_law_of_repeats_kills_a_mutant(join: str) -> None:
+    machine = machine_of(takes_a_second_value_for_a_delete)
+    drawn = histories_drawn(JOIN, 100, 5, options={"join": join})
+    assert any(play(twice(one), machine).result != play(one, machine).result for one in drawn)

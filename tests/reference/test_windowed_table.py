@@ -1,0 +1,448 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from notation import (
+    Machine,
+    broken_prefix,
+    changelog,
+    histories_drawn,
+    history_of,
+    keys_that_meet,
+    result_of,
+    rows_of,
+    steps,
+    twice,
+)
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import History
+from streamproof.reference.core.operator import operator_named
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Change, Output, Record, Row
+from streamproof.reference.windowed_table import Aggregate, Behaviour
+
+TABLE = "windowed_table"
+SUM: dict[str, Any] = {"size_ms": 10, "aggregate": "sum"}
+
+
+# The windowed aggregate alone.
+
+
+def test_each_change_of_a_window_is_emitted_by_key_and_window() -> None:
+    assert steps("k=1@1 k=2@5 j=7@5 k=4@12", TABLE, **SUM) == [
+        "k[0,10]=1@1",
+        "k[0,10]=3@5",
+        "j[0,10]=7@5",
+        "k[10,20]=4@12",
+    ]
+
+
+def test_the_end_of_a_window_is_exclusive() -> None:
+    assert changelog("k@9 k@10", TABLE, size_ms=10) == "k[0,10]=1@9 k[10,20]=1@10"
+
+
+def test_a_record_is_in_all_windows_that_hold_its_timestamp_and_none_starts_before_0() -> None:
+    assert changelog("k@3 k@12", TABLE, size_ms=10, step_ms=5) == "k[0,10]=1@3 k[5,15]=1@12 k[10,20]=1@12"
+
+
+def test_a_window_is_stamped_with_the_largest_timestamp_that_it_has_seen() -> None:
+    assert steps("k@5 k@1", TABLE, size_ms=10)[-1] == "k[0,10]=2@5"
+
+
+@pytest.mark.parametrize(
+    ("text", "grace", "last"),
+    [
+        ("k@0 z@9 k@1", 0, "k[0,10]=2@1"),
+        ("k@0 z@10 k@1", 0, "k!late"),
+        ("k@0 z@14 k@1", 5, "k[0,10]=2@1"),
+        ("k@0 z@15 k@1", 5, "k!late"),
+    ],
+)
+def test_a_window_is_closed_when_its_end_lies_grace_behind_the_clock(text: str, grace: int, last: str) -> None:
+    assert steps(text, TABLE, size_ms=10, grace_ms=grace)[-1] == last
+
+
+def test_a_record_goes_into_those_of_its_windows_that_are_open() -> None:
+    assert steps("z@12 k@7", TABLE, size_ms=10, step_ms=5)[-1] == "k[5,15]=1@7"
+
+
+CLOSE = [
+    ("k=1@1 k=2@5 ~9", "-", 0),
+    ("k=1@1 k=2@5 ~10", "k[0,10]=3@5", 0),
+    ("k=1@1 k=2@5 ~14", "-", 5),
+    ("k=1@1 k=2@5 k=4@15", "k[0,10]=3@5", 5),
+    ("b=1@1 a=2@1 a=3@12 b=4@12 ~99", "a[0,10]=2@1 b[0,10]=1@1 a[10,20]=3@12 b[10,20]=4@12", 5),
+]
+
+
+@pytest.mark.parametrize(("text", "last", "grace"), CLOSE)
+def test_on_close_a_window_is_emitted_once_by_end_then_key(text: str, last: str, grace: int) -> None:
+    assert steps(text, TABLE, emit="close", grace_ms=grace, **SUM)[-1] == last
+
+
+def test_a_null_key_is_dropped_on_both_inputs() -> None:
+    assert changelog("E -@90 R -@90", TABLE, size_ms=10, with_="table") == "-!null key -!null key"
+
+
+def test_without_grace_the_windows_emitted_on_close_are_those_of_samza() -> None:
+    for history in histories_drawn("window_aggregate", 100, options={"size": 10, "step": 5, "aggregate": "sum"}):
+        mine = history_of("", TABLE, history.clock, emit="close", step_ms=5, **SUM).with_lines(history.lines)
+        assert [entry.output for entry in play(mine).entries] == [entry.output for entry in play(history).entries]
+
+
+# WTable by KTable (left).
+
+WITH_TABLE = [
+    ("E k=1@1", "k[0,10]=(1,null)@1"),
+    ("R k=x@2", "k[0,10]=(1,x)@2"),
+    ("E k=2@12", "k[10,20]=(2,x)@12"),
+    ("R k=y@3", "k[0,10]=(1,y)@3 k[10,20]=(2,y)@12"),  # closed windows too, by start
+    ("R j=z@3", "-"),
+    ("R k=∅@4", "k[0,10]=(1,null)@4 k[10,20]=(2,null)@12"),
+    ("R k=∅@5", "k[0,10]=(1,null)@5 k[10,20]=(2,null)@12"),
+    ("E k=3@13", "k[10,20]=(5,null)@13"),
+    ("E k=9@1", "k!late"),
+]
+
+
+def test_a_windowed_table_is_joined_with_a_table_by_key_and_both_drive() -> None:
+    rows_of(WITH_TABLE, TABLE, with_="table", **SUM)
+
+
+def test_a_change_of_the_table_touches_the_windows_by_start_whichever_came_first() -> None:
+    text = "E k=1@12 k=2@3 R k=x@13"
+    assert steps(text, TABLE, with_="table", grace_ms=50, **SUM)[-1] == "k[0,10]=(2,x)@13 k[10,20]=(1,x)@13"
+
+
+def test_on_close_a_window_joins_the_table_once_it_is_emitted() -> None:
+    text = "E k=1@1 R k=x@2 ~10 R k=y@3"
+    assert steps(text, TABLE, with_="table", emit="close", **SUM) == ["-", "-", "k[0,10]=(1,x)@2", "k[0,10]=(1,y)@3"]
+
+
+# WTable by WTable (inner, left, outer), under a shifter.
+
+WITH_WINDOWS = [
+    # arrival, inner, left, outer
+    ("E k=1@1", "-", "k[0,10]=(1,null)@1", "k[0,10]=(1,null)@1"),
+    ("R k=2@3", "k[0,10]=(1,2)@3", "k[0,10]=(1,2)@3", "k[0,10]=(1,2)@3"),
+    ("R k=4@12", "-", "-", "k[10,20]=(null,4)@12"),
+    ("E k=8@13", "k[10,20]=(8,4)@13", "k[10,20]=(8,4)@13", "k[10,20]=(8,4)@13"),
+    ("R k=1@12", "k[10,20]=(8,5)@13", "k[10,20]=(8,5)@13", "k[10,20]=(8,5)@13"),
+    ("R j=1@12", "-", "-", "j[10,20]=(null,1)@12"),
+    ("R k=1@2", "k!late", "k!late", "k!late"),
+]
+
+
+@pytest.mark.parametrize(("join", "column"), [("inner", 1), ("left", 2), ("outer", 3)])
+def test_two_windowed_tables_are_joined_on_the_same_window(join: str, column: int) -> None:
+    rows = [(row[0], row[column]) for row in WITH_WINDOWS]
+    rows_of(rows, TABLE, with_="windowed_table", join=join, **SUM)
+
+
+def test_two_windowed_tables_have_an_inner_join_by_default() -> None:
+    assert changelog("E k=1@1", TABLE, with_="windowed_table", **SUM) == ""
+
+
+SHIFTED = [
+    # last week's: the left window joins the right one ten earlier
+    (-10, "R k=1@3 E k=2@12", "k[10,20]=(2,1)@12"),
+    (-10, "R k=1@3 E k=2@3", "-"),
+    (10, "E k=2@3 R k=1@12", "k[0,10]=(2,1)@12"),
+    (0, "E k=2@3 R k=1@4", "k[0,10]=(2,1)@4"),
+]
+
+
+@pytest.mark.parametrize(("shift", "text", "last"), SHIFTED)
+def test_a_shifter_says_which_window_of_the_other_table_a_window_joins(shift: int, text: str, last: str) -> None:
+    assert steps(text, TABLE, with_="windowed_table", shift_ms=shift, grace_ms=50, **SUM)[-1] == last
+
+
+def test_an_unmatched_right_window_is_emitted_under_the_left_window_and_before_0_there_is_none() -> None:
+    options = {"with": "windowed_table", "join": "outer", "shift_ms": 10}
+    assert changelog("R k=1@12 k=2@3", TABLE, grace_ms=50, **options, **SUM) == "k[0,10]=(null,1)@12"
+
+
+def test_with_close_a_window_that_both_sides_close_is_emitted_once() -> None:
+    text = "E k=1@1 R k=2@2 ~10"
+    assert steps(text, TABLE, with_="windowed_table", join="outer", emit="close", **SUM)[-1] == "k[0,10]=(1,2)@2"
+
+
+# Look-ups: (key, value) → window. KStream by WTable, KTable by WTable (left).
+
+STREAM_LOOKUP = [
+    ("R k=a:0@0", "k=(a:0,null)@0"),
+    ("E k=1@1", "-"),
+    ("R k=b:0@5", "k=(b:0,1)@5"),
+    ("E k=2@2", "-"),  # the stream alone drives
+    ("R k=c:0@3", "k=(c:0,3)@3"),
+    ("R k=d:10@3", "k=(d:10,null)@3"),
+    ("R k=e:null@3", "k=(e:null,null)@3"),
+    ("R k=f:3@3", "k=(f:3,null)@3"),  # no window starts there
+    ("R j=g:0@3", "j=(g:0,null)@3"),
+    ("R k=∅@3", "k!null value"),
+]
+
+
+def test_a_stream_looks_a_window_up_and_drives_alone() -> None:
+    rows_of(STREAM_LOOKUP, TABLE, with_="stream_lookup", window_start="start", **SUM)
+
+
+TABLE_LOOKUP = [
+    ("R k=a:0@0", "k=(a:0,null)@0"),
+    ("E k=1@1", "k=(a:0,1)@1"),
+    ("E k=2@2", "k=(a:0,3)@2"),
+    ("E k=4@12", "-"),
+    ("R k=b:10@5", "k=(b:10,4)@12"),
+    ("E k=8@13", "k=(b:10,12)@13"),
+    ("R k=c:null@14", "k=(c:null,null)@14"),
+    ("E k=1@15", "-"),
+    ("R k=∅@16", "k=∅@16"),
+    ("R k=∅@17", "-"),
+    ("E k=1@17", "-"),
+]
+
+
+def test_a_table_looks_a_window_up_and_both_drive() -> None:
+    rows_of(TABLE_LOOKUP, TABLE, with_="table_lookup", window_start="start", **SUM)
+
+
+def test_on_close_a_window_is_there_to_be_looked_up_once_it_is_emitted() -> None:
+    options = {"with": "stream_lookup", "window_start": "start", "emit": "close"}
+    assert steps("E k=1@1 R k=a:0@2 k=b:0@10", TABLE, **options, **SUM) == ["-", "k=(a:0,null)@2", "k=(b:0,1)@10"]
+
+
+# toStream.
+
+
+def test_a_window_may_go_into_the_key_and_the_result_is_read_as_a_table() -> None:
+    text = "k=1@1 k=2@5 k=4@12"
+    assert changelog(text, TABLE, to_stream="window_in_key", **SUM) == "k@0=1@1 k@0=3@5 k@10=4@12"
+    assert result_of(text, TABLE, to_stream="window_in_key", **SUM) == {("k@0", None): (3, 5), ("k@10", None): (4, 12)}
+
+
+def test_a_window_may_go_into_the_value_and_the_result_is_joinable_by_the_key() -> None:
+    assert result_of("k=1@1 k=2@5", TABLE, to_stream="window_in_value", **SUM) == [
+        Change("k", None, {"value": 1, "window": [0, 10]}, 1),
+        Change("k", None, {"value": 3, "window": [0, 10]}, 5),
+    ]
+
+
+def test_the_result_of_a_join_is_re_keyed_too() -> None:
+    options = {"with": "table", "to_stream": "window_in_key"}
+    assert changelog("E k=1@1 R k=x@2", TABLE, **options, **SUM) == "k@0=(1,null)@1 k@0=(1,x)@2"
+
+
+def test_a_clock_that_jumps_past_two_ends_emits_what_it_would_have_emitted_at_each() -> None:
+    options = {"with": "windowed_table", "join": "left", "shift_ms": 10, "emit": "close"}
+    for grace in (0, 5):
+        text = "E k=1@1 R k=2@12 ~99"
+        assert changelog(text, TABLE, grace_ms=grace, **options, **SUM) == "k[0,10]=(1,null)@1 k[0,10]=(1,2)@12"
+
+
+@pytest.mark.parametrize("grace", [0, 3])
+@pytest.mark.parametrize("emit", ["update", "close"])
+def test_a_stream_of_joined_windows_is_all_that_changed_in_their_table(emit: str, grace: int) -> None:
+    options = {"with": "windowed_table", "join": "outer", "shift_ms": 5, "to_stream": "window_in_value"}
+    options |= {"size_ms": 5, "grace_ms": grace, "emit": emit}
+    for history in histories_drawn(TABLE, 100, 10, options=options):
+        assert broken_prefix(history) is None
+
+
+# Declarations.
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({}, 'windowed_table needs the option size_ms: how long a window is, in milliseconds, such as "size_ms": 10'),
+    ({"size_ms": 0}, "size_ms is 0: give a whole number, 1 or more"),
+    ({"size_ms": 10, "step_ms": 0}, "step_ms is 0: give a whole number, 1 or more"),
+    ({"size_ms": 10, "step_ms": 11}, r"step_ms is 11, more than size_ms \(10\): records between two windows"),
+    ({"size_ms": 10, "grace_ms": -1}, "grace_ms is -1: it can't be negative; use 0 for none"),
+    ({"size_ms": 10, "emit": "final"}, "emit is 'final': use update or close"),
+    ({"size_ms": 10, "with": "stream"}, "with is 'stream': use table, windowed_table, stream_lookup or table_lookup"),
+    ({"size_ms": 10, "to_stream": "key"}, "to_stream is 'key': use window_in_key or window_in_value"),
+    ({"size_ms": 10, "join": "left"}, "join is 'left', but nothing is joined: say with what, or leave join out"),
+    ({"size_ms": 10, "shift_ms": 10}, "shift_ms shifts the windows of another windowed table: use it with"),
+    ({"size_ms": 10, "with": "windowed_table", "shift_ms": 5}, "shift_ms is 5: no window starts there; use a multiple"),
+    ({"size_ms": 10, "with": "windowed_table", "shift_ms": 1.5}, "shift_ms is 1.5: give a whole number"),
+    ({"size_ms": 10, "with": "table", "shift_ms": 10}, "shift_ms shifts the windows of another windowed table"),
+    ({"size_ms": 10, "with": "stream_lookup"}, "a look-up needs window_start: the field that holds the start"),
+    ({"size_ms": 10, "window_start": "day"}, "window_start belongs to a look-up: leave it out, or use with"),
+    (
+        {"size_ms": 10, "with": "table_lookup", "window_start": "day", "to_stream": "window_in_key"},
+        "the result of a look-up has no window: leave to_stream out",
+    ),
+    ({"size_ms": 10, "aggregate": "average"}, "unknown aggregate 'average': use one of count, sum, min, max, list"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_a_declaration_that_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        operator_named(TABLE).declare(options)
+
+
+# Laws.
+
+ALONE = [{**SUM, "step_ms": 5, "grace_ms": 3, "emit": emit} for emit in ("update", "close")]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_behaviour_folds_to_the_meaning_at_every_prefix(seed: int) -> None:
+    for history in histories_drawn(TABLE, 120, seed):
+        assert broken_prefix(history) is None
+
+
+def joins_apart(history: History, machine: Machine | None = None) -> bool:
+    """Whether the join of two windowed tables is another than that of the tables which each side makes alone."""
+    options = history.options
+    alone = {name: options[name] for name in ("size_ms", "step_ms", "grace_ms", "emit", "aggregate") if name in options}
+    tables = {}
+    for side in ("events", "right"):
+        # Other lines of the same clock: the other side's records are left as records of a key that plays no part.
+        lines = [
+            line
+            if not isinstance(line, Record)
+            else line._replace(input="events", key=(side == line.input and line.key) or "-")
+            for line in history.lines
+        ]
+        made = play(History(TABLE, alone, tuple(lines), history.clock)).result
+        assert isinstance(made, dict)
+        tables[side] = {row: value for row, (value, _) in made.items() if row[0] != "-"}
+    size, shift = options["size_ms"], options.get("shift_ms", 0)
+    right = {
+        (key, (window[0] - shift, window[0] - shift + size)): value
+        for (key, window), value in tables["right"].items()
+        if window[0] >= shift
+    }
+    left = tables["events"]
+    rows = {"inner": left.keys() & right.keys(), "left": left.keys(), "outer": left.keys() | right.keys()}
+    emitted = play(history, machine).result
+    assert isinstance(emitted, dict)
+    joined = {row: [left.get(row), right.get(row)] for row in rows[options["join"]]}
+    return {row: value for row, (value, _) in emitted.items()} != joined
+
+
+@pytest.mark.parametrize("join", ["inner", "left", "outer"])
+@pytest.mark.parametrize("shift", [-5, 0, 10])
+@pytest.mark.parametrize("alone", ALONE, ids=lambda alone: alone["emit"])
+def test_the_join_of_two_windowed_tables_is_the_windowed_table_of_the_join(
+    alone: dict[str, Any], shift: int, join: str
+) -> None:
+    options = {**alone, "with": "windowed_table", "join": join, "shift_ms": shift}
+    for history in histories_drawn(TABLE, 30, 5, options=options, null_keys=False):
+        assert not joins_apart(history), history.to_text()
+
+
+class ShiftsBackward(Behaviour):
+    """Shifts by as much to the other side."""
+
+    def _change(self, side: str, row: Row, value: Any, timestamp: int) -> list[Change]:
+        assert row[1] is not None
+        if side == "right":
+            start = row[1][0] + 2 * self.table.shift_ms
+            row = (row[0], (start, start + self.table.size_ms))
+        return super()._change(side, row, value, timestamp)
+
+
+class OpenAtTheEnd(Behaviour):
+    """Closes a window one ms late."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        self.clock.now -= 1
+        emitted = super().arrive(record)
+        self.clock.now = max(self.clock.now, 0)
+        return emitted
+
+
+class ForgetsClosed(Behaviour):
+    """Joins no closed window with a row of the table that comes later."""
+
+    def advance(self) -> list[Output]:
+        emitted = super().advance()
+        for row in [row for row in self.sides["events"].emitted if self.table.is_closed(row, self.clock.now)]:
+            if self.table.with_ == "table":
+                del self.sides["events"].emitted[row]
+        return emitted
+
+
+class EmitsOne(Aggregate):
+    """Emits the first of the windows that a record is in alone."""
+
+    def take(self, record: Record, clock: int) -> list[Row] | None:
+        rows = super().take(record, clock)
+        return rows and rows[:1]
+
+
+def test_the_law_of_the_join_kills_a_mutant() -> None:
+    options = {**ALONE[0], "with": "windowed_table", "join": "outer", "shift_ms": 5}
+    drawn = histories_drawn(TABLE, 60, 5, options=options, null_keys=False)
+    assert any(joins_apart(history, ShiftsBackward) for history in drawn)
+
+
+@pytest.mark.parametrize(
+    ("machine", "options"),
+    [
+        (OpenAtTheEnd, ALONE[0]),
+        (OpenAtTheEnd, ALONE[1]),
+        (ForgetsClosed, {**ALONE[0], "with": "table"}),
+        (ShiftsBackward, {**ALONE[0], "with": "windowed_table", "join": "left", "shift_ms": 5}),
+    ],
+)
+def test_the_law_of_the_fold_kills_a_mutant(machine: Any, options: dict[str, Any]) -> None:
+    drawn = histories_drawn(TABLE, 100, 6, options=options, null_keys=False, clock="stream_time")
+    assert not any(broken_prefix(history) for history in drawn)
+    assert any(broken_prefix(history, machine) for history in drawn)
+
+
+def test_the_law_of_the_fold_finds_a_window_that_is_not_emitted() -> None:
+    def machine(definition: Any, clock: Any) -> Behaviour:
+        behaviour = Behaviour(definition, clock)
+        behaviour.sides["events"] = EmitsOne(definition)
+        return behaviour
+
+    assert any(broken_prefix(history, machine) for history in histories_drawn(TABLE, 60, 6, options=ALONE[0]))
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_keys_do_not_meet(seed: int) -> None:
+    for history in histories_drawn(TABLE, 120, seed, null_keys=False):
+        assert keys_that_meet(history) == []
+
+
+class OneKey(Behaviour):
+    """Aggregates all keys together."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        return [one._replace(key=record.key) for one in super().arrive(record._replace(key="k"))]
+
+
+def test_the_law_of_keys_kills_a_mutant() -> None:
+    drawn = histories_drawn(TABLE, 60, 7, options=ALONE[0], null_keys=False)
+    assert any(keys_that_meet(history, OneKey) for history in drawn)
+
+
+@pytest.mark.parametrize("alone", ALONE, ids=lambda alone: alone["emit"])
+def test_where_every_record_comes_twice_every_sum_is_doubled(alone: dict[str, Any]) -> None:
+    for history in histories_drawn(TABLE, 100, 9, options=alone):
+        once = play(history).result
+        assert isinstance(once, dict)
+        assert play(twice(history)).result == {row: (value * 2, at) for row, (value, at) in once.items()}
+
+
+class Distinct(Behaviour):
+    """Takes a record that comes again for the same."""
+
+    def arrive(self, record: Record) -> list[Output]:
+        seen = getattr(self, "seen", set())
+        self.seen = {*seen, record}
+        return [] if record in seen else super().arrive(record)
+
+
+def test_the_law_of_repeats_kills_a_mutant() -> None:
+    def broken(history: History) -> bool:
+        once = play(history, Distinct).result
+        assert isinstance(once, dict)
+        again = play(twice(history), Distinct).result
+        return again != {row: (value * 2, at) for row, (value, at) in once.items()}
+
+    assert any(broken(history) for history in histories_drawn(TABLE, 60, 9, options=ALONE[0]))

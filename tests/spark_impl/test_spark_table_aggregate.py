@@ -1,0 +1,169 @@
+"""The table aggregate on Spark: what is declared, what each stage decides, and one streaming query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from streamproof.properties.witnesses.spark.query import run_stream
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.definitions.aggregates import COUNT, LIST, MAX, SUM, Aggregate, TableAggregate
+from streamproof.spark_impl.runtime.keyed import Arrived, Emitted
+from streamproof.spark_impl.table_aggregate import InGroup, table_aggregate, table_aggregate_stages
+
+
+def stages(aggregate: Aggregate = LIST) -> Any:
+    return table_aggregate_stages(TableAggregate("group", aggregate, None if aggregate is COUNT else "amount"))
+
+
+def row(order: int, group: str | None, member: Any, timestamp: int = 0) -> Arrived:
+    return Arrived(timestamp, {"order": order, "at": timestamp}, {"group_0": group, "member": member})
+
+
+def message(order: int, step: int, taken: Any, added: Any, takes: bool, adds: bool, timestamp: int = 0) -> Arrived:
+    value = {"timestamp": timestamp, "reason": None, "taken": taken, "added": added, "takes": takes, "adds": adds}
+    return Arrived(timestamp, {"order": order, "at": timestamp, "step_1": step}, value)
+
+
+def sent(emitted: list[Emitted]) -> list[Any]:
+    return [one.value for one in emitted]
+
+
+def test_a_row_that_moves_is_subtracted_from_its_old_group_before_it_is_added_to_the_new_one() -> None:
+    rows = stages().rows
+    state = [InGroup(("x",), 1)]
+    assert sent(rows.take(("a",), state, row(0, "y", 2), 0)) == [
+        ("x", 1, None, True, False),
+        ("y", None, 2, False, True),
+    ]
+    assert state == [InGroup(("y",), 2)]
+
+
+def test_a_row_that_stays_in_its_group_sends_one_message() -> None:
+    rows = stages().rows
+    assert sent(rows.take(("a",), [InGroup(("x",), 1)], row(0, "x", 2), 0)) == [("x", 1, 2, True, True)]
+
+
+def test_a_row_without_a_group_takes_back_what_it_had_added_and_is_forgotten() -> None:
+    rows = stages().rows
+    state = [InGroup(("x",), 1)]
+    assert sent(rows.take(("a",), state, row(0, None, None), 0)) == [("x", 1, None, True, False)]
+    assert rows.pack(state) is None
+    assert rows.take(("a",), state, row(1, None, 7), 0) == []
+
+
+def test_a_member_that_the_aggregate_cannot_take_is_refused() -> None:
+    with pytest.raises(BadInput, match="sum can't take the value None"):
+        stages(SUM).rows.take(("a",), [], row(0, "x", None), 0)
+
+
+def test_a_group_subtracts_then_adds_and_shows_the_largest_timestamp() -> None:
+    groups = stages().groups
+    state: list[Any] = []
+    emitted = [
+        one
+        for received in (
+            message(0, 0, None, 1, False, True, 50),
+            message(1, 0, None, 2, False, True, 20),
+            message(2, 0, 1, 3, True, True, 30),
+            message(3, 0, 2, None, True, False, 10),
+            message(4, 0, 3, None, True, False, 60),
+        )
+        for one in groups.take(("x",), state, received, 0)
+    ]
+    assert [(one.value, one.timestamp) for one in emitted] == [
+        ([1], 50),
+        ([1, 2], 50),
+        ([2, 3], 50),
+        ([3], 50),
+        ([], 60),
+    ]
+    assert groups.unpack(groups.pack(state)) == state
+
+
+def test_messages_are_taken_by_order_then_timestamp_then_number() -> None:
+    groups = stages().groups
+    places = [(1, 0, 0), (0, 5, 1), (0, 5, 0), (0, 2, 7)]
+    arrived = [Arrived(0, dict(zip(("order", "at", "step_1"), place, strict=True)), {}) for place in places]
+    assert [tuple(one.order.values()) for one in groups.in_order(arrived)] == sorted(places)
+
+
+def test_a_dropped_row_is_handed_on_without_touching_a_group() -> None:
+    groups = stages().groups
+    state: list[Any] = []
+    dropped = message(0, 0, None, None, False, False)
+    emitted = groups.take((None,), state, dropped._replace(value={**dropped.value, "reason": "null key"}), 0)
+    assert [(one.change, one.reason) for one in emitted] == [("dropped", "null key")]
+    assert groups.pack(state) is None
+
+
+@pytest.fixture(scope="module")
+def people(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([], "person string, time bigint, n int, country string, pay int, tags array<string>")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"group_by": "land"}, "group_by: 'land' is not in the input"),
+        ({"group_by": "tags"}, "group_by: the column 'tags' is array<string>, which can't be a key"),
+        ({"group_by": []}, "group_by: no column named"),
+        ({"aggregate": "sum"}, "value: sum needs a column"),
+        ({"aggregate": "max", "value": "pay"}, "unknown aggregate 'max': use one of count, sum, list"),
+        ({"aggregate": MAX, "value": "pay"}, "max can't subtract"),
+        ({"state_groups": 0}, "state_groups is 0"),
+        ({"key": "who"}, "key: 'who' is not in the input"),
+    ],
+)
+def test_what_cannot_be_declared_is_refused(people: DataFrame, options: dict[str, Any], message: str) -> None:
+    declared: dict[str, Any] = {"key": "person", "timestamp": "time", "group_by": "country", **options}
+    with pytest.raises(BadInput, match=message):
+        table_aggregate(people, **declared)
+
+
+def test_a_stream_with_composite_keys_and_groups_is_aggregated_and_restarts(spark: SparkSession) -> None:
+    def batch(*rows: tuple[Any, ...]) -> pa.Table:
+        names = ["team", "person", "time", "offset", "country", "year", "pay"]
+        kinds = [pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string(), pa.int32(), pa.float64()]
+        columns = zip(*rows, strict=True)
+        return pa.table([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names)
+
+    batches = [
+        batch(("t", "ann", 10, 0, "de", 1, 5.0), ("u", "ann", 20, 1, "de", 1, 7.0), (None, "bob", 20, 2, "de", 1, 9.0)),
+        batch(("t", "ann", 5, 3, "fr", 1, 6.0), ("u", "ann", 30, 4, "de", 1, 8.0), ("t", "ann", 40, 5, None, 1, 1.0)),
+    ]
+
+    def build(frame: DataFrame) -> DataFrame:
+        return table_aggregate(
+            frame,
+            key=["team", "person"],
+            timestamp="time",
+            order="offset",
+            group_by=[F.upper("country").alias("land"), F.col("year")],
+            value="pay",
+            aggregate="sum",
+            report_dropped=True,
+        )
+
+    output = run_stream(spark, batches, build, stop_after=0)
+    emitted = [(number, row) for number, table in output.batches for row in table.to_pylist()]
+    shown = sorted(
+        (number, row["cause"], row["land"], row["year"], row["value"], int(row["timestamp"].timestamp() * 1000))
+        for number, row in emitted
+        if row["change"] != "dropped"
+    )
+    assert shown == [
+        (0, 0, "DE", 1, 5.0, 10),
+        (0, 1, "DE", 1, 12.0, 20),
+        (1, 3, "DE", 1, 7.0, 20),
+        (1, 3, "FR", 1, 6.0, 5),
+        (1, 4, "DE", 1, 8.0, 30),
+        (1, 5, "FR", 1, 0.0, 40),
+    ]
+    dropped = [
+        (number, row["cause"], row["reason"], row["land"]) for number, row in emitted if row["change"] == "dropped"
+    ]
+    assert dropped == [(0, 2, "null key", None)]
