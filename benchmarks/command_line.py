@@ -30,6 +30,7 @@ BENCHMARKS: Mapping[str, str] = {
     "cohort": "a cohort of histories in one Spark query, against one query a history",
     "reference": "the reference alone",
     "duckdb": "DuckDB on a cohort, against the reference",
+    "judging": "what judging a history costs beside Spark: drawing, playing, coverage, each comparison, DuckDB",
     "oracle": "the reference of every operator, against DuckDB and the real Kafka Streams",
     "operators": "a cohort of every operator on Spark, against one query a history",
     "agreement": "10,000 histories of every operator on Spark, compared with the reference",
@@ -43,7 +44,7 @@ BENCHMARKS: Mapping[str, str] = {
     "queries": "what a small stateful query costs, with the session's settings and without them",
     "check": "the gate's wall time",
 }
-BY_OPERATOR = ("operators", "agreement", "production", "state")
+BY_OPERATOR = ("operators", "agreement", "production", "state", "judging")
 """Those that measure one operator alone where they are asked to, as `production:session_windows`."""
 MISSED, COULD_NOT_RUN = 1, 3
 TABLE = "table"

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
-    *("cohort", "reference", "duckdb", "oracle", "operators", "agreement", "production", "state", "real_foreign_keys"),
-    *("flights", "cluster", "memory", "specs", "queries", "check"),
+    *("cohort", "reference", "duckdb", "judging", "oracle", "operators", "agreement", "production", "state"),
+    *("real_foreign_keys", "flights", "cluster", "memory", "specs", "queries", "check"),
 )
 
 
