@@ -15,6 +15,7 @@ from ...reference.core.play import Played, play
 from ...reference.core.records import Change, Record
 from ..registration.registration import Options, Registration, add, unregister
 from .draws import SCHEDULE, HistorySettings, draw_histories
+from .options import impossible_values
 
 FEW = 20
 """So many histories of each profile are played with and without null keys."""
@@ -55,6 +56,24 @@ def validate(registration: Registration) -> None:
         machine = _made(registration, name, definition)
         _require_callable(registration, machine, type(machine).__name__, ("arrive", "advance"))
         _require_output(registration, name, options)
+    _require_legal_space(registration)
+
+
+def _require_legal_space(registration: Registration) -> None:
+    if registration.space is None:
+        return
+    unnamed = [name for name in registration.space.independent if name not in registration.space.values]
+    if unnamed:
+        raise BadInput(f"{registration.name}: {unnamed[0]} is independent in its space of options, but has no values")
+    empty = [name for name, values in registration.space.values.items() if not values]
+    if empty:
+        raise BadInput(f"{registration.name}: {empty[0]} has no values in its space of options: give some")
+    impossible = impossible_values(registration)
+    if impossible:
+        raise BadInput(
+            f"{registration.name}: no legal options of its space have {impossible[0]}: leave that value out, or add "
+            "values of other options that go with it"
+        )
 
 
 def _made(registration: Registration, name: str, definition: Any) -> Any:

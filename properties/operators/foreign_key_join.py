@@ -16,6 +16,7 @@ from ..registration.bindings import FOREIGN_KEY, VALUE, Binding, called, decode_
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import CHOICES, Domain, table_row
 from ..registration.kafka import Kafka
+from ..registration.options import OptionSpace
 from ..registration.protocol import MessageProtocol
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
 from ..registration.repeats import unchanged
@@ -34,6 +35,15 @@ PROFILES = {
     "left": {"foreign_key": "artist", "join": "left"},
     "left, null kept": {"foreign_key": "artist", "join": "left", "null_foreign_key": "keep"},
 }
+SPACE = OptionSpace(
+    {
+        "foreign_key": ("artist", "country"),
+        "join": ("inner", "left"),
+        "null_foreign_key": ("ignore", "keep"),
+        "protocol": ("kip", "answer"),
+    }
+)
+"""Without delivery: a schedule of delivery is drawn apart."""
 
 
 def referring(join: OneToManyJoin) -> dict[str, Any]:
@@ -159,6 +169,7 @@ KEY_INDEPENDENCE = KeyIndependence(_left_keys, _concerns_left_key)
 REGISTRATION = Registration(
     operator_named("foreign_key_join"),
     profiles=PROFILES,
+    space=SPACE,
     domain=DOMAIN,
     coverage=COVERAGE,
     free_order=lambda join: FreeOrder.INPUTS,

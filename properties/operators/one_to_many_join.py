@@ -15,7 +15,7 @@ from ..registration.bindings import FOREIGN_KEY, KEY, Binding, called, decode_pa
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import unchanged
 from ..registration.sql import Sql, beside, pair_values
-from .foreign_key_join import COVERAGE, DOMAIN, KEY_INDEPENDENCE, PROFILES, key_named, referring
+from .foreign_key_join import COVERAGE, DOMAIN, KEY_INDEPENDENCE, PROFILES, SPACE, key_named, referring
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,6 +53,7 @@ def _is_of(join: OneToManyJoin, emitted: Key, key: Key) -> bool:
 REGISTRATION = Registration(
     operator_named("one_to_many_join"),
     profiles=PROFILES,
+    space=SPACE,
     domain=DOMAIN,
     coverage=COVERAGE,
     free_order=lambda join: FreeOrder.INPUTS,

@@ -11,11 +11,13 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Entry, Played, play
 from ...reference.core.records import Dropped, Key, Record, bag
+from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from ...reference.definitions.windows import RangeAggregate
 from ..generators.cohorts import clock_before, clock_schedule, record_batches, with_clock_advances
 from ..registration.bindings import Binding, aggregated, called, decode_aggregate, fields_of_aggregate
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, number_of
+from ..registration.options import OptionSpace
 from ..registration.registration import MutantsOf, Registration, Retention
 from ..registration.repeats import changes_of, doubled_value
 from ..registration.sql import Sql, aggregate_values, aggregated_events, beside
@@ -99,6 +101,7 @@ REGISTRATION = Registration(
         "sum": {"preceding_ms": 0, "aggregate": "sum"},
         "max": {"preceding_ms": 20, "aggregate": "max"},
     },
+    space=OptionSpace({"preceding_ms": (0, 1, 6, 10, 20), "aggregate": tuple(AGGREGATES_OF_SAMZA)}),
     domain=Domain(
         lambda ranges: (ranges.preceding_ms,),
         lambda ranges: (ranges.preceding_ms,),

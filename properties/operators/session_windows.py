@@ -19,6 +19,7 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Played, play
 from ...reference.core.records import Dropped, Output, Record
+from ...reference.definitions.aggregates import AGGREGATES
 from ...reference.definitions.windows import SessionWindows
 from ..registration.bindings import (
     KEYED,
@@ -33,6 +34,7 @@ from ..registration.bindings import (
 from ..registration.coverage import Coverage, changes_of
 from ..registration.domain import Domain, Number, number_of
 from ..registration.kafka import Kafka, read_aggregate
+from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import doubled
 from ..registration.sql import Sql, aggregate_values, aggregated_events, beside
@@ -189,6 +191,17 @@ REGISTRATION = Registration(
         "own": {"gap_ms": 7, "grace_ms": 0, "aggregate": "count", "late": "own"},
         "no grace": {"gap_ms": 10, "aggregate": "max"},
     },
+    space=OptionSpace(
+        {
+            "gap_ms": (1, 5, 7, 10),
+            "grace_ms": (0, 1, 5, 10, 30),
+            "retention_ms": (ABSENT, 15, 60),
+            "aggregate": tuple(AGGREGATES),
+            "emit": ("update", "close"),
+            "late": ("merged", "own"),
+        },
+        independent=("aggregate", "emit", "late"),
+    ),
     domain=Domain(
         lambda windows: (windows.gap_ms,),
         lambda windows: (windows.gap_ms + windows.grace_ms,),

@@ -13,12 +13,13 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Played, play
 from ...reference.core.records import Change, Record
-from ...reference.definitions.joins import StreamStreamJoin
+from ...reference.definitions.joins import JOINS, StreamStreamJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
 from ..registration.bindings import KEYED, VALUE, Binding, Native, NativeProfile, called, decode_pair, on
 from ..registration.coverage import Coverage, accepted_records, changes_of
 from ..registration.domain import Domain, number_of, stream_value
 from ..registration.kafka import Kafka, refuse_dropped_null_keys
+from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import emitted_again
 from ..registration.sql import Sql, beside, pair_values
@@ -141,6 +142,17 @@ REGISTRATION = Registration(
         "outer, close": {**_BOUNDS, "join": "outer", "grace_ms": 5, "emit": "close", "null_key": "keep"},
         "symmetric": {"before_ms": 5, "after_ms": 5, "join": "outer", "emit": "close"},
     },
+    space=OptionSpace(
+        {
+            "join": JOINS,
+            "emit": (ABSENT, "arrival", "eager", "close"),
+            "before_ms": (0, 1, 4, 5),
+            "after_ms": (0, 1, 5, 6),
+            "grace_ms": (0, 1, 5, 20),
+            "null_key": ("drop", "keep"),
+        },
+        independent=("before_ms", "after_ms", "grace_ms", "null_key"),
+    ),
     domain=Domain(
         lambda join: (join.before_ms, join.after_ms),
         lambda join: (join.after_ms + join.grace_ms, join.before_ms + join.grace_ms),

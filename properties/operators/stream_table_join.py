@@ -20,6 +20,7 @@ from ..registration.bindings import KEYED, ORDER, VALUE, Binding, Native, Native
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, stream_value, table_row
 from ..registration.kafka import Kafka, refuse_dropped_null_keys
+from ..registration.options import OptionSpace
 from ..registration.registration import MutantsOf, Registration
 from ..registration.repeats import emitted_again
 from ..registration.sql import Sql, beside, pair_values
@@ -100,6 +101,7 @@ REGISTRATION = Registration(
         "left, null keys kept": {"null_key": "keep"},
         "inner": {"join": "inner"},
     },
+    space=OptionSpace({"join": ("left", "inner"), "null_key": ("drop", "keep")}),
     domain=Domain(value=_value),
     coverage=Coverage(_met, lambda join: ("row found", "row missing", "row deleted before", "dropped: null value")),
     repeats=emitted_again(),

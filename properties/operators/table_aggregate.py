@@ -11,11 +11,12 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
 from ...reference.core.records import Key, Record, Value
-from ...reference.definitions.aggregates import TableAggregate
+from ...reference.definitions.aggregates import AGGREGATES_OF_TABLES, TableAggregate
 from ..registration.bindings import KEY, Binding, Field, aggregated, aggregated_field, called, decode_aggregate
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import CHOICES, Domain
 from ..registration.kafka import Kafka, as_text, read_aggregate
+from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
 from ..registration.repeats import unchanged
 from ..registration.sql import Sql, aggregate_values, aggregated_events, beside
@@ -126,6 +127,10 @@ REGISTRATION = Registration(
         "sum": {"group_by": "group", "aggregate": "sum", "field": "amount"},
         "list": {"group_by": "group", "aggregate": "list", "field": "amount"},
     },
+    space=OptionSpace(
+        {"aggregate": tuple(AGGREGATES_OF_TABLES), "field": (ABSENT, "amount"), "group_by": ("group", "country")},
+        independent=("group_by",),
+    ),
     domain=Domain(value=_value),
     coverage=Coverage(_met, lambda groups: ("same group", "group changed", "row left", "group emptied")),
     free_order=lambda groups: FreeOrder.INPUTS,

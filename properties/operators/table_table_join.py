@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
-from ...reference.definitions.joins import TableTableJoin
+from ...reference.definitions.joins import JOINS, TableTableJoin
 from ..registration.bindings import VALUE, Binding, called, decode_pair, on
 from ..registration.coverage import Coverage, accepted_records, changes_of, rows_changed
 from ..registration.domain import Domain, table_row
 from ..registration.kafka import Kafka
+from ..registration.options import OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import unchanged
 from ..registration.sql import Sql, beside, pair_values
@@ -50,7 +51,8 @@ def _met(history: History, played: Played) -> Iterator[str]:
 
 REGISTRATION = Registration(
     operator_named("table_table_join"),
-    profiles={join: {"join": join} for join in ("inner", "left", "outer")},
+    profiles={join: {"join": join} for join in JOINS},
+    space=OptionSpace({"join": JOINS}),
     domain=Domain(value=table_row),
     coverage=Coverage(
         _met, lambda join: ("both sides", "row changed", "row deleted", "missing row deleted", "tombstone")

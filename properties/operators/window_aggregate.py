@@ -31,6 +31,7 @@ from ..registration.bindings import (
 )
 from ..registration.coverage import Coverage, accepted_records, changes_of
 from ..registration.domain import Aligned, Domain, Number, number_of
+from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import doubled
 from ..registration.sql import Answer, Sql, beside, options_of
@@ -202,6 +203,20 @@ REGISTRATION = Registration(
         "session, early": {"type": "session", "size": 8, "early": {"every_tuples": 2}},
         "session, full": {"type": "session", "size": 6, "storage": "full"},
     },
+    space=OptionSpace(
+        {
+            "type": ("fixed", "session"),
+            "unit": ("ms", "tuple"),
+            "size": (1, 4, 10, 12),
+            "step": (ABSENT, 1, 4, 5, 10),
+            "retention_ms": (0, 1, 15, 40),
+            "late": ("drop", "update"),
+            "storage": ("aggregate", "full"),
+            "aggregate": tuple(AGGREGATES_OF_SAMZA),
+            "early": (None, *({"every_tuples": n} for n in (1, 2, 3)), *({"every_ms": n} for n in (1, 5, 7))),
+        },
+        independent=("storage", "aggregate", "early"),
+    ),
     domain=Domain(
         _distances,
         _edges,

@@ -12,7 +12,8 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Entry, Played, play
 from ...reference.core.records import Change, Key, Record, Value
-from ...reference.definitions.aggregates import Aggregate
+from ...reference.definitions.aggregates import AGGREGATES, Aggregate
+from ...reference.definitions.joins import JOINS
 from ...reference.definitions.windows import WindowedTable
 from ..generators.cohorts import clock_before
 from ..registration.bindings import (
@@ -35,6 +36,7 @@ from ..registration.coverage import Coverage, accepted_records, changes_of
 from ..registration.domain import CHOICES, Aligned, Domain, Number, number_of, table_row
 from ..registration.kafka import Kafka, read_members
 from ..registration.key_space import WATERMARK_DRIVER
+from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Retention
 from ..registration.repeats import doubled, emitted_again
 from ..registration.sql import Answer, Sql, beside, pairs
@@ -332,6 +334,21 @@ REGISTRATION = Registration(
         "looked up by a table": {**_HOPPING, "with": "table_lookup", "window_start": "start"},
         "window in value": {**_HOPPING, "to_stream": "window_in_value"},
     },
+    space=OptionSpace(
+        {
+            "with": (None, "table", "windowed_table", "stream_lookup", "table_lookup"),
+            "join": (ABSENT, *JOINS),
+            "size_ms": (1, 9, 10),
+            "step_ms": (ABSENT, 1, 4, 5, 10),
+            "shift_ms": (0, 4, 10, -10),
+            "window_start": (ABSENT, "start"),
+            "to_stream": (None, "window_in_key", "window_in_value"),
+            "grace_ms": (0, 1, 5, 20),
+            "aggregate": tuple(AGGREGATES),
+            "emit": ("update", "close"),
+        },
+        independent=("grace_ms", "aggregate", "emit"),
+    ),
     domain=Domain(
         lambda table: (table.size_ms, table.step_ms, abs(table.shift_ms)),
         lambda table: (table.size_ms + table.grace_ms, table.grace_ms),

@@ -19,6 +19,7 @@ from .bindings import Binding, Native
 from .coverage import Coverage
 from .domain import Domain
 from .kafka import Kafka
+from .options import OptionSpace
 from .protocol import MessageProtocol
 from .sql import Sql
 
@@ -92,7 +93,8 @@ class Registration:
 
     Attributes:
         operator: The reference: name, definition, behaviour, meaning.
-        profiles: The sets of options that are drawn, by name; every option is in one of them.
+        profiles: Sets of options with a name, which are always asked; every option is in one of them.
+        space: The options that are drawn beside them; without it the profiles are all.
         domain: Distances, edges, values and numbers of a definition, from which histories are drawn.
         coverage: The coverage goals; without them a law shows nothing but that something was emitted.
         free_order: Of a definition: which records may be swapped.
@@ -120,6 +122,7 @@ class Registration:
 
     operator: Operator
     profiles: Mapping[str, Options]
+    space: OptionSpace | None = None
     domain: Domain = field(default_factory=Domain)
     coverage: Coverage | None = None
     free_order: Callable[[Any], FreeOrder] = lambda definition: FreeOrder.KEYS

@@ -13,6 +13,7 @@ from ..core.records import Key, Record, Value
 from .declarations import UNSET, Definition, not_negative, one_of, text_field
 
 Join = Literal["inner", "left", "outer"]
+JOINS = ("inner", "left", "outer")
 BOTH = ("left", "right")
 
 MATRIX: dict[tuple[str, str], tuple[str, ...]] = {
@@ -41,7 +42,7 @@ def require_join(primary: str, secondary: str, join: Any) -> None:
     Raises:
         BadInput: The message says why there is no such join, and which there are.
     """
-    if join not in ("inner", "left", "outer"):
+    if join not in JOINS:
         right = "; for a right join, swap the sides" if join == "right" else ""
         raise BadInput(f"unknown join {join!r}: use inner, left or outer{right}")
     kinds = MATRIX.get((primary, secondary), ())

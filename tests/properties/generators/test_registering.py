@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from streamproof.properties.generators.coverage import count_goals_met, coverage_goals
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
-from streamproof.properties.generators.registering import register
+from streamproof.properties.generators.registering import register, validate
 from streamproof.properties.registration.domain import Domain
+from streamproof.properties.registration.options import OptionSpace
 from streamproof.properties.registration.registration import (
     FreeOrder,
     Registration,
@@ -215,12 +216,23 @@ def test_a_registration_without_a_profile_is_refused() -> None:
 
 
 def test_our_operators_are_sound_too_and_are_imported_when_they_are_needed() -> None:
-    from streamproof.properties.generators.registering import validate
-
     for name in ("stream_table_join", "range_aggregate"):
         validate(registration_of(name))
     with pytest.raises(BadInput, match="stream_table_join, profile 'left': its definition refuses the options"):
         validate(replace(registration_of("stream_table_join"), profiles={"left": {"gap_ms": 1}}))
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (OptionSpace({"join": ("inner", "middle")}), "no legal options of its space have join=middle: leave"),
+        (OptionSpace({"join": ()}), "join has no values in its space of options"),
+        (OptionSpace({"join": ("inner",)}, ("emit",)), "emit is independent in its space of options, but has no"),
+    ],
+)
+def test_a_space_of_options_that_cannot_be_drawn_is_refused(space: OptionSpace, message: str) -> None:
+    with pytest.raises(BadInput, match=f"table_table_join: {message}"):
+        validate(replace(registration_of("table_table_join"), space=space))
 
 
 def test_every_operator_of_ours_has_a_registration_under_its_name() -> None:

@@ -1,0 +1,302 @@
+"""Options drawn for an operator, such that every value and every legal pair of values comes up.
+
+Most bugs that depend on options depend on two of them, so all pairs find them with a few dozen sets of options where
+all combinations would be thousands. A pair is legal if some legal options have it.
+
+Source: Cohen, Dalal, Fredman, Patton: The AETG System, IEEE TSE 23(7), 1997, for the greedy choice.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from functools import lru_cache
+from itertools import combinations, product
+from typing import Any, NamedTuple, TypeAlias
+
+from ...reference.core.errors import BadInput
+from ...reference.core.operator import Operator
+from ..registration.options import ABSENT, OptionSpace
+from ..registration.registration import Options, Registration
+
+CANDIDATES = 20
+"""So many legal combinations are looked at for each set of options that is drawn; the one with most new pairs wins."""
+MOST = 50_000
+"""So many combinations of a space's options that aren't independent are searched at the most."""
+
+_Item: TypeAlias = tuple[int, int]
+"""An option and one of its values, by their indexes in the space."""
+
+
+class PairsMet(NamedTuple):
+    """Which values and legal pairs of values sets of options have, each as a goal's text.
+
+    Attributes:
+        met: Those that they have.
+        legal: Those that there are.
+        missing: Those that they don't have, in the order of `legal`.
+    """
+
+    met: frozenset[str]
+    legal: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+class _Searched(NamedTuple):
+    """A space, searched for what is legal.
+
+    Attributes:
+        names: The options; those that aren't independent come first.
+        values: The values of each.
+        cores: The legal combinations of values of the options that aren't independent, by index.
+        cores_with: By one item of these options or two: the indexes of the cores that have it.
+        defaults: By option: the default that it has whatever the others are; `ABSENT` where there is none.
+        readings: By option: its values, as a definition holds them.
+    """
+
+    names: list[str]
+    values: list[Sequence[Any]]
+    cores: list[tuple[int, ...]]
+    cores_with: Mapping[tuple[_Item, ...], list[int]]
+    defaults: list[Any]
+    readings: list[list[Any]]
+
+    @property
+    def depending(self) -> int:
+        """How many options aren't independent."""
+        return len(self.cores[0]) if self.cores else len(self.names)
+
+    def is_legal(self, *items: _Item) -> bool:
+        """Whether some legal options have an item, or two of different options."""
+        return tuple(item for item in items if item[0] < self.depending) in self.cores_with
+
+    def items(self) -> list[_Item]:
+        """Return the options with their values, legal or not."""
+        return [(option, value) for option, values in enumerate(self.values) for value in range(len(values))]
+
+    def pairs(self) -> Iterator[tuple[_Item, _Item]]:
+        """Yield the legal pairs of values of different options."""
+        for one, other in combinations(self.items(), 2):
+            if one[0] != other[0] and self.is_legal(one, other):
+                yield one, other
+
+    def text(self, item: _Item) -> str:
+        """Return how a goal says that an option has a value."""
+        name, value = self.names[item[0]], self.values[item[0]][item[1]]
+        return f"{name} left out" if value is ABSENT else f"{name}={_shown(value)}"
+
+
+def draw_definitions(registration: Registration, count: int, seed: int) -> list[Options]:
+    """Draw sets of options of an operator, as in a history file; the same for the same arguments.
+
+    The fixed profiles come first, in their order; then sets until every value and every legal pair of values has come
+    up; then others at random. All are legal, and no two are the same. Without a space of options, the profiles are all.
+
+    Args:
+        registration: The operator.
+        count: How many are drawn at least, as far as there are so many; it takes more if not all pairs come up sooner.
+        seed: What they are drawn from.
+
+    Raises:
+        BadInput: The space has no legal options, or too many that aren't independent; the message says which.
+    """
+    drawn: list[Options] = [dict(options) for options in registration.profiles.values()]
+    if registration.space is None:
+        return drawn
+    searched, generator = _searched(registration.operator, registration.space), random.Random(seed)
+    left = {*searched.pairs(), *((item, item) for item in searched.items() if searched.is_legal(item))}
+    seen = {_canonical(options) for options in drawn}
+    for options in drawn:
+        left -= _met(registration, searched, options)
+    targets = sorted(left)
+    generator.shuffle(targets)
+    while targets:
+        target = targets.pop()
+        if target in left:
+            options = _written(searched, _completed(searched, target, left, generator), generator)
+            left -= _met(registration, searched, options)
+            seen.add(_canonical(options))
+            drawn.append(options)
+    for _ in range(10 * count):
+        if len(drawn) >= count:
+            break
+        options = _written(searched, _at_random(searched, generator), generator)
+        if _canonical(options) not in seen:
+            seen.add(_canonical(options))
+            drawn.append(options)
+    return drawn
+
+
+def option_goals(registration: Registration) -> tuple[str, ...]:
+    """Name the values and the legal pairs of values that may be drawn, as coverage goals of a law.
+
+    Such as `options late=own` and `options late=own with emit=close`. A value that no legal options have is named too:
+    it stays unmet. Without a space of options there are none.
+
+    Raises:
+        BadInput: As `draw_definitions`.
+    """
+    if registration.space is None:
+        return ()
+    searched = _searched(registration.operator, registration.space)
+    return (
+        *(_goal(searched, item, item) for item in searched.items()),
+        *(_goal(searched, *pair) for pair in searched.pairs()),
+    )
+
+
+def met_by(registration: Registration, options: Options) -> set[str]:
+    """Name the goals of `option_goals` that a set of options meets.
+
+    A default counts as if it was written down; one that depends on other options counts as left out.
+
+    Raises:
+        BadInput: The options are refused, or as `draw_definitions`.
+    """
+    if registration.space is None:
+        return set()
+    searched = _searched(registration.operator, registration.space)
+    return {_goal(searched, *pair) for pair in _met(registration, searched, options)}
+
+
+def pairs_met(registration: Registration, option_sets: Iterable[Options]) -> PairsMet:
+    """Say which values and legal pairs of values some sets of options have; as `option_goals` and `met_by`."""
+    legal = option_goals(registration)
+    met = frozenset(goal for options in option_sets for goal in met_by(registration, options))
+    return PairsMet(met, legal, tuple(goal for goal in legal if goal not in met))
+
+
+def impossible_values(registration: Registration) -> list[str]:
+    """Name the values in an operator's space that no legal options have, such as `gap_ms=0`."""
+    if registration.space is None:
+        return []
+    searched = _searched(registration.operator, registration.space)
+    return [searched.text(item) for item in searched.items() if not searched.is_legal(item)]
+
+
+def not_drawn(registration: Registration) -> str | None:
+    """Return why the options of an operator aren't drawn, or None where they are."""
+    return None if registration.space else "its registration has no space of options: its profiles alone are asked"
+
+
+def described(registration: Registration, options: Options) -> str:
+    """Return the name of the profile that has these options, or else the options as text."""
+    named = (name for name, own in registration.profiles.items() if own == options)
+    return next(named, ", ".join(f"{name}={_shown(value)}" for name, value in options.items()) or "all defaults")
+
+
+@lru_cache(maxsize=64)
+def _searched(operator: Operator, space: OptionSpace) -> _Searched:
+    """Search a space for what is legal; independent options have their first value meanwhile."""
+    names = [*(name for name in space.values if name not in space.independent), *space.independent]
+    values = [space.values[name] for name in names]
+    depending = len(names) - len(space.independent)
+    size = 1
+    for of_option in values[:depending]:
+        size *= len(of_option)
+    if size > MOST:
+        raise BadInput(
+            f"{operator.name}: its space of options has {size} combinations, more than {MOST}: name options as "
+            "independent that go with all others, or give fewer values"
+        )
+    firsts = (0,) * len(space.independent)
+    cores = []
+    for core in product(*(range(len(of_option)) for of_option in values[:depending])):
+        options = {name: chosen[at] for name, chosen, at in zip(names, values, core + firsts, strict=True)}
+        if _is_legal(operator, space, {name: value for name, value in options.items() if value is not ABSENT}):
+            cores.append(core)
+    if not cores:
+        raise BadInput(f"{operator.name}: no options of its space are legal: give values that its definition accepts")
+    cores_with: dict[tuple[_Item, ...], list[int]] = defaultdict(list)
+    cores_with[()] = [*range(len(cores))]
+    for number, core in enumerate(cores):
+        items = [*enumerate(core)]
+        for item in items:
+            cores_with[(item,)].append(number)
+            cores_with[item, item].append(number)
+        for pair in combinations(items, 2):
+            cores_with[pair].append(number)
+    known = {field.name.removesuffix("_"): field for field in fields(operator.definition)}
+    readings, defaults = [], []
+    for name, of_option in zip(names, values, strict=True):
+        field = known.get(name)
+        read = field.metadata.get("read") if field else None
+        readings.append([value if value is ABSENT or read is None else read(value) for value in of_option])
+        fixed = field is not None and field.default is not MISSING and ABSENT not in of_option
+        defaults.append(field.default if field is not None and fixed else ABSENT)
+    return _Searched(names, values, cores, dict(cores_with), defaults, readings)
+
+
+def _is_legal(operator: Operator, space: OptionSpace, options: Options) -> bool:
+    try:
+        operator.declare(options)
+    except BadInput:
+        return False
+    return space.legal(options)
+
+
+def _met(registration: Registration, searched: _Searched, options: Options) -> set[tuple[_Item, _Item]]:
+    """Return the pairs of items that options have, and each item as a pair with itself."""
+    definition = registration.declare(options)
+    items = []
+    for number, (name, readings) in enumerate(zip(searched.names, searched.readings, strict=True)):
+        held = getattr(definition, name, getattr(definition, f"{name}_", options.get(name, ABSENT)))
+        if name not in options and ABSENT in readings:
+            held = ABSENT
+        items += [(number, index) for index, reading in enumerate(readings) if _same(reading, held)]
+    return {*combinations(items, 2), *((item, item) for item in items)}
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(type(one) is type(other) and one == other)  # Python takes 1 and true for equal
+
+
+def _completed(
+    searched: _Searched, target: tuple[_Item, _Item], left: set[tuple[_Item, _Item]], generator: random.Random
+) -> tuple[int, ...]:
+    """Return legal values for all options that have the target, and many of the pairs that are left."""
+    core_items = tuple(dict.fromkeys(item for item in target if item[0] < searched.depending))
+    able = searched.cores_with[core_items]
+    tried = [searched.cores[number] for number in generator.sample(able, min(CANDIDATES, len(able)))]
+    chosen = dict(
+        enumerate(max(tried, key=lambda core: sum(pair in left for pair in combinations(enumerate(core), 2))))
+    )
+    chosen |= {option: value for option, value in target if option >= searched.depending}
+    others = [option for option in range(searched.depending, len(searched.names)) if option not in chosen]
+    generator.shuffle(others)
+    for option in others:
+        values = [*range(len(searched.values[option]))]
+        generator.shuffle(values)
+        new = [sum(tuple(sorted(((option, value), item))) in left for item in chosen.items()) for value in values]
+        chosen[option] = values[new.index(max(new))]
+    return tuple(chosen[option] for option in range(len(searched.names)))
+
+
+def _at_random(searched: _Searched, generator: random.Random) -> tuple[int, ...]:
+    independent = [generator.randrange(len(values)) for values in searched.values[searched.depending :]]
+    return (*generator.choice(searched.cores), *independent)
+
+
+def _written(searched: _Searched, chosen: tuple[int, ...], generator: random.Random) -> Options:
+    """Return options as in a history file; one at its default is left out half of the time."""
+    options = {}
+    for option, value in enumerate(chosen):
+        is_default = _same(searched.readings[option][value], searched.defaults[option])
+        if searched.values[option][value] is not ABSENT and not (is_default and generator.random() < 0.5):
+            options[searched.names[option]] = searched.values[option][value]
+    return options
+
+
+def _goal(searched: _Searched, one: _Item, other: _Item) -> str:
+    return f"options {searched.text(one)}" + ("" if one == other else f" with {searched.text(other)}")
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _canonical(options: Options) -> str:
+    return json.dumps(options, sort_keys=True)
