@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
+from itertools import cycle, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
@@ -21,6 +21,7 @@ from ...reference.core.records import Record
 from ..registration.domain import CHOICES
 from ..registration.registration import registration_of
 from .cohorts import with_clock_advances
+from .values import EQUAL, KEY_SETS, PLAIN, SMALL, VALUE_KINDS, keys_named, kind_named
 
 Integer: TypeAlias = Callable[[int, int], int]
 """Draws an integer between two bounds, both included."""
@@ -60,6 +61,9 @@ class HistorySettings:
         keys: The keys that are drawn from; the first is drawn most often.
         values: The largest value; values are integers from 0.
         null_keys: Whether records without a key are drawn too; their histories are run alone.
+        kind: The name of the kind of values, on the inputs that take it; the others have the domain's first kind.
+        key_set: The name of the set of keys; other than the plain one, it takes the place of all keys, of those that
+            values name too.
     """
 
     operator: str
@@ -69,11 +73,20 @@ class HistorySettings:
     keys: tuple[str, ...] = ("a", "b", "c")
     values: int = 3
     null_keys: bool = False
+    kind: str = SMALL
+    key_set: str = PLAIN
 
     @property
     def is_plain(self) -> bool:
         """Whether a move needs neither an input nor a choice."""
         return registration_of(self.operator).domain.is_plain and not self.null_keys
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of the kinds of values that some input takes."""
+        domain, definition = registration_of(self.operator).domain, operator_named(self.operator).declare(self.options)
+        taken = {name for side in definition.inputs for name in domain.kinds(definition, side)}
+        return tuple(name for name in VALUE_KINDS if name in taken)
 
 
 def draw_move(integer: Integer, plain: bool = True) -> Move:
@@ -104,6 +117,11 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
     definition = operator_named(settings.operator).declare(settings.options)
     distances, edges = domain.distances(definition), domain.edges(definition) or (0,)
     reach = domain.reach(definition)
+    wanted = kind_named(settings.kind)
+    taken = {side: domain.kinds(definition, side) for side in definition.inputs}
+    kinds = {side: wanted if settings.kind in names else kind_named(names[0]) for side, names in taken.items()}
+    replacing = None if settings.key_set == PLAIN else keys_named(settings.key_set)
+    named = dict(zip(domain.named, replacing or domain.named, strict=False))
     first = Record(definition.inputs[0], settings.keys[0], 0, 0)
     batches: list[list[Record]] = [[] for _ in settings.schedule]
     arrived: list[Record] = []
@@ -114,7 +132,7 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
         clock = settings.schedule[batch - 1] if batch else 0
         near = arrived[-1 - move.back % len(arrived)] if arrived else first._replace(timestamp=latest)
         side = definition.inputs[move.side % len(definition.inputs)]
-        keys = domain.keys(side, settings.keys)
+        keys = replacing or domain.keys(side, settings.keys)
         beside, distance = near.timestamp, distances[move.jitter % len(distances)]
         edge, by = edges[move.jitter // 3 % len(edges)], move.jitter % 3 - 1
         later = settings.schedule[min(batch + move.back, len(settings.schedule) - 1)]
@@ -133,7 +151,10 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
             11: later - edge + by,
             12: min(latest, later) - move.jitter * reach // 12,
         }[move.kind]
-        value = domain.value(definition, side, min(move.value, settings.values), move.choice, beside)
+        small = min(move.value, settings.values)
+        value = kinds[side].of(small % domain.variety[side] if side in domain.variety else small, len(arrived))
+        value = domain.value(definition, side, value, move.choice, beside)
+        value = domain.renamed(definition, value, named.__getitem__) if replacing else value
         record = Record(side, keys[move.key % len(keys)], value, max(0, min(timestamp, latest)))
         if move.kind in (2, 3, 4, 5, 6) and arrived and near.key in keys:
             record = record._replace(key=near.key)
@@ -197,7 +218,7 @@ def draw_schedule(operator: str, options: Mapping[str, Any], seed: int, batches:
     return tuple(schedule)
 
 
-def draw_histories(settings: HistorySettings, count: int, seed: int) -> Iterator[History]:
+def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool = False) -> Iterator[History]:
     """Draw histories of exactly `settings.arrivals` records, named `h0`, `h1` and so on.
 
     The cuts of a history fall evenly at random, so that every batch has its share of records, and some have none.
@@ -206,14 +227,41 @@ def draw_histories(settings: HistorySettings, count: int, seed: int) -> Iterator
         settings: What they have in common.
         count: How many are drawn.
         seed: The seed; the same gives the same histories.
+        mixed: Whether each history has a kind of values and a set of keys of its own, each of them in its turn; what
+            the settings say of them is then of no effect, and everything else as without.
     """
     generator = random.Random(seed)
-    for number in range(count):
+    varied = _each_varied(settings, seed) if mixed else repeat(settings)
+    for number, own in zip(range(count), varied, strict=False):
         moves = [draw_move(generator.randint, settings.is_plain)._replace(cuts=0) for _ in range(settings.arrivals)]
         for _ in range(len(settings.schedule) - 1):
             index = generator.randrange(settings.arrivals)
             moves[index] = moves[index]._replace(cuts=moves[index].cuts + 1)
-        yield history_of(settings, moves, f"h{number}")
+        yield history_of(own, moves, f"h{number}")
+
+
+def varied(settings: HistorySettings, seed: int) -> HistorySettings:
+    """Return settings with a kind of values and a set of keys drawn for all of their histories.
+
+    So columns that have a type can hold the values of all of them. Not all values are equal: under some aggregates
+    nothing would show.
+    """
+    generator = random.Random(f"{seed} varied")
+    kinds = [name for name in settings.kinds if name != EQUAL] or [SMALL]
+    return replace(settings, kind=generator.choice(kinds), key_set=generator.choice(list(KEY_SETS)))
+
+
+def _each_varied(settings: HistorySettings, seed: int) -> Iterator[HistorySettings]:
+    generator = random.Random(f"{seed} mixed")
+    kinds, key_sets = _in_turn(settings.kinds or (SMALL,), generator), _in_turn(tuple(KEY_SETS), generator)
+    while True:
+        yield replace(settings, kind=next(kinds), key_set=next(key_sets))
+
+
+def _in_turn(names: Sequence[str], generator: random.Random) -> Iterator[str]:
+    """Yield names without end, all of them in a random order before any comes again."""
+    while True:
+        yield from generator.sample(names, len(names))
 
 
 def under_stream_time(history: History) -> History:
@@ -222,8 +270,17 @@ def under_stream_time(history: History) -> History:
 
 
 @st.composite
-def histories(draw: st.DrawFn, settings: HistorySettings) -> History:
-    """Hypothesis strategy for histories of these settings; it shrinks to few records, few cuts, small timestamps."""
+def histories(draw: st.DrawFn, settings: HistorySettings, mixed: bool = False) -> History:
+    """Hypothesis strategy for histories of these settings; it shrinks to few records, few cuts, small timestamps.
+
+    Args:
+        draw: Hypothesis' own.
+        settings: What the histories have in common.
+        mixed: Whether each has a kind of values and a set of keys of its own; they shrink to the plainest.
+    """
+    if mixed:
+        kind, key_set = draw(st.sampled_from(settings.kinds or (SMALL,))), draw(st.sampled_from(list(KEY_SETS)))
+        settings = replace(settings, kind=kind, key_set=key_set)
     move = st.builds(
         Move,
         kind=st.integers(0, KINDS - 1),

@@ -12,9 +12,10 @@ from ...reference.core.play import Played
 from ...reference.core.records import Key, Record, Value
 from ...reference.definitions.joins import ForeignKeyJoin, OneToManyJoin
 from ...reference.foreign_key_protocol import Protocol
+from ..generators.values import any_kind
 from ..registration.bindings import FOREIGN_KEY, VALUE, Binding, called, decode_pair, on, referring_fields
 from ..registration.coverage import Coverage, accepted_records
-from ..registration.domain import CHOICES, Domain, table_row
+from ..registration.domain import CHOICES, Domain, field_renamed, table_row
 from ..registration.kafka import Kafka
 from ..registration.options import OptionSpace
 from ..registration.protocol import MessageProtocol
@@ -105,13 +106,13 @@ def _refused_by_kafka(join: ForeignKeyJoin, records: Sequence[Record]) -> Iterat
         yield "kafka has no left join that ignores null foreign keys: say null_foreign_key keep"
 
 
-def _value(definition: Any, side: str, value: int, choice: int, near: int) -> Value:
+def _value(definition: Any, side: str, value: Value, choice: int, near: int) -> Value:
     if side == "right":
         return table_row(definition, side, value, choice, near)
     if choice >= CHOICES - 2:
         return None
     foreign_key = (*FOREIGN_KEYS, *FOREIGN_KEYS, "r1", "r1", None, None)[choice]
-    return {definition.foreign_key: foreign_key, "value": value % 2}
+    return {definition.foreign_key: foreign_key, "value": value}
 
 
 def _met(history: History, played: Played) -> Iterator[str]:
@@ -150,7 +151,14 @@ def _concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
     return lambda record: record.key == key or record.input == "right"
 
 
-DOMAIN = Domain(value=_value, keys=lambda side, keys: FOREIGN_KEYS if side == "right" else keys)
+DOMAIN = Domain(
+    value=_value,
+    kinds=any_kind,
+    variety={"left": 2},
+    keys=lambda side, keys: FOREIGN_KEYS if side == "right" else keys,
+    named=FOREIGN_KEYS,
+    renamed=field_renamed("foreign_key"),
+)
 COVERAGE = Coverage(
     _met,
     lambda join: (

@@ -14,6 +14,7 @@ from ...reference.core.records import Dropped, Key, Record, bag
 from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from ...reference.definitions.windows import RangeAggregate
 from ..generators.cohorts import clock_before, clock_schedule, record_batches, with_clock_advances
+from ..generators.values import kinds_of_aggregate
 from ..registration.bindings import Binding, aggregated, called, decode_aggregate, fields_of_aggregate
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, number_of
@@ -105,6 +106,7 @@ REGISTRATION = Registration(
     domain=Domain(
         lambda ranges: (ranges.preceding_ms,),
         lambda ranges: (ranges.preceding_ms,),
+        kinds=kinds_of_aggregate,
         numbers=lambda ranges: iter([number_of(ranges, "preceding_ms")]),
     ),
     coverage=Coverage(_met, lambda ranges: ("range of several", "exact bound", "bound + 1")),

@@ -21,6 +21,7 @@ from ...reference.core.play import Played, play
 from ...reference.core.records import Dropped, Output, Record
 from ...reference.definitions.aggregates import AGGREGATES
 from ...reference.definitions.windows import SessionWindows
+from ..generators.values import kinds_of_aggregate
 from ..registration.bindings import (
     KEYED,
     Binding,
@@ -205,6 +206,7 @@ REGISTRATION = Registration(
     domain=Domain(
         lambda windows: (windows.gap_ms,),
         lambda windows: (windows.gap_ms + windows.grace_ms,),
+        kinds=kinds_of_aggregate,
         numbers=_numbers,
         by_clock=lambda windows: True,
         silent={"retention_ms": "a session is closed for good before it is forgotten"},

@@ -15,6 +15,7 @@ from ...reference.core.play import Played, play
 from ...reference.core.records import Change, Record
 from ...reference.definitions.joins import JOINS, StreamStreamJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
+from ..generators.values import any_kind
 from ..registration.bindings import KEYED, VALUE, Binding, Native, NativeProfile, called, decode_pair, on
 from ..registration.coverage import Coverage, accepted_records, changes_of
 from ..registration.domain import Domain, number_of, stream_value
@@ -157,6 +158,7 @@ REGISTRATION = Registration(
         lambda join: (join.before_ms, join.after_ms),
         lambda join: (join.after_ms + join.grace_ms, join.before_ms + join.grace_ms),
         stream_value,
+        kinds=any_kind,
         numbers=lambda join: (number_of(join, option) for option in ("before_ms", "after_ms", "grace_ms")),
         by_clock=lambda join: True,
     ),

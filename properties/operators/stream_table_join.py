@@ -16,6 +16,7 @@ from ...reference.core.play import Played
 from ...reference.core.records import Value
 from ...reference.definitions.joins import StreamTableJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
+from ..generators.values import any_kind
 from ..registration.bindings import KEYED, ORDER, VALUE, Binding, Native, NativeProfile, called, decode_pair, on
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, stream_value, table_row
@@ -77,7 +78,7 @@ def _topology(builder: Builder, join: StreamTableJoin) -> Any:
     return builder.joined(join.join, builder.stream("left"), builder.table("right"), builder.joiner())
 
 
-def _value(definition: Any, side: str, value: int, choice: int, near: int) -> Value:
+def _value(definition: Any, side: str, value: Value, choice: int, near: int) -> Value:
     drawn = stream_value if side == "left" else table_row
     return drawn(definition, side, value, choice, near)
 
@@ -102,7 +103,7 @@ REGISTRATION = Registration(
         "inner": {"join": "inner"},
     },
     space=OptionSpace({"join": ("left", "inner"), "null_key": ("drop", "keep")}),
-    domain=Domain(value=_value),
+    domain=Domain(value=_value, kinds=any_kind),
     coverage=Coverage(_met, lambda join: ("row found", "row missing", "row deleted before", "dropped: null value")),
     repeats=emitted_again(),
     spark=Binding(_build, decode=decode_pair),

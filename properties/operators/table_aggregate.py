@@ -12,9 +12,10 @@ from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
 from ...reference.core.records import Key, Record, Value
 from ...reference.definitions.aggregates import AGGREGATES_OF_TABLES, TableAggregate
+from ..generators.values import SMALL, kinds_taken
 from ..registration.bindings import KEY, Binding, Field, aggregated, aggregated_field, called, decode_aggregate
 from ..registration.coverage import Coverage, accepted_records
-from ..registration.domain import CHOICES, Domain
+from ..registration.domain import CHOICES, Domain, field_renamed
 from ..registration.kafka import Kafka, as_text, read_aggregate
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ..witnesses.kafka.builder import Builder
 
 GROUP = "group"
+GROUPS = ("x", "y", "z")
+"""The groups that are drawn."""
 
 
 def _fields(groups: TableAggregate, records: Sequence[Record]) -> list[Field]:
@@ -82,11 +85,15 @@ def _sent(groups: TableAggregate, record: Record) -> str | None:
     return as_text([group, None if group is None else as_text(groups.member(record.value))])
 
 
-def _value(definition: Any, side: str, value: int, choice: int, near: int) -> Value:
+def _value(definition: Any, side: str, value: Value, choice: int, near: int) -> Value:
     if choice >= CHOICES - 2:
         return None
     group = ("x", "y", "x", "y", "x", "z", "y", "x", "y", None)[choice]
     return {definition.group_by: group, **({} if definition.field is None else {definition.field: value})}
+
+
+def _kinds(groups: TableAggregate, side: str) -> tuple[str, ...]:
+    return (SMALL,) if groups.field is None else kinds_taken(groups.aggregate)
 
 
 def _met(history: History, played: Played) -> Iterator[str]:
@@ -131,7 +138,7 @@ REGISTRATION = Registration(
         {"aggregate": tuple(AGGREGATES_OF_TABLES), "field": (ABSENT, "amount"), "group_by": ("group", "country")},
         independent=("group_by",),
     ),
-    domain=Domain(value=_value),
+    domain=Domain(value=_value, kinds=_kinds, named=GROUPS, renamed=field_renamed("group_by")),
     coverage=Coverage(_met, lambda groups: ("same group", "group changed", "row left", "group emptied")),
     free_order=lambda groups: FreeOrder.INPUTS,
     repeats=unchanged,

@@ -9,6 +9,7 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
 from ...reference.definitions.joins import JOINS, TableTableJoin
+from ..generators.values import any_kind
 from ..registration.bindings import VALUE, Binding, called, decode_pair, on
 from ..registration.coverage import Coverage, accepted_records, changes_of, rows_changed
 from ..registration.domain import Domain, table_row
@@ -53,7 +54,7 @@ REGISTRATION = Registration(
     operator_named("table_table_join"),
     profiles={join: {"join": join} for join in JOINS},
     space=OptionSpace({"join": JOINS}),
-    domain=Domain(value=table_row),
+    domain=Domain(value=table_row, kinds=any_kind),
     coverage=Coverage(
         _met, lambda join: ("both sides", "row changed", "row deleted", "missing row deleted", "tombstone")
     ),

@@ -14,6 +14,7 @@ from ...reference.core.play import Played
 from ...reference.core.records import Record, Value
 from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA, Aggregate
 from ...reference.definitions.windows import WindowAggregate
+from ..generators.values import kinds_taken
 from ..registration.bindings import (
     KEYED,
     ORDER,
@@ -139,6 +140,11 @@ def _aligned(windows: WindowAggregate) -> tuple[Aligned, ...]:
     return (Aligned(windows.step, windows.size), *late, *ticks)
 
 
+def _kinds(windows: WindowAggregate, side: str) -> tuple[str, ...]:
+    aggregate, _ = _aggregated(windows)
+    return kinds_taken(aggregate)
+
+
 def _numbers(windows: WindowAggregate) -> Iterator[Number]:
     yield number_of(windows, "size", {} if windows.type == "session" else {"step": windows.step})
     if windows.type == "fixed":
@@ -220,6 +226,7 @@ REGISTRATION = Registration(
     domain=Domain(
         _distances,
         _edges,
+        kinds=_kinds,
         aligned=_aligned,
         numbers=_numbers,
         by_clock=lambda windows: windows.unit == "ms",

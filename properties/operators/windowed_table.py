@@ -16,6 +16,7 @@ from ...reference.definitions.aggregates import AGGREGATES, Aggregate
 from ...reference.definitions.joins import JOINS
 from ...reference.definitions.windows import WindowedTable
 from ..generators.cohorts import clock_before
+from ..generators.values import any_kind, kinds_taken
 from ..registration.bindings import (
     KEY,
     KEYED,
@@ -218,7 +219,7 @@ def _read(table: WindowedTable, key: Key | None, text: str) -> Value:
     return [read_members(table.aggregate, key, side) for side in text.split("\t")]
 
 
-def _value(definition: Any, side: str, value: int, choice: int, near: int) -> Value:
+def _value(definition: Any, side: str, value: Value, choice: int, near: int) -> Value:
     if side == "events" or definition.with_ == "windowed_table":
         return value
     if definition.with_ == "table":
@@ -230,6 +231,11 @@ def _value(definition: Any, side: str, value: int, choice: int, near: int) -> Va
     start = None if choice == CHOICES - 3 else (choice if choice % 2 else around) * definition.step_ms
     start = around * definition.step_ms + 1 if choice == CHOICES - 6 else start
     return {definition.window_start: start, "value": value}
+
+
+def _kinds(table: WindowedTable, side: str) -> tuple[str, ...]:
+    aggregate, inputs = _aggregated(table)
+    return kinds_taken(aggregate) if side in inputs else any_kind(table, side)
 
 
 def _numbers(table: WindowedTable) -> Iterator[Number]:
@@ -266,7 +272,8 @@ def _goals(table: WindowedTable) -> Iterator[str]:
 
 
 def _is_of(table: WindowedTable, emitted: Key, key: Key) -> bool:
-    return emitted == key or (table.to_stream == "window_in_key" and emitted.startswith(f"{key}@"))
+    # A key may hold an @ of its own: the window's start is what follows the last one.
+    return key == (emitted.rpartition("@")[0] if table.to_stream == "window_in_key" else emitted)
 
 
 def _repeats(table: WindowedTable, once: Outcome, twice: Outcome) -> tuple[Result, Result]:
@@ -353,6 +360,7 @@ REGISTRATION = Registration(
         lambda table: (table.size_ms, table.step_ms, abs(table.shift_ms)),
         lambda table: (table.size_ms + table.grace_ms, table.grace_ms),
         _value,
+        kinds=_kinds,
         aligned=lambda table: (Aligned(table.step_ms, table.size_ms + table.grace_ms),),
         numbers=_numbers,
     ),

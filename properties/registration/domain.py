@@ -54,9 +54,14 @@ class Domain:
     Attributes:
         distances: Of a definition: the distances (ms) between records that matter.
         edges: Of a definition: how far (ms) behind the clock something is late or closed; none where nothing ever is.
-        value: Of a definition, an input, a small value, a choice, and a time (ms) at which something lies: what a
-            record holds.
+        value: Of a definition, an input, a value of a kind (a small integer, where it says no kinds), a choice, and a
+            time (ms) at which something lies: what a record holds.
+        kinds: Of a definition and an input: the names of the kinds of values that `value` may be given, as in
+            `properties.generators.values`, the one first that is drawn where none is asked for.
+        variety: By input: how many values of a kind are drawn, where it is fewer than four, for equal ones matter.
         keys: Of an input and the profile's keys: the keys that a record may have.
+        named: The keys that a record's value may name, such as foreign keys.
+        renamed: Of a definition, a value and what renames keys: the value, with the keys that it names renamed.
         aligned: Of a definition: the edges of the clock that no record moves.
         numbers: Of a definition: the numbers of it that affect the output.
         silent: The numbers that an operator takes and that do not affect the output, each with the reason.
@@ -66,8 +71,12 @@ class Domain:
 
     distances: Callable[[Any], tuple[int, ...]] = lambda definition: (SMALLEST_REACH,)
     edges: Callable[[Any], tuple[int, ...]] = lambda definition: ()
-    value: Callable[[Any, str, int, int, int], Value] = lambda definition, side, value, choice, near: value
+    value: Callable[[Any, str, Any, int, int], Value] = lambda definition, side, value, choice, near: value
+    kinds: Callable[[Any, str], tuple[str, ...]] = lambda definition, side: ("small integers",)
+    variety: Mapping[str, int] = field(default_factory=dict)
     keys: Callable[[str, tuple[Key, ...]], tuple[Key, ...]] = lambda side, keys: keys
+    named: tuple[Key, ...] = ()
+    renamed: Callable[[Any, Value, Callable[[Key], Key]], Value] = lambda definition, value, renaming: value
     aligned: Callable[[Any], tuple[Aligned, ...]] = lambda definition: ()
     numbers: Callable[[Any], Iterator[Number]] = lambda definition: iter(())
     silent: Mapping[str, str] = field(default_factory=dict)
@@ -109,11 +118,23 @@ def domain_of_duration(option: str) -> Domain:
     )
 
 
-def table_row(definition: Any, side: str, value: int, choice: int, near: int) -> Value:
+def field_renamed(option: str) -> Callable[[Any, Value, Callable[[Key], Key]], Value]:
+    """Return `Domain.renamed` of an operator whose values are objects, with a key in the field that an option names."""
+
+    def renamed(definition: Any, value: Value, renaming: Callable[[Key], Key]) -> Value:
+        name = getattr(definition, option)
+        if not isinstance(value, Mapping) or value.get(name) is None:
+            return value
+        return {**value, name: renaming(value[name])}
+
+    return renamed
+
+
+def table_row(definition: Any, side: str, value: Value, choice: int, near: int) -> Value:
     """Return a table's row: a tombstone in a quarter of the draws."""
     return None if choice >= CHOICES - 3 else value
 
 
-def stream_value(definition: Any, side: str, value: int, choice: int, near: int) -> Value:
+def stream_value(definition: Any, side: str, value: Value, choice: int, near: int) -> Value:
     """Return the value of a stream's record, which is seldom null."""
     return None if choice == CHOICES - 1 else value

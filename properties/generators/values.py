@@ -1,0 +1,132 @@
+"""Kinds of values and sets of keys: what histories are about, beside the small integers and `a`, `b`, `c`.
+
+A kind makes four values of the small integers that are drawn, the simplest first; a set of keys has three, and the
+first is drawn most often. Both change what a history's records hold, and nothing about when they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, permutations
+from typing import Any
+
+from ...reference.core.errors import BadInput
+from ...reference.core.records import Key, Value
+from ...reference.definitions.aggregates import Aggregate
+
+SMALL, EQUAL = "small integers", "all equal"
+"""The kind that is drawn where nothing else is asked for; and the one that says least."""
+PLAIN = "plain"
+"""The set of keys that is drawn where nothing else is asked for."""
+
+
+@dataclass(frozen=True)
+class ValueKind:
+    """A kind of values.
+
+    Attributes:
+        of: Of a small integer (0 to 3) and the number of the arrival in its history: the value.
+    """
+
+    of: Callable[[int, int], Value]
+
+    @property
+    def examples(self) -> list[Value]:
+        """Values of the kind, each that it has or the first ones."""
+        return [self.of(small, 4 * turn + small) for turn in range(2) for small in range(4)]
+
+
+def _four(*values: Value) -> ValueKind:
+    return ValueKind(lambda small, arrival: values[small % 4])
+
+
+VALUE_KINDS: Mapping[str, ValueKind] = {
+    SMALL: ValueKind(lambda small, arrival: small),
+    "negative integers": _four(0, -1, -2, -3),
+    "integers that cancel": _four(0, 1, -1, -2),
+    # 40 of them, twice a history's records, add up to less than 2^63; beyond 2^53 a double knows only even numbers.
+    "large integers": _four(2**31, -(2**31) - 1, 2**53 + 1, -(2**57) - 1),
+    # Dyadic, so that sums are exact in any order; some are whole, as 1.0 is, and one is no float at all.
+    "fractions": _four(0.0, 0.5, -1.25, -3),
+    EQUAL: _four(1, 1, 1, 1),
+    "all different": ValueKind(lambda small, arrival: -arrival - 1 if small % 2 else arrival + 1),
+    "text": _four("", "a", "B", "a "),
+    # The same text to the eye, in two ways; and two letters that UTF-16 sorts otherwise than their code points.
+    "text of all scripts": _four("é", "e\u0301", "\uff61", "\U0001f600"),
+    "text like other values": _four("0", "null", "1.0", "[]"),
+    "text with separators": _four('"', "|,\t", "\\", "\n\r"),
+    "truth values": _four(False, True, False, True),
+    "values that are false": _four(0, False, "", []),
+    "values like one": _four(1, True, "1", [1]),
+    "lists and objects": _four([], {}, ["é", [None, -0.5]], {"b": 2**53 + 1, "a": {"": ""}}),
+    "null among others": _four(None, 0, "null", [None]),
+}
+"""The kinds of values by name."""
+
+KEY_SETS: Mapping[str, tuple[Key, Key, Key]] = {
+    PLAIN: ("a", "b", "c"),
+    "prefixes of a cohort": ("00001|a", "a", "|"),
+    "reserved": ("~clock", "~clock@0", "~"),
+    "windows": ("a@5", "a", "a@5@10"),
+    "empty": ("", " ", "\t"),
+    "all scripts": ("é", "e\u0301", "\U0001f600"),
+    "numbers": ("1", "01", "1.0"),
+    "case and spaces": ("a", "A", "a "),
+    "JSON": ('["a", "b"]', '"', "null"),
+    "long": ("a" * 300, "a" * 299 + "b", "a" * 299),
+}
+"""The sets of keys by name: separators of ours, of paths and of JSON, and what differs by little."""
+
+
+def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
+    """Return the names of the kinds of values that an aggregate takes, all of a kind together in any order."""
+    return _kinds_taken(aggregate)
+
+
+@cache
+def _kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
+    def takes(kind: ValueKind) -> bool:
+        try:
+            for value in kind.examples:
+                aggregate.check(value)
+            for values in islice(permutations(kind.examples[:4]), 24):
+                aggregate.of("", values)
+        except BadInput:
+            return False
+        return True
+
+    return tuple(name for name, kind in VALUE_KINDS.items() if takes(kind))
+
+
+def any_kind(definition: Any, side: str) -> tuple[str, ...]:
+    """Return the names of all kinds of values, for an input whose values nothing is reckoned with."""
+    return tuple(VALUE_KINDS)
+
+
+def kinds_of_aggregate(definition: Any, side: str) -> tuple[str, ...]:
+    """Return the names of the kinds of values that the aggregate of a definition takes."""
+    return kinds_taken(definition.aggregate)
+
+
+def kind_named(name: str) -> ValueKind:
+    """Return a kind of values by its name.
+
+    Raises:
+        BadInput: There is none of that name; the message lists those there are.
+    """
+    if name not in VALUE_KINDS:
+        raise BadInput(f"unknown kind of values {name!r}: use one of {', '.join(VALUE_KINDS)}")
+    return VALUE_KINDS[name]
+
+
+def keys_named(name: str) -> tuple[Key, Key, Key]:
+    """Return a set of keys by its name.
+
+    Raises:
+        BadInput: There is none of that name; the message lists those there are.
+    """
+    if name not in KEY_SETS:
+        raise BadInput(f"unknown set of keys {name!r}: use one of {', '.join(KEY_SETS)}")
+    return KEY_SETS[name]
