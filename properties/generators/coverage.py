@@ -36,9 +36,16 @@ class Neighbour(NamedTuple):
     """What is off by one: a declaration of which one number is, or a behaviour whose edges of the clock are.
 
     The goal is that it emits something else than the declaration and behaviour that it is the neighbour of.
+
+    Attributes:
+        goal: The goal's name, for one declaration.
+        pooled: Its name where histories of many declarations of an operator are taken together.
+        options: The options of the neighbour.
+        behaviour: Its behaviour; None for the operator's own.
     """
 
     goal: str
+    pooled: str
     options: Mapping[str, Any]
     behaviour: Callable[[Any, Clock], Behaviour] | None = None
 
@@ -91,7 +98,8 @@ def neighbours(operator: str, options: Mapping[str, Any]) -> list[Neighbour]:
                 declaring.declare(changed)
             except BadInput:
                 continue
-            found.append(Neighbour(f"{number.option} {number.value} and {value} differ", changed))
+            pooled = f"a {'smaller' if value < number.value else 'larger'} {number.option} differs"
+            found.append(Neighbour(f"{number.option} {number.value} and {value} differ", pooled, changed))
     return [*found, *_off_by_clock(operator, options)]
 
 
@@ -100,18 +108,22 @@ def _off_by_clock(operator: str, options: Mapping[str, Any]) -> Iterator[Neighbo
     declaring, domain = operator_named(operator), registration_of(operator).domain
     definition = declaring.declare(options)
 
-    def neighbour(goal: str, by: int, at: Callable[[int], bool]) -> Neighbour:
+    def neighbour(goal: str, pooled: str, by: int, at: Callable[[int], bool]) -> Neighbour:
         return Neighbour(
-            goal, options, lambda same, clock: declaring.behaviour(same, cast(Clock, _OffClock(clock, by, at)))
+            goal, pooled, options, lambda same, clock: declaring.behaviour(same, cast(Clock, _OffClock(clock, by, at)))
         )
 
-    for step, offset in domain.aligned(definition):
+    for step, offset, of in domain.aligned(definition):
         edges = f"the clock's edges every {step} ms from {offset}"
-        yield neighbour(f"{edges} and 1 ms later differ", -1, partial(_lies_at, step, offset))
-        yield neighbour(f"{edges} and 1 ms earlier differ", 1, partial(_lies_at, step, offset - 1))
+        yield neighbour(
+            f"{edges} and 1 ms later differ", f"{of} 1 ms later differs", -1, partial(_lies_at, step, offset)
+        )
+        yield neighbour(
+            f"{edges} and 1 ms earlier differ", f"{of} 1 ms earlier differs", 1, partial(_lies_at, step, offset - 1)
+        )
     if domain.by_clock(definition) and not domain.aligned(definition):
-        yield neighbour("a clock 1 ms behind differs", -1, bool)
-        yield neighbour("a clock 1 ms ahead differs", 1, bool)
+        yield neighbour("a clock 1 ms behind differs", "a clock 1 ms behind differs", -1, bool)
+        yield neighbour("a clock 1 ms ahead differs", "a clock 1 ms ahead differs", 1, bool)
 
 
 def _lies_at(step: int, offset: int, now: int) -> bool:

@@ -201,7 +201,7 @@ def draw_schedule(operator: str, options: Mapping[str, Any], seed: int, batches:
         least = clock + (reach + generator.randint(1, reach) if number == 0 else 0)
         match step:
             case "edge":
-                (every, offset), by = next(edges)
+                (every, offset, _), by = next(edges)
                 beyond = least - by + generator.choice((0, 1, generator.randint(0, reach)))
                 clock = offset + max(0, -(-(beyond - offset) // every)) * every + by
             case "one":

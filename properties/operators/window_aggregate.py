@@ -133,11 +133,11 @@ def _aligned(windows: WindowAggregate) -> tuple[Aligned, ...]:
     if windows.unit == "tuple":
         return ()
     early = windows.early
-    ticks = () if early is None or early.every_ms is None else (Aligned(early.every_ms, 0),)
+    ticks = () if early is None or early.every_ms is None else (Aligned(early.every_ms, 0, "an early emission"),)
     if windows.type == "session":
         return ticks
-    late = (Aligned(windows.step, windows.size + windows.late_ms),) if windows.late_ms else ()
-    return (Aligned(windows.step, windows.size), *late, *ticks)
+    late = Aligned(windows.step, windows.size + windows.late_ms, "the end of a retention")
+    return (Aligned(windows.step, windows.size), *([late] if windows.late_ms else []), *ticks)
 
 
 def _kinds(windows: WindowAggregate, side: str) -> tuple[str, ...]:

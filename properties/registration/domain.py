@@ -25,10 +25,17 @@ CHOICES = 12
 
 
 class Aligned(NamedTuple):
-    """Edges of the clock that do not depend on records: `offset`, `offset + step`, `offset + 2 * step`, … (ms)."""
+    """Edges of the clock that do not depend on records: `offset`, `offset + step`, `offset + 2 * step`, … (ms).
+
+    Attributes:
+        step: From one edge to the next (ms).
+        offset: The first edge (ms).
+        of: What lies there, as coverage goals say it; each kind of edges of a definition has a name of its own.
+    """
 
     step: int
     offset: int
+    of: str = "the end of a window"
 
 
 class Number(NamedTuple):

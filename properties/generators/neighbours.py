@@ -1,0 +1,74 @@
+"""Which numbers of an operator's options show when they are off by one, over histories of many definitions together.
+
+Where options are drawn, a definition has too few histories for each of its neighbours to show. What must show is each
+number of the operator, smaller and larger, and each kind of edges, earlier and later, in a history of some definition:
+so a job that is off by one in that number, whatever the others are, disagrees with the reference on that history.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, zip_longest
+from typing import TypeAlias
+
+from ...reference.core.history import History
+from ...reference.core.play import Played, play
+from ..registration.registration import Options, Registration
+from .coverage import Neighbour, emitted, neighbours
+from .options import draw_definitions
+
+MOST_PLAYS = 2_000
+"""So many histories are played at the most until a goal is met: one that is so rare is as good as missing."""
+
+_Group: TypeAlias = list[tuple[History, Played]]
+
+
+def neighbour_goals_of(registration: Registration, option_sets: Iterable[Options] | None = None) -> tuple[str, ...]:
+    """Name what must show of an operator, such as `a smaller gap_ms differs` or `a clock 1 ms behind differs`.
+
+    Args:
+        registration: The operator.
+        option_sets: Its definitions that are asked; by default those with which each pair of values comes up.
+
+    Raises:
+        BadInput: Options are refused.
+    """
+    sets = draw_definitions(registration, 0, 0) if option_sets is None else option_sets
+    return tuple(dict.fromkeys(one.pooled for options in sets for one in neighbours(registration.name, options)))
+
+
+def neighbours_met(
+    histories: Sequence[History], played: Sequence[Played], most_plays: int = MOST_PLAYS
+) -> dict[str, History]:
+    """Return the goals of `neighbour_goals_of` that histories of an operator meet, each with one that meets it.
+
+    A goal is looked for in one history of each definition that has it, then in the next of each, and so on, and no
+    longer once it is met. So that is cheap: a few plays a goal, however many histories there are.
+
+    Args:
+        histories: Histories of one operator; each has options of its own.
+        played: The reference's play of each.
+        most_plays: How many histories are played for a goal at the most.
+    """
+    groups: dict[str, _Group] = defaultdict(list)
+    for history, own in zip(histories, played, strict=True):
+        groups[json.dumps([history.operator, history.options], sort_keys=True)].append((history, own))
+    by_goal: dict[str, list[tuple[Neighbour, _Group]]] = defaultdict(list)
+    for group in groups.values():
+        for neighbour in neighbours(group[0][0].operator, group[0][0].options):
+            by_goal[neighbour.pooled].append((neighbour, group))
+    found = {goal: next(islice(_showing(of_goal, most_plays), 1), None) for goal, of_goal in by_goal.items()}
+    return {goal: history for goal, history in found.items() if history is not None}
+
+
+def _showing(of_goal: list[tuple[Neighbour, _Group]], most_plays: int) -> Iterator[History]:
+    """Yield the histories on which a neighbour emits something else, a history of each definition in turn."""
+    rounds = zip_longest(*([(neighbour, *one) for one in group] for neighbour, group in of_goal))
+    in_turn = (one for of_round in rounds for one in of_round if one is not None)
+    for neighbour, history, own in islice(in_turn, most_plays):
+        off_by_one = play(replace(history, options=neighbour.options), neighbour.behaviour)
+        if emitted(off_by_one) != emitted(own):
+            yield history

@@ -1,0 +1,172 @@
+"""Clock schedules for queries in which many definitions ride, and which edges of each definition they hit.
+
+A job that closes a window 1 ms late shows where the clock is just at an edge, one that closes it 1 ms early where the
+clock is 1 ms before; 1 ms after an edge both have done it. One schedule has too few batches to do that for each of many
+definitions, so several are drawn together, one a query: each next value is where most edges are hit that weren't yet.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import TypeAlias
+
+from ..registration.domain import Aligned
+from ..registration.registration import Options, registration_of
+
+OnBoard: TypeAlias = tuple[str, Options]
+"""A definition that rides in a query: the operator's name, and its options."""
+
+FEWEST_BATCHES, MOST_BATCHES = 4, 10
+STEPS = ("still", "one", "near", "distance", "far", "past everything")
+"""How far the clock moves from one batch to the next, where it doesn't move to an edge."""
+
+_Goal: TypeAlias = tuple[Aligned, int]
+"""An edge, and by how many ms the clock is beyond it: 0, -1 or 1."""
+_PLACES = {0: "at", -1: "1 ms before", 1: "1 ms after"}
+
+
+@dataclass(frozen=True)
+class DrawnSchedules:
+    """Clock schedules of several queries in which the same definitions ride.
+
+    Attributes:
+        schedules: The clock (ms) after every batch, for each query.
+        met: For each definition, in how many of the schedules each of its goals was met; as `edge_goals` names them.
+        missing: For each definition, the goals that no schedule met.
+    """
+
+    schedules: list[tuple[int, ...]]
+    met: list[Counter[str]]
+    missing: list[tuple[str, ...]]
+
+
+def edge_goals(on_board: OnBoard) -> tuple[str, ...]:
+    """Name the places of the clock that a definition asks for, such as `clock at the end of a window`.
+
+    For each kind of edges that no record moves the clock must be at one, 1 ms before one and 1 ms after one. A
+    definition without such edges has no goals: records are drawn around what the clock closes.
+    """
+    return tuple(dict.fromkeys(_text(aligned, by) for aligned in _aligned(on_board) for by in _PLACES))
+
+
+def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
+    """Name the goals of `edge_goals` that a schedule meets; its last value doesn't count, for what is run after it."""
+    hit = _hit(_aligned(on_board), schedule[:-1])
+    return {_text(aligned, by) for aligned, by in hit}
+
+
+def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) -> DrawnSchedules:
+    """Draw clock schedules for so many queries in which all these definitions ride; the same for the same arguments.
+
+    A schedule has 4 to 10 batches, and its values never fall. About half of them lie at, 1 ms before or 1 ms after
+    edges, where there are any; with the others the clock stays where it is, or moves by 1 ms, by less than any distance
+    that matters to a definition, by such a distance, farther, or past everything.
+
+    Args:
+        definitions: The definitions on board.
+        count: How many schedules are drawn.
+        seed: What they are drawn from.
+    """
+    aboard = list(definitions)
+    generator = random.Random(seed)
+    edges = list(dict.fromkeys(aligned for one in aboard for aligned in _aligned(one)))
+    distances, reach = _times(aboard)
+    steps, hits = cycle(generator.sample(STEPS, len(STEPS))), Counter[_Goal]()
+    schedules = []
+    for _ in range(count):
+        batches = generator.randint(FEWEST_BATCHES, MOST_BATCHES)
+        kinds = ["edge"] * (batches // 2 if edges else 0)
+        kinds += [next(steps) for _ in range(batches - len(kinds) - 1)]
+        generator.shuffle(kinds)
+        schedule: list[int] = []
+        for kind in [*kinds, next(steps)]:
+            # Nothing is late before the first batch has moved the clock past what is open longest.
+            least = schedule[-1] if schedule else reach + generator.randint(1, reach)
+            if kind == "edge":
+                schedule.append(_at_most_edges(edges, hits, least, reach, generator))
+            else:
+                schedule.append(least + _moved(kind, distances, reach, generator))
+            hits.update(_hit(edges, schedule[-1:]))
+        schedules.append(tuple(schedule))
+    met = [Counter(goal for schedule in schedules for goal in edges_met(one, schedule)) for one in aboard]
+    goals = map(edge_goals, aboard)
+    return DrawnSchedules(
+        schedules,
+        met,
+        [tuple(goal for goal in wanted if not found[goal]) for wanted, found in zip(goals, met, strict=True)],
+    )
+
+
+def draw_schedule_for(definitions: Iterable[OnBoard], seed: int) -> tuple[int, ...]:
+    """Draw the clock schedule of one query, as `draw_schedules_for`."""
+    return draw_schedules_for(definitions, 1, seed).schedules[0]
+
+
+def _aligned(on_board: OnBoard) -> tuple[Aligned, ...]:
+    registration = registration_of(on_board[0])
+    return registration.domain.aligned(registration.declare(on_board[1]))
+
+
+def _times(aboard: Sequence[OnBoard]) -> tuple[list[int], int]:
+    """Return the distances (ms) that matter to definitions, and the largest of their times."""
+    distances, reach = {1}, 1
+    for operator, options in aboard:
+        domain, definition = registration_of(operator).domain, registration_of(operator).declare(options)
+        distances.update(domain.distances(definition), domain.edges(definition))
+        reach = max(reach, domain.reach(definition))
+    return sorted(distances), reach
+
+
+def _moved(kind: str, distances: Sequence[int], reach: int, generator: random.Random) -> int:
+    """Return by how many ms the clock moves."""
+    match kind:
+        case "one":
+            return 1
+        case "near":
+            return generator.randint(1, max(1, distances[len(distances) // 2]))
+        case "distance":
+            return max(0, generator.choice(distances) + generator.randint(-1, 1))
+        case "far":
+            return generator.randint(1, 3 * reach)
+        case "past everything":
+            return 4 * reach + generator.randint(1, reach)
+    return 0
+
+
+def _at_most_edges(
+    edges: Sequence[Aligned], hits: Mapping[_Goal, int], least: int, reach: int, generator: random.Random
+) -> int:
+    """Return a clock (ms), of those that lie near, at or beside most edges; those that were hit least count most."""
+    values = {
+        _next(aligned, by, start)
+        for aligned in edges
+        for by in _PLACES
+        for start in (least, least + generator.randint(0, reach))
+    }
+    worth = {value: sum(0.1 ** hits[goal] for goal in _hit(edges, (value,))) for value in sorted(values)}
+    return generator.choice([value for value in worth if worth[value] == max(worth.values())])
+
+
+def _next(aligned: Aligned, by: int, least: int) -> int:
+    """Return the first value from the least on that is so far beyond an edge."""
+    first = aligned.offset + by
+    return first + max(0, -(-(least - first) // aligned.step)) * aligned.step
+
+
+def _hit(edges: Iterable[Aligned], values: Iterable[int]) -> set[_Goal]:
+    """Return which edges some value is at, 1 ms before or 1 ms after."""
+    return {
+        (aligned, by)
+        for value in values
+        for aligned in edges
+        for by in _PLACES
+        if value - by >= aligned.offset and (value - by - aligned.offset) % aligned.step == 0
+    }
+
+
+def _text(aligned: Aligned, by: int) -> str:
+    return f"clock {_PLACES[by]} {aligned.of}"
