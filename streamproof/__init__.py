@@ -11,8 +11,8 @@ Check a job of your own against the reference of an operator, in a test or anywh
 - Definitions of the ten operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
   `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`.
 - An operator of your own: its reference (`Definition`, `Operator`, `Clock`, `Accepted`, `Change`, `Dropped`), and what
-  it declares (`Registration`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which `register`
-  makes known.
+  it declares (`Registration`, `OptionSpace`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which
+  `register` makes known.
 - Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Inconclusive`, an AssertionError.
 
 The operators themselves, for production use, are in `streamproof.spark_impl`, a module each.
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .properties.registration.coverage import Coverage
     from .properties.registration.domain import Domain, Number
     from .properties.registration.mutants import Mutant
+    from .properties.registration.options import OptionSpace
     from .properties.registration.registration import FreeOrder, Registration
     from .properties.testing.conformance import Inconclusive
     from .properties.testing.conformance import assert_conforms as conforms
@@ -76,6 +77,7 @@ __all__ = [
     "Number",
     "OneToManyJoin",
     "Operator",
+    "OptionSpace",
     "RangeAggregate",
     "Record",
     "Registration",
@@ -103,6 +105,7 @@ _HOMES = {
     ".properties.registration.coverage": ("Coverage",),
     ".properties.registration.domain": ("Domain", "Number"),
     ".properties.registration.mutants": ("Mutant",),
+    ".properties.registration.options": ("OptionSpace",),
     ".properties.generators.registering": ("register",),
     ".properties.registration.registration": ("FreeOrder", "Registration"),
     ".properties.testing.gate": ("check",),

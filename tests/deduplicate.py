@@ -107,8 +107,8 @@ def register_deduplicate() -> sp.Registration:
         sp.Registration(
             sp.Operator("deduplicate", Deduplicate, Behaviour, meaning),
             profiles={"short": {"horizon_ms": 5}, "long": {"horizon_ms": 20}},
+            space=sp.OptionSpace({"horizon_ms": (0, 1, 5, 20)}),
             domain=domain_of_duration("horizon_ms"),
-            free_order=lambda definition: sp.FreeOrder.KEYS,
             by_clock=lambda definition: True,
             without_late_data={"short": {"horizon_ms": 1000}},
             spark=sp.Binding(keyed_build(DeduplicateLogic, "seen array<bigint>")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Absent(Enum):
@@ -30,11 +30,14 @@ class OptionSpace:
 
     Attributes:
         values: By the name of an option: the values that are drawn, as in a history file (durations in ms). An option
-            at its default is sometimes left out; `ABSENT` is a value of its own, for defaults that depend on others.
+            at its default is sometimes left out. Where the default depends on other options, let `OptionSpace.ABSENT`
+            be among the values: that the option is left out then counts as a value of its own.
         independent: The options of which every value goes with all values of the others, so that what is legal is
             searched for without them.
         legal: Of options that the definition accepts: whether they may be drawn; by default all are.
     """
+
+    ABSENT: ClassVar[Absent] = ABSENT
 
     values: Mapping[str, Sequence[Any]]
     independent: tuple[str, ...] = ()
