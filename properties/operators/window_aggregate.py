@@ -177,7 +177,11 @@ def _goals(windows: WindowAggregate) -> Iterator[str]:
     yield "window emitted"
     if windows.unit == "ms":
         yield "dropped: late"
-    if windows.early is not None or windows.late == "update":
+    # A window of tuples is never late, and one of a single tuple is complete at once.
+    by_tuples = windows.unit == "tuple"
+    if (windows.early is not None and not (by_tuples and windows.size == 1)) or (
+        windows.late == "update" and not by_tuples
+    ):
         yield "window emitted again"
     if windows.type == "session" and windows.storage == "aggregate" and windows.early is not None:
         yield "emitted session merged"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import chain
+from typing import Any
 
 import pytest
 from streamproof.properties.generators.cohorts import one_cohort, pack
+from streamproof.properties.generators.coverage import count_goals_met, coverage_goals
 from streamproof.properties.generators.draws import HistorySettings, draw_histories, under_stream_time
 from streamproof.properties.generators.options import described, draw_definitions
 from streamproof.properties.generators.schedules import draw_schedule_for
@@ -16,6 +18,7 @@ from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change
 
 LAW = FoldIsMeaning()
+AGAIN = "window emitted again"
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
@@ -24,7 +27,7 @@ def test_each_definition_emits_something_and_folds_to_its_meaning(operator: str)
     definitions = draw_definitions(registration, 0, 0)
     schedule = draw_schedule_for([(operator, options) for options in definitions], 0)
     for options in definitions:
-        histories = list(draw_histories(HistorySettings(operator, options, schedule), 6, 0))
+        histories = list(draw_histories(HistorySettings(operator, options, schedule), 3, 0))
         assert registration.spark is not None
         definition = registration.declare(options)
         records = [record for history in histories for record in history.records]
@@ -37,3 +40,22 @@ def test_each_definition_emits_something_and_folds_to_its_meaning(operator: str)
         more = map(play, draw_histories(HistorySettings(operator, options, schedule), 100, 1))
         outputs = (entry.output for own in chain(played, more) for entry in own.entries)
         assert any(isinstance(output, Change) for output in outputs), described(registration, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "again"),
+    [
+        ({"size": 1, "early": {"every_tuples": 2}}, True),
+        ({"size": 1, "late": "update", "retention_ms": 15}, True),
+        ({"size": 1, "unit": "tuple", "early": {"every_tuples": 1}}, False),
+        ({"size": 1, "unit": "tuple", "early": {"every_ms": 1}}, False),
+        ({"size": 4, "unit": "tuple", "late": "update", "retention_ms": 15}, False),
+        ({"size": 4, "unit": "tuple", "early": {"every_ms": 7}}, True),
+    ],
+)
+def test_a_window_is_to_be_emitted_again_where_that_is_possible(options: dict[str, Any], again: bool) -> None:
+    registration = registration_of("window_aggregate")
+    schedule = draw_schedule_for([("window_aggregate", options)], 0)
+    histories = list(draw_histories(HistorySettings("window_aggregate", options, schedule), 60, 0))
+    assert (AGAIN in coverage_goals(registration, registration.declare(options))) == again
+    assert bool(count_goals_met(histories)[AGAIN]) == again
