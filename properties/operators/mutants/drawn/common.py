@@ -1,0 +1,233 @@
+"""What mutants of several operators share: what a bug does to values, to keys, and to what is emitted.
+
+A value is what was drawn or, in queries with typed columns, its JSON text; a key of a cohort has its history's prefix.
+Both are read here, so that a mutant has the same bug in any query.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import unicodedata
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .....spark_impl.runtime.keyed import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
+
+Declared = TypeVar("Declared")
+Bug = Callable[[Any], Any]
+
+
+def redeclared(definition: Declared, **options: Any) -> Declared:
+    """Return a definition with other options, of which some could not be declared so."""
+    other = copy.copy(definition)
+    for name, value in options.items():
+        object.__setattr__(other, name, value)
+    return other
+
+
+def plain(value: Any) -> Any:
+    """Return a value, read from its JSON text where it is one."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether Python takes two values for equal, as it does 1, 1.0 and true."""
+    return bool(plain(one) == plain(two))
+
+
+def is_falsy(value: Any) -> bool:
+    """Whether a value that isn't null is false, 0, or empty."""
+    return value is not None and not plain(value)
+
+
+def is_empty_text(value: Any) -> bool:
+    """Whether a value is the empty text."""
+    return isinstance(value, str) and plain(value) == ""
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole_number(value: Any) -> bool:
+    """Whether a value is a whole number; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def after_bug(value: Any, bug: Bug) -> Any:
+    """Return a value after a bug, which also changes what is in lists and objects; JSON text stays JSON text."""
+    before = plain(value)
+    after = _within(before, bug)
+    if before is value or after is None:
+        return after
+    return json.dumps(after, sort_keys=True)
+
+
+def _within(value: Any, bug: Bug) -> Any:
+    if isinstance(value, dict) and value:
+        return {name: _within(member, bug) for name, member in value.items()}
+    if isinstance(value, list) and value:
+        return [_within(member, bug) for member in value]
+    return bug(value)
+
+
+def falsy_to_null(value: Any) -> Any:
+    """Take false, 0 and what is empty for null."""
+    return value or None
+
+
+def zero_to_null(value: Any) -> Any:
+    """Take 0 for null."""
+    return None if is_number(value) and not value else value
+
+
+def false_to_null(value: Any) -> Any:
+    """Take false for null."""
+    return None if value is False else value
+
+
+def empty_text_to_null(value: Any) -> Any:
+    """Take the empty text for null."""
+    return None if value == "" else value
+
+
+def through_float(value: Any) -> Any:
+    """Pass a whole number through a floating-point one, which is exact up to 2^53."""
+    return int(float(value)) if is_whole_number(value) else value
+
+
+def as_32_bit(value: Any) -> Any:
+    """Keep the lower 32 bits of a whole number."""
+    return (value + 2**31) % 2**32 - 2**31 if is_whole_number(value) else value
+
+
+def without_sign(value: Any) -> Any:
+    """Drop the sign of a number."""
+    return abs(value) if is_number(value) else value
+
+
+def not_below_zero(value: Any) -> Any:
+    """Take a negative number for 0."""
+    return type(value)(0) if is_number(value) and value < 0 else value
+
+
+def without_fraction(value: Any) -> Any:
+    """Cut a number's fraction off."""
+    return float(int(value)) if isinstance(value, float) else value
+
+
+def boolean_to_number(value: Any) -> Any:
+    """Take true for 1, and false for 0."""
+    return int(value) if isinstance(value, bool) else value
+
+
+def lower_case(value: Any) -> Any:
+    """Put a text in lower case."""
+    return value.lower() if isinstance(value, str) else value
+
+
+def stripped(value: Any) -> Any:
+    """Strip the spaces around a text."""
+    return value.strip() if isinstance(value, str) else value
+
+
+def normalised(value: Any) -> Any:
+    """Compose the characters of a text that come in parts (NFC)."""
+    return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
+
+
+def ascii_only(value: Any) -> Any:
+    """Replace what isn't ASCII by question marks."""
+    return value.encode("ascii", "replace").decode("ascii") if isinstance(value, str) else value
+
+
+def before_separator(value: Any) -> Any:
+    """Cut a text at the first `|`."""
+    return value.split("|", 1)[0] if isinstance(value, str) else value
+
+
+def own_part(part: Any) -> tuple[str, Any]:
+    """Return the prefix that a cohort gives to a part of a key, and the history's own part."""
+    if isinstance(part, str):
+        prefix, separator, own = part.partition("|")
+        if separator and prefix.isdigit():
+            return prefix + separator, own
+    return "", part
+
+
+def key_after_bug(key: Key, bug: Bug) -> Key:
+    """Return a key whose own text has been changed by a bug."""
+    return tuple(prefix + bug(own) if isinstance(own, str) else own for prefix, own in map(own_part, key))
+
+
+def is_empty_key(key: Key) -> bool:
+    """Whether a part of a key is the empty text."""
+    return any(own_part(part)[1] == "" for part in key)
+
+
+class Altering(Logic[Any]):
+    """Mixed into a logic: `bug` changes the value of every row before it is taken."""
+
+    @staticmethod
+    def bug(value: Any, /) -> Any:
+        """Return what is left of a value."""
+        raise NotImplementedError
+
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+        """Take a row with another value."""
+        return super().take(key, state, row._replace(value=after_bug(row.value, self.bug)), clock)
+
+
+class MistakingKeys(Logic[Any]):
+    """Mixed into a logic: keys that are equal after `bug` share a state within a batch."""
+
+    states: dict[Key, Any] | None = None
+
+    @staticmethod
+    def bug(text: Any, /) -> Any:
+        """Return what a key is taken for."""
+        raise NotImplementedError
+
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+        """Take a row into the state of the first key that was taken for the same."""
+        self.states = {} if self.states is None else self.states
+        return super().take(key, self.states.setdefault(key_after_bug(key, self.bug), state), row, clock)
+
+
+class DroppingEmptyKeys(Logic[Any]):
+    """Mixed into a logic: the empty key is taken for null."""
+
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+        """Drop a row whose key is empty."""
+        return [dropped(row, "null key")] if is_empty_key(key) else super().take(key, state, row, clock)
+
+
+class MistakingCauses(Logic[Any]):
+    """Mixed into a logic: what a row sets off names the row of its key before it in the batch as its cause."""
+
+    causes: dict[Key, Any] | None = None
+
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+        """Take a row, and name the one before."""
+        self.causes = {} if self.causes is None else self.causes
+        cause = self.causes.get(key, row.order)
+        self.causes[key] = row.order
+        return [emitted._replace(cause=cause) for emitted in super().take(key, state, row, clock)]
+
+
+class MislabellingTombstones(Logic[Any]):
+    """Mixed into a logic: a tombstone is labelled an update."""
+
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+        """Take a row, and label what it sets off."""
+        return [
+            emitted._replace(change=UPDATE if emitted.change == TOMBSTONE else emitted.change)
+            for emitted in super().take(key, state, row, clock)
+        ]

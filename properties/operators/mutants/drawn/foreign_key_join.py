@@ -1,0 +1,218 @@
+"""Mutants of the foreign-key join that show on drawn definitions, keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .....spark_impl.foreign_key_stages import (
+    LeftState,
+    ReceiverLogic,
+    RightLogic,
+    RightState,
+    SenderLogic,
+    Subscription,
+    foreign_key_stages,
+)
+from .....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ....registration.mutants import staged_mutants_of
+from .common import (
+    DroppingEmptyKeys,
+    MislabellingTombstones,
+    MistakingCauses,
+    MistakingKeys,
+    after_bug,
+    before_separator,
+    is_empty_key,
+    is_falsy,
+    key_after_bug,
+    lower_case,
+    normalised,
+    same,
+    stripped,
+    through_float,
+)
+
+
+class EmptyForeignKeyIsNull(SenderLogic):
+    """The empty foreign key is taken for null."""
+
+    def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
+        found = super().foreign_key_of(value, names)
+        return None if found is None or is_empty_key(found) else found
+
+
+class ForeignKeyInLowerCase(SenderLogic):
+    """A foreign key is looked up in lower case."""
+
+    def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
+        found = super().foreign_key_of(value, names)
+        return None if found is None else key_after_bug(found, lower_case)
+
+
+class ForeignKeyStripped(SenderLogic):
+    """A foreign key is looked up without the spaces around it."""
+
+    def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
+        found = super().foreign_key_of(value, names)
+        return None if found is None else key_after_bug(found, stripped)
+
+
+class ForeignKeyCutAtSeparator(SenderLogic):
+    """A foreign key is looked up by what is before its `|`."""
+
+    def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
+        found = super().foreign_key_of(value, names)
+        return None if found is None else key_after_bug(found, before_separator)
+
+
+class MoveWithinCaseForgotten(SenderLogic):
+    """A row that moves to a foreign key that differs in case alone isn't unsubscribed from the old one."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        if before and after and key_after_bug(before, lower_case) == key_after_bug(after, lower_case):
+            return super().subscriptions(after, after, digest)
+        return super().subscriptions(before, after, digest)
+
+
+class EmptyKeyDropped(DroppingEmptyKeys, SenderLogic):
+    """The empty left key is taken for null."""
+
+
+class LeftKeysInLowerCase(MistakingKeys, SenderLogic):
+    """Left keys that differ in case alone share a row."""
+
+    bug = staticmethod(lower_case)
+
+
+class RowsWithoutForeignKeyStored(SenderLogic):
+    """A left row without a foreign key, and a deleted one, stays in the state, as null."""
+
+    def pack(self, state: list[Key]) -> tuple[Any, ...] | None:
+        return super().pack(state) or (None,)
+
+    def unpack(self, fields: tuple[Any, ...]) -> list[Key]:
+        return [] if fields[0] is None else super().unpack(fields)
+
+
+class FalsyRightDeletes(RightLogic):
+    """A right row that becomes false, 0 or empty is taken for deleted."""
+
+    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+        return super().change(state, row._replace(value=None) if is_falsy(row.value) else row)
+
+
+class RightThroughFloat(RightLogic):
+    """Whole numbers of a right row aren't exact beyond 2^53."""
+
+    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+        return super().change(state, row._replace(value=after_bug(row.value, through_float)))
+
+
+class EqualRightStays(RightLogic):
+    """A right row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
+
+    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+        old = state.row
+        kept = old is not None and row.value is not None and same(old.value, row.value)
+        return super().change(state, row._replace(value=old.value) if kept and old else row)
+
+
+class RightKeysNormalised(MistakingKeys, RightLogic):
+    """Right keys whose characters are composed in another way share a row."""
+
+    bug = staticmethod(normalised)
+
+
+class EmptyRightKeyDropped(DroppingEmptyKeys, RightLogic):
+    """The empty right key is taken for null, in messages too."""
+
+
+class SubscribersGoWithRow(RightLogic):
+    """Who is subscribed to a missing right row isn't saved from one batch to the next."""
+
+    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+        return None if state.row is None else super().pack(state)
+
+
+class FalsyRightNotSaved(RightLogic):
+    """A right row that is false, 0 or empty isn't saved from one batch to the next."""
+
+    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+        falsy = state.row is not None and is_falsy(state.row.value)
+        return super().pack(RightState(None, state.subscribed) if falsy else state)
+
+
+class NoOneToUnsubscribe(RightLogic):
+    """A left row can't be unsubscribed while the right row is missing."""
+
+    def unsubscribe(self, state: RightState, key: Key) -> None:
+        if state.row is not None:
+            super().unsubscribe(state, key)
+
+
+class EmptyRightStored(RightLogic):
+    """A foreign key without a row and without subscribers stays in the state."""
+
+    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+        return super().pack(state) or (None, None, [])
+
+
+class CauseOfMessageBefore(MistakingCauses, ReceiverLogic):
+    """A result names the message before as its cause."""
+
+
+class TombstonesAreUpdates(MislabellingTombstones, ReceiverLogic):
+    """A tombstone is labelled an update."""
+
+
+class FalsyRightMissing(ReceiverLogic):
+    """A right row that is false, 0 or empty is joined as none."""
+
+    def emit(self, state: LeftState, row: Arrived, right: Any, timestamp: int) -> Emitted:
+        return super().emit(state, row, None if is_falsy(right) else right, timestamp)
+
+
+class ShownNotSaved(ReceiverLogic):
+    """It isn't saved that a row without a foreign key has a result."""
+
+    def pack(self, state: LeftState) -> tuple[Any, ...] | None:
+        packed = super().pack(state)
+        return packed and (*packed[:3], packed[3] and state.refers)
+
+
+class DeletedRowsStored(ReceiverLogic):
+    """A deleted left row stays in the state, as null."""
+
+    def pack(self, state: LeftState) -> tuple[Any, ...] | None:
+        return super().pack(state) or (None, None, False, False)
+
+
+MUTANTS_OF_DRAWN = staged_mutants_of(
+    "foreign_key_join",
+    foreign_key_stages,
+    {
+        EmptyForeignKeyIsNull: ("sender", "inner"),
+        ForeignKeyInLowerCase: ("sender", "inner"),
+        ForeignKeyStripped: ("sender", "inner"),
+        ForeignKeyCutAtSeparator: ("sender", "inner"),
+        MoveWithinCaseForgotten: ("sender", "inner"),
+        EmptyKeyDropped: ("sender", "inner"),
+        LeftKeysInLowerCase: ("sender", "inner"),
+        RowsWithoutForeignKeyStored: ("sender", "inner"),
+        FalsyRightDeletes: ("right", "inner"),
+        RightThroughFloat: ("right", "inner"),
+        EqualRightStays: ("right", "inner"),
+        RightKeysNormalised: ("right", "inner"),
+        EmptyRightKeyDropped: ("right", "inner"),
+        SubscribersGoWithRow: ("right", "inner"),
+        FalsyRightNotSaved: ("right", "inner"),
+        NoOneToUnsubscribe: ("right", "inner"),
+        EmptyRightStored: ("right", "inner"),
+        CauseOfMessageBefore: ("receiver", "inner"),
+        TombstonesAreUpdates: ("receiver", "inner"),
+        FalsyRightMissing: ("receiver", "inner"),
+        ShownNotSaved: ("receiver", "inner"),
+        DeletedRowsStored: ("receiver", "inner"),
+    },
+)

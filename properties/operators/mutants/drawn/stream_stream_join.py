@@ -1,0 +1,181 @@
+"""Mutants of the stream-stream join that show on drawn definitions, clocks, keys and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .....reference.definitions.joins import StreamStreamJoin
+from .....spark_impl.runtime.keyed import TOMBSTONE, Arrived, Emitted, Key, changed, dropped
+from .....spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
+from ....registration.mutants import logics_in, mutants_of
+from .common import (
+    Altering,
+    DroppingEmptyKeys,
+    MistakingCauses,
+    MistakingKeys,
+    as_32_bit,
+    before_separator,
+    empty_text_to_null,
+    is_falsy,
+    redeclared,
+    zero_to_null,
+)
+
+
+class ZeroDropped(Altering, StreamStreamLogic):
+    """A record whose value is 0 is dropped as null."""
+
+    bug = staticmethod(zero_to_null)
+
+
+class EmptyTextDropped(Altering, StreamStreamLogic):
+    """A record whose value is the empty text is dropped as null."""
+
+    bug = staticmethod(empty_text_to_null)
+
+
+class ValuesOf32Bit(Altering, StreamStreamLogic):
+    """Whole numbers have 32 bits, and overflow."""
+
+    bug = staticmethod(as_32_bit)
+
+
+class KeysCutAtSeparator(MistakingKeys, StreamStreamLogic):
+    """Keys that are the same up to a `|` share their records."""
+
+    bug = staticmethod(before_separator)
+
+
+class EmptyKeyDropped(DroppingEmptyKeys, StreamStreamLogic):
+    """The empty key is taken for null."""
+
+
+class CauseOfRowBefore(MistakingCauses, StreamStreamLogic):
+    """A pair names the row before as its cause."""
+
+
+class BoundsInOrder(StreamStreamLogic):
+    """Before and after are taken for each other where before is larger."""
+
+    def __init__(self, join: StreamStreamJoin) -> None:
+        before_ms, after_ms = sorted((join.before_ms, join.after_ms))
+        super().__init__(redeclared(join, before_ms=before_ms, after_ms=after_ms))
+
+
+class GraceUpToReach(StreamStreamLogic):
+    """A grace larger than both bounds together is taken for them."""
+
+    def __init__(self, join: StreamStreamJoin) -> None:
+        super().__init__(redeclared(join, grace_ms=min(join.grace_ms, join.before_ms + join.after_ms)))
+
+
+class BoundOfZeroExclusive(StreamStreamLogic):
+    """A bound of 0 leaves out partners of the same timestamp."""
+
+    def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        found = super().partners(state, side, timestamp, clock)
+        if self.join.before_ms and self.join.after_ms:
+            return found
+        return [index for index in found if state[OTHER[side]][index].timestamp != timestamp]
+
+
+class UnlikeBoundsOfLeftOnly(StreamStreamLogic):
+    """A right record that comes after its left partners finds only the first of them where a bound is 0."""
+
+    def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        found = super().partners(state, side, timestamp, clock)
+        return found[:1] if side == "right" and 0 in (self.join.before_ms, self.join.after_ms) else found
+
+
+class NullKeyKeptByInner(StreamStreamLogic):
+    """An inner join that is to keep null keys emits such a row without a partner."""
+
+    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        if self.keeps_null_keys and any(part is None for part in key) and self.join.join == "inner":
+            return [changed(row, self.alone(row.side, row.value), row.timestamp)] if row.value is not None else emitted
+        return emitted
+
+
+class ForgetsAtTheEdge(StreamStreamLogic):
+    """A record is forgotten 1 ms too early, just when it can find a partner for the last time."""
+
+    def keep(self, state: Buffers, emitted: int, clock: int) -> Buffers:
+        kept = super().keep(state, emitted, clock)
+        for side in kept:
+            edge = self.join.close_edge(side, clock)
+            kept[side] = [row for row in kept[side] if row.timestamp != edge]
+        return kept
+
+
+class PartnersAtTheEdgeMissed(StreamStreamLogic):
+    """A record that can find a partner for the last time finds none."""
+
+    def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
+        edge, others = self.join.close_edge(OTHER[side], clock), state[OTHER[side]]
+        found = super().partners(state, side, timestamp, clock)
+        return [index for index in found if others[index].timestamp != edge or not clock]
+
+
+class DueOneLate(StreamStreamLogic):
+    """The timer of an unmatched record is set 1 ms late."""
+
+    def due(self, state: Buffers, clock: int) -> int | None:
+        time = super().due(state, clock)
+        return None if time is None else time + 1
+
+
+class NeverDueForBothSides(StreamStreamLogic):
+    """No timer is set for a key with records on both sides."""
+
+    def due(self, state: Buffers, clock: int) -> int | None:
+        return None if state["left"] and state["right"] else super().due(state, clock)
+
+
+class LastClosedFirst(StreamStreamLogic):
+    """Unmatched records of a key that close together are emitted latest first."""
+
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+        return super().close(state, emitted, clock)[::-1]
+
+
+class ClosedAsTombstone(StreamStreamLogic):
+    """A record that closes without a partner is labelled a tombstone."""
+
+    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
+        return [one._replace(change=TOMBSTONE) for one in super().close(state, emitted, clock)]
+
+
+class UnpackedReversed(StreamStreamLogic):
+    """Records come back from the state in reverse order."""
+
+    def unpack(self, fields: tuple[Any, ...]) -> Buffers:
+        return {side: rows[::-1] for side, rows in super().unpack(fields).items()}
+
+
+class MatchesNotSaved(StreamStreamLogic):
+    """It isn't saved that a record has found its partner, if its value is false, 0 or empty."""
+
+    def unpack(self, fields: tuple[Any, ...]) -> Buffers:
+        def unmatched(row: Row) -> Row:
+            return row._replace(matched=False) if is_falsy(row.value) else row
+
+        return {side: list(map(unmatched, rows)) for side, rows in super().unpack(fields).items()}
+
+
+class DroppedByTheClock(StreamStreamLogic):
+    """A late record is reported with the clock's time, not with its own."""
+
+    def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        late = dropped(row, "late")
+        return [late._replace(timestamp=clock) if one == late else one for one in emitted]
+
+
+MUTANTS_OF_DRAWN = mutants_of(
+    "stream_stream_join",
+    StreamStreamLogic,
+    "outer, close",
+    logics_in(globals()),
+    elsewhere={NullKeyKeptByInner: "inner"},
+)

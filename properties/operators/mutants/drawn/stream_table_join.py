@@ -1,0 +1,136 @@
+"""Mutants of the stream-table join that show on drawn definitions, keys and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .....spark_impl.runtime.keyed import TOMBSTONE, Arrived, Emitted, Key, changed, dropped, joined
+from .....spark_impl.stream_table_join import StreamTableLogic
+from ....registration.mutants import logics_in, mutants_of
+from .common import (
+    Altering,
+    DroppingEmptyKeys,
+    MistakingCauses,
+    MistakingKeys,
+    ascii_only,
+    is_falsy,
+    lower_case,
+    same,
+    stripped,
+    through_float,
+    without_fraction,
+    without_sign,
+)
+
+
+class FalsyRowMissing(StreamTableLogic):
+    """A row of the table that is false, 0 or empty isn't found."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        found = [None] if row.side == "left" and is_falsy(state[0]) else state
+        return super().take(key, found, row, clock)
+
+
+class FalsyRecordDropped(StreamTableLogic):
+    """A record of the stream that is false, 0 or empty is dropped as null."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        if row.side == "left" and is_falsy(row.value):
+            return [dropped(row, "null value")]
+        return super().take(key, state, row, clock)
+
+
+class EqualRowStays(StreamTableLogic):
+    """A row of the table that changes to what Python takes for equal, such as from 1 to true, stays."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        if row.side == "right" and state[0] is not None and same(state[0], row.value):
+            return []
+        return super().take(key, state, row, clock)
+
+
+class LargeNumbersRounded(Altering, StreamTableLogic):
+    """Whole numbers aren't exact beyond 2^53."""
+
+    bug = staticmethod(through_float)
+
+
+class SignsDropped(Altering, StreamTableLogic):
+    """A negative number loses its sign."""
+
+    bug = staticmethod(without_sign)
+
+
+class FractionsCut(Altering, StreamTableLogic):
+    """A number loses its fraction."""
+
+    bug = staticmethod(without_fraction)
+
+
+class TextsStripped(Altering, StreamTableLogic):
+    """A text loses the spaces around it."""
+
+    bug = staticmethod(stripped)
+
+
+class AsciiOnly(Altering, StreamTableLogic):
+    """Characters beyond ASCII become question marks."""
+
+    bug = staticmethod(ascii_only)
+
+
+class KeysInLowerCase(MistakingKeys, StreamTableLogic):
+    """Keys that differ in case alone share a row."""
+
+    bug = staticmethod(lower_case)
+
+
+class EmptyKeyDropped(DroppingEmptyKeys, StreamTableLogic):
+    """The empty key is taken for null."""
+
+
+class CauseOfRowBefore(MistakingCauses, StreamTableLogic):
+    """A result names the row before as its cause."""
+
+
+class NullKeyKeptByInner(StreamTableLogic):
+    """An inner join that is to keep null keys emits such a record."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        without_key = any(part is None for part in key)
+        if without_key and self.keeps_null_keys and row.side == "left" and row.value is not None:
+            return [changed(row, joined(row.value, None), row.timestamp)]
+        return super().take(key, state, row, clock)
+
+
+class FalsyRowNotSaved(StreamTableLogic):
+    """A row of the table that is false, 0 or empty isn't saved from one batch to the next."""
+
+    def pack(self, state: list[Any]) -> tuple[Any, ...] | None:
+        return None if is_falsy(state[0]) else super().pack(state)
+
+
+class DeletedRowStored(StreamTableLogic):
+    """A deleted row stays in the state, as null."""
+
+    def pack(self, state: list[Any]) -> tuple[Any, ...] | None:
+        return tuple(state)
+
+
+class MissingRowIsTombstone(StreamTableLogic):
+    """A record that finds no row is labelled a tombstone."""
+
+    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
+        return [
+            emitted._replace(change=TOMBSTONE) if emitted.value and emitted.value["right"] is None else emitted
+            for emitted in super().take(key, state, row, clock)
+        ]
+
+
+MUTANTS_OF_DRAWN = mutants_of(
+    "stream_table_join",
+    StreamTableLogic,
+    "left",
+    logics_in(globals()),
+    elsewhere={NullKeyKeptByInner: "inner"},
+)

@@ -1,0 +1,204 @@
+"""Mutants of the table aggregate that show on drawn definitions, keys and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .....spark_impl.runtime.keyed import TOMBSTONE, Arrived, Emitted, Key
+from .....spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
+from ....registration.mutants import staged_mutants_of
+from .aggregates import (
+    Misaggregating,
+    sum_not_below_zero,
+    sum_rounded,
+    sum_through_float,
+)
+from .common import (
+    DroppingEmptyKeys,
+    MistakingCauses,
+    is_empty_key,
+    is_empty_text,
+    key_after_bug,
+    lower_case,
+    normalised,
+    plain,
+    same,
+    stripped,
+)
+
+
+class EmptyGroupIsNone(RowLogic):
+    """A row whose group is the empty text is in no group."""
+
+    def in_group(self, row: Arrived) -> InGroup | None:
+        found = super().in_group(row)
+        return None if found is None or is_empty_key(found.group) else found
+
+
+class GroupsInLowerCase(RowLogic):
+    """A group is emitted in lower case."""
+
+    def in_group(self, row: Arrived) -> InGroup | None:
+        found = super().in_group(row)
+        return found and found._replace(group=key_after_bug(found.group, lower_case))
+
+
+class GroupsStripped(RowLogic):
+    """A group loses the spaces around it."""
+
+    def in_group(self, row: Arrived) -> InGroup | None:
+        found = super().in_group(row)
+        return found and found._replace(group=key_after_bug(found.group, stripped))
+
+
+class GroupsNormalised(RowLogic):
+    """A group is emitted with its characters composed anew."""
+
+    def in_group(self, row: Arrived) -> InGroup | None:
+        found = super().in_group(row)
+        return found and found._replace(group=key_after_bug(found.group, normalised))
+
+
+class MoveWithinCaseSilent(RowLogic):
+    """A row that moves to a group that differs in case alone stays in its group."""
+
+    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
+        old, new = (state[0] if state else None), self.in_group(row)
+        if old and new and key_after_bug(old.group, lower_case) == key_after_bug(new.group, lower_case):
+            row = row._replace(value=dict(zip(row.value, (*old.group, new.member), strict=True)))
+        return super().take(key, state, row, clock)
+
+
+class EqualMemberStays(RowLogic):
+    """A row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
+
+    def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
+        old, new = (state[0] if state else None), self.in_group(row)
+        kept = old is not None and new is not None and old.group == new.group and same(old.member, new.member)
+        if kept and old is not None:
+            row = row._replace(value={**row.value, "member": old.member})
+        return super().take(key, state, row, clock)
+
+
+class EmptyTextNotSubtracted(RowLogic):
+    """A member that is the empty text stays in its group's list."""
+
+    def message(self, row: Arrived, group: Key, old: InGroup | None, new: InGroup | None) -> Emitted:
+        stays = old is not None and is_empty_text(old.member)
+        return super().message(row, group, None if stays else old, new)
+
+
+class EmptyKeyDropped(DroppingEmptyKeys, RowLogic):
+    """The empty key is taken for null."""
+
+
+class LeavingNotSaved(RowLogic):
+    """A row's old value isn't saved from one batch to the next where it is false, 0 or empty."""
+
+    def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
+        falsy = bool(state) and state[0].member is not None and not plain(state[0].member)
+        return None if falsy else super().pack(state)
+
+
+class RowsWithoutGroupStored(RowLogic):
+    """A key without a group stays in the state, as null."""
+
+    def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
+        return super().pack(state) or (None, None)
+
+    def unpack(self, fields: tuple[Any, ...]) -> list[InGroup]:
+        return [] if fields[0] is None else super().unpack(fields)
+
+
+class SumThroughFloat(Misaggregating, GroupLogic):
+    """A sum of whole numbers isn't exact beyond 2^53."""
+
+    bug = staticmethod(sum_through_float)
+
+
+class SumNotBelowZero(Misaggregating, GroupLogic):
+    """A sum is 0 where it would be negative."""
+
+    bug = staticmethod(sum_not_below_zero)
+
+
+class SumRounded(Misaggregating, GroupLogic):
+    """A sum of fractions is rounded to one decimal."""
+
+    bug = staticmethod(sum_rounded)
+
+
+class NullsNotListed(GroupLogic):
+    """A list leaves nulls out."""
+
+    def added(self, key: Key, value: Any, member: Any) -> Any:
+        listed = self.groups.aggregate.name == "list"
+        return value if listed and plain(member) is None else super().added(key, value, member)
+
+    def subtracted(self, key: Key, value: Any, member: Any) -> Any:
+        listed = self.groups.aggregate.name == "list"
+        return value if listed and plain(member) is None else super().subtracted(key, value, member)
+
+
+class SubtractsWhatIsEqual(GroupLogic):
+    """From a list the first member is taken that Python takes for equal, such as 1 for true."""
+
+    def subtracted(self, key: Key, value: Any, member: Any) -> Any:
+        if self.groups.aggregate.name != "list":
+            return super().subtracted(key, value, member)
+        index = next(index for index, one in enumerate(value) if same(one, member))
+        return [*value[:index], *value[index + 1 :]]
+
+
+class ZeroAggregateNotSaved(GroupLogic):
+    """A group whose aggregate is 0 or empty isn't saved from one batch to the next."""
+
+    def pack(self, state: list[Aggregated]) -> tuple[Any, ...] | None:
+        return super().pack([one for one in state if one.value])
+
+
+class CauseOfMessageBefore(MistakingCauses, GroupLogic):
+    """A change names the row before as its cause."""
+
+
+class EmptiedIsTombstone(GroupLogic):
+    """The change of a group to 0 or empty is labelled a tombstone."""
+
+    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
+        emitted = super().take(key, state, row, clock)
+        return [one if one.value or one.reason else one._replace(change=TOMBSTONE) for one in emitted]
+
+
+class StampZeroIsNone(GroupLogic):
+    """A group's timestamp starts anew once its aggregate is 0 or empty."""
+
+    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
+        state[:] = [one if one.value else one._replace(largest=0) for one in state]
+        return super().take(key, state, row, clock)
+
+
+MUTANTS_OF_DRAWN = staged_mutants_of(
+    "table_aggregate",
+    table_aggregate_stages,
+    {
+        EmptyGroupIsNone: ("rows", "count"),
+        GroupsInLowerCase: ("rows", "count"),
+        GroupsStripped: ("rows", "count"),
+        GroupsNormalised: ("rows", "count"),
+        MoveWithinCaseSilent: ("rows", "count"),
+        EqualMemberStays: ("rows", "list"),
+        EmptyTextNotSubtracted: ("rows", "list"),
+        EmptyKeyDropped: ("rows", "count"),
+        LeavingNotSaved: ("rows", "list"),
+        RowsWithoutGroupStored: ("rows", "count"),
+        SumThroughFloat: ("groups", "sum"),
+        SumNotBelowZero: ("groups", "sum"),
+        SumRounded: ("groups", "sum"),
+        NullsNotListed: ("groups", "list"),
+        SubtractsWhatIsEqual: ("groups", "list"),
+        ZeroAggregateNotSaved: ("groups", "count"),
+        CauseOfMessageBefore: ("groups", "count"),
+        EmptiedIsTombstone: ("groups", "count"),
+        StampZeroIsNone: ("groups", "count"),
+    },
+)

@@ -1,0 +1,140 @@
+"""Mutants of the table-table join that show on drawn definitions, keys and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from .....spark_impl.table_table_join import Side, TableTableLogic
+from ....registration.mutants import logics_in, mutants_of
+from .common import (
+    Altering,
+    DroppingEmptyKeys,
+    MislabellingTombstones,
+    MistakingCauses,
+    MistakingKeys,
+    boolean_to_number,
+    empty_text_to_null,
+    false_to_null,
+    is_falsy,
+    normalised,
+    not_below_zero,
+    same,
+    stripped,
+    through_float,
+    zero_to_null,
+)
+
+Rows = dict[str, Side]
+
+
+class FalseDeletes(Altering, TableTableLogic):
+    """A row that becomes false is taken for deleted."""
+
+    bug = staticmethod(false_to_null)
+
+
+class ZeroDeletes(Altering, TableTableLogic):
+    """A row that becomes 0 is taken for deleted."""
+
+    bug = staticmethod(zero_to_null)
+
+
+class EmptyTextDeletes(Altering, TableTableLogic):
+    """A row that becomes the empty text is taken for deleted."""
+
+    bug = staticmethod(empty_text_to_null)
+
+
+class BooleansAsNumbers(Altering, TableTableLogic):
+    """A row of true or false is emitted as 1 or 0."""
+
+    bug = staticmethod(boolean_to_number)
+
+
+class NegativesAsZero(Altering, TableTableLogic):
+    """A negative number is taken for 0."""
+
+    bug = staticmethod(not_below_zero)
+
+
+class LargeNumbersRounded(Altering, TableTableLogic):
+    """Whole numbers aren't exact beyond 2^53."""
+
+    bug = staticmethod(through_float)
+
+
+class TextsNormalised(Altering, TableTableLogic):
+    """The characters of a text are composed anew."""
+
+    bug = staticmethod(normalised)
+
+
+class EqualRowStays(TableTableLogic):
+    """A row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        old = state[row.side]
+        kept = old is not None and row.value is not None and same(old[0], row.value)
+        return super().take(key, state, row._replace(value=old[0]) if kept and old else row, clock)
+
+
+class KeysStripped(MistakingKeys, TableTableLogic):
+    """Keys that differ in the spaces around them share their rows."""
+
+    bug = staticmethod(stripped)
+
+
+class EmptyKeyDropped(DroppingEmptyKeys, TableTableLogic):
+    """The empty key is taken for null."""
+
+
+class CauseOfRowBefore(MistakingCauses, TableTableLogic):
+    """A result names the row before as its cause."""
+
+
+class TombstonesAreUpdates(MislabellingTombstones, TableTableLogic):
+    """A tombstone is labelled an update."""
+
+
+class FalsyRowNotSaved(TableTableLogic):
+    """A row that is false, 0 or empty isn't saved from one batch to the next."""
+
+    def pack(self, state: Rows) -> tuple[Any, ...] | None:
+        return super().pack({side: None if row and is_falsy(row[0]) else row for side, row in state.items()})
+
+
+class RightGoesWithLeft(TableTableLogic):
+    """The right row isn't saved from one batch to the next while the inner join has no left row for it."""
+
+    def pack(self, state: Rows) -> tuple[Any, ...] | None:
+        return None if self.join.join == "inner" and state["left"] is None else super().pack(state)
+
+
+class DeletedRowsStored(TableTableLogic):
+    """A key both of whose rows are deleted stays in the state."""
+
+    def pack(self, state: Rows) -> tuple[Any, ...] | None:
+        return super().pack(state) or (None,) * 4
+
+
+class StampAtZeroNotSaved(TableTableLogic):
+    """A row with timestamp 0 isn't saved from one batch to the next."""
+
+    def pack(self, state: Rows) -> tuple[Any, ...] | None:
+        return super().pack({side: None if row and not row[1] else row for side, row in state.items()})
+
+
+class EqualSidesMerged(TableTableLogic):
+    """Where both rows are equal in Python's eyes, such as 1 and true, the left one is emitted for both."""
+
+    def result(self, state: Rows) -> Any:
+        value = super().result(state)
+        if value is None or value["left"] is None or not same(value["left"], value["right"]):
+            return value
+        return {**value, "right": value["left"]}
+
+
+MUTANTS_OF_DRAWN = mutants_of(
+    "table_table_join", TableTableLogic, "outer", logics_in(globals()), elsewhere={RightGoesWithLeft: "inner"}
+)

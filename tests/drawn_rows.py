@@ -1,0 +1,272 @@
+"""Small histories of all operators, drawn with definitions, clocks, keys and values that no profile has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+from mutant_player import Batch, Row, Stage, play_staged, play_stateful
+from streamproof.properties.registration.key_space import prefixed_key
+from streamproof.reference.core.operator import operator_named
+
+KEYS = ("a", "a", "a", "A", "b", "", " a", "a|b", "a|c", "\u00e9", "e\u0301")
+WHOLE = (0, 1, 2, 9, 10, -1, -3, -10, 2**31, 2**53 + 1, -(2**53) - 1)
+FRACTIONS = (0.0, 0.1, 0.25, 1.5, -0.75, -2.5, 10.0)
+TEXTS = ("", "a", "A", "b", " a", "B", "\u00e9", "e\u0301")
+MIXED = (0, 1, True, False, 1.0, 1.5, "", "a", " a", "A", "e\u0301", [], [0], -2, 2**31, 2**53 + 1)
+NAMED = {
+    "count": ((None,),),
+    "sum": (WHOLE, FRACTIONS, (0, -1, 2**53 + 1)),
+    "average": (WHOLE, FRACTIONS),
+    "min": (WHOLE, FRACTIONS, TEXTS, (-1, -2, 1)),
+    "max": (WHOLE, FRACTIONS, TEXTS, (-1, -2, 1, -10)),
+    "list": ((*MIXED, None), (0, "", None, 1, True), WHOLE),
+}
+FOREIGN_KEY = "to"
+
+
+class Drawn(NamedTuple):
+    """A definition, and batches of rows whose values are as they were drawn, or as JSON text."""
+
+    definition: Any
+    batches: list[Batch]
+
+
+def draw(operator: str, seed: int, as_text: bool) -> Drawn:
+    """Return a history of an operator."""
+    random = Random(f"{operator} {seed}")
+    options = OPTIONS[operator](random)
+    definition: Any = operator_named(operator).declare(options)
+    sides = inputs_of(definition)
+    keys = random.sample(KEYS, 3)
+    groups = random.choice(
+        (("x", "y", None), ("", "x", None), ("x", "X", " x", None), ("\u00e9", "e\u0301", "x|y", "x"))
+    )
+    value = _values(random, operator, definition, as_text, groups)
+    null_keys = operator not in STAGED and random.random() < 0.2
+    batches, clock, last = [], 0, 0
+    for _ in range(random.randint(1, 5)):
+        rows = []
+        for _ in range(random.choice((0, 1, 2, 4, 8))):
+            near = random.choice((clock, last, 0, clock - random.randint(0, 60)))
+            last = max(0, near + random.choice((-10, -5, -1, 0, 0, 1, 2, 5, 9, 10, 11, random.randint(0, 20))))
+            side = random.randrange(len(sides))
+            known = [group for group in groups if group is not None] if operator in STAGED and side else keys
+            key = None if null_keys and random.random() < 0.3 else prefixed_key(7, random.choice(known))
+            rows.append(Row(key, last, side, value(sides[side], last)))
+        advance = random.choice((0, clock, clock + random.randint(1, 30), clock + random.randint(1, 9), clock + 200))
+        clock = max([clock, advance, *(row.timestamp for row in rows)])
+        batches.append(Batch(rows, advance))
+    # Then the clock moves on in small steps, so that it stands at every edge.
+    for _ in range(random.randint(0, 3)):
+        clock += random.choice((1, 1, 2, 5, 10))
+        batches.append(Batch([], clock))
+    return Drawn(definition, batches)
+
+
+def inputs_of(definition: Any) -> tuple[str, ...]:
+    """Return the names of a definition's inputs."""
+    return getattr(definition, "inputs", ("events",))
+
+
+def _values(
+    random: Random, operator: str, definition: Any, as_text: bool, groups: tuple[str | None, ...]
+) -> Callable[[str, int], Any]:
+    aggregate = getattr(definition, "aggregate", None)
+    full = getattr(definition, "storage", None) == "full"
+    of_aggregate = random.choice(NAMED[aggregate.name]) if aggregate and not full else MIXED
+    of_rows = random.choice((MIXED, (0, 1, True), ("", "a", "e\u0301", " a"), (2**53 + 1, -(2**40), 1.5), (False, 0)))
+    texts = as_text and (aggregate is None or aggregate.name == "list" or full)
+
+    def text(value: Any, wanted: bool = as_text) -> Any:
+        return json.dumps(value, sort_keys=True) if wanted and value is not None else value
+
+    def value(side: str, near: int) -> Any:
+        if aggregate is not None and side != "right" and operator != "table_aggregate":
+            member = random.choice(of_aggregate)
+            return json.dumps(member) if texts and aggregate.name == "list" and not full else text(member, texts)
+        if operator == "table_aggregate":
+            group, member = random.choice(groups), random.choice(of_aggregate)
+            member = json.dumps(member) if texts else member
+            return None if group is None else (prefixed_key(7, group), member)
+        if operator == "windowed_table":
+            if definition.with_ == "windowed_table":
+                return text(random.choice(of_aggregate), texts)
+            found = random.choice((*of_rows, None))
+            start = random.choice((0, max(0, near - near % definition.step_ms), None)) if definition.looked_up else None
+            return None if found is None else {"value": text(found), "start": start}
+        found = random.choice((*of_rows, None))
+        if operator in STAGED and side == "left":
+            foreign_key = random.choice(groups)
+            return None if found is None else (text({FOREIGN_KEY: foreign_key, "value": found}), foreign_key)
+        return text(found)
+
+    return value
+
+
+def _sessions(random: Random) -> dict[str, Any]:
+    gap_ms, grace_ms = random.choice((1, 5, 10, 30)), random.choice((0, 1, 5, 40))
+    longer = random.choice((0, 0, 1, 30))
+    return {
+        "gap_ms": gap_ms,
+        "grace_ms": grace_ms,
+        "retention_ms": gap_ms + grace_ms + longer,
+        "aggregate": random.choice(("count", "sum", "min", "max", "list")),
+        "emit": random.choice(("update", "close")),
+        "late": random.choice(("merged", "own")),
+    }
+
+
+def _windows(random: Random) -> dict[str, Any]:
+    kind, unit = random.choice((("fixed", "ms"), ("fixed", "tuple"), ("session", "ms")))
+    size = random.choice((1, 2, 3, 4)) if unit == "tuple" else random.choice((1, 5, 10, 12))
+    early = random.choice((None, {"every_tuples": random.choice((1, 2, 3))}, {"every_ms": random.choice((1, 5, 7))}))
+    late = random.choice(("drop", "update"))
+    return {
+        "type": kind,
+        "unit": unit,
+        "size": size,
+        **({} if kind == "session" else {"step": random.randint(1, size)}),
+        "retention_ms": random.choice((1, 5, 15, 30)) if late == "update" else random.choice((0, 5)),
+        "storage": random.choice(("aggregate", "aggregate", "full")),
+        "aggregate": random.choice(("count", "sum", "min", "max", "list", "average")),
+        "early": early,
+        "late": late,
+    }
+
+
+def _windowed(random: Random) -> dict[str, Any]:
+    size = random.choice((1, 5, 10))
+    step = random.randint(1, size)
+    joined = random.choice((None, "table", "windowed_table", "windowed_table", "stream_lookup", "table_lookup"))
+    both = joined == "windowed_table"
+    return {
+        "size_ms": size,
+        "step_ms": step,
+        "grace_ms": random.choice((0, 1, 5, 25)),
+        "aggregate": random.choice(("count", "sum", "min", "max", "list")),
+        "emit": random.choice(("update", "close")),
+        "with": joined,
+        **({"join": random.choice(("inner", "left", "outer"))} if both else {}),
+        **({"shift_ms": step * random.choice((-3, -1, 0, 1, 2))} if both else {}),
+        **({"window_start": "start"} if joined in ("stream_lookup", "table_lookup") else {}),
+    }
+
+
+def _stream_stream(random: Random) -> dict[str, Any]:
+    join = random.choice(("inner", "left", "outer"))
+    return {
+        "before_ms": random.choice((0, 1, 5, 10)),
+        "after_ms": random.choice((0, 1, 5, 10)),
+        "join": join,
+        "grace_ms": random.choice((0, 1, 5, 40)),
+        "emit": random.choice(("eager", "close") if join == "outer" else ("arrival", "eager", "close")),
+        "null_key": random.choice(("drop", "keep")),
+    }
+
+
+def _by_foreign_key(random: Random) -> dict[str, Any]:
+    return {
+        "foreign_key": FOREIGN_KEY,
+        "join": random.choice(("inner", "left")),
+        "null_foreign_key": random.choice(("ignore", "keep")),
+        "protocol": random.choice(("kip", "answer")),
+    }
+
+
+def _grouped(random: Random) -> dict[str, Any]:
+    aggregate = random.choice(("count", "sum", "list"))
+    return {"group_by": "group", "aggregate": aggregate, **({} if aggregate == "count" else {"field": "member"})}
+
+
+OPTIONS: dict[str, Callable[[Random], dict[str, Any]]] = {
+    "session_windows": _sessions,
+    "window_aggregate": _windows,
+    "range_aggregate": lambda random: {
+        "preceding_ms": random.choice((0, 1, 5, 10, 40)),
+        "aggregate": random.choice((*NAMED,)),
+    },
+    "stream_stream_join": _stream_stream,
+    "stream_table_join": lambda random: {
+        "join": random.choice(("inner", "left")),
+        "null_key": random.choice(("drop", "keep")),
+    },
+    "table_table_join": lambda random: {"join": random.choice(("inner", "left", "outer"))},
+    "table_aggregate": _grouped,
+    "windowed_table": _windowed,
+    "foreign_key_join": _by_foreign_key,
+    "one_to_many_join": _by_foreign_key,
+}
+
+
+def _from_subscriber(change: dict[str, Any]) -> dict[str, Any]:
+    names = ("instruction", "digest", "carries", "refers", "left")
+    return {**dict(zip(names, (change["value"] or [None] * 6)[1:], strict=True)), "key_0": change["key"]}
+
+
+def _response(change: dict[str, Any]) -> dict[str, Any]:
+    names = ("answers", "digest", "right", "carries", "asked", "refers", "left")
+    return dict(zip(names, (change["value"] or [None] * 8)[1:], strict=True))
+
+
+def _left_row(row: Row) -> dict[str, Any]:
+    left, foreign_key = row.value or (None, None)
+    return {"left": left, "to_0": None if foreign_key is None else prefixed_key(7, foreign_key)}
+
+
+def _grouped_row(row: Row) -> dict[str, Any]:
+    group, member = row.value or (None, None)
+    return {"group_0": group, "member": member}
+
+
+STAGED: dict[str, tuple[list[Stage], Callable[[Row], dict[str, Any]]]] = {
+    "table_aggregate": (
+        [
+            Stage("rows", [""]),
+            Stage(
+                "groups",
+                ["messages"],
+                value=lambda change: dict(
+                    zip(("taken", "added", "takes", "adds"), (change["value"] or [None] * 5)[1:], strict=True)
+                ),
+            ),
+        ],
+        _grouped_row,
+    ),
+    "foreign_key_join": (
+        [
+            Stage("sender", ["left"]),
+            Stage("right", ["messages", "right"], value=_from_subscriber),
+            Stage("receiver", ["messages"], value=_response),
+        ],
+        _left_row,
+    ),
+    "one_to_many_join": (
+        [
+            Stage("left", ["left"]),
+            Stage(
+                "right",
+                ["messages", "right"],
+                value=lambda change: {"left": (change["value"] or (None, None))[1], "key_0": change["key"]},
+            ),
+        ],
+        _left_row,
+    ),
+}
+
+
+def played(
+    operator: str, make_logic: Callable[[Any], Any], drawn: Drawn
+) -> tuple[list[list[dict[str, Any]]], list[str]]:
+    """Return what a logic emits of a history in each batch, and its states after each."""
+    definition, batches = drawn
+
+    def make() -> Any:
+        return make_logic(definition)
+
+    if operator in STAGED:
+        stages, first = STAGED[operator]
+        return play_staged(make, stages, batches, first)
+    return play_stateful(make, batches, inputs_of(definition))
