@@ -21,7 +21,7 @@ from ..registration.options import OptionSpace
 from ..registration.protocol import MessageProtocol
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
 from ..registration.repeats import unchanged
-from ..registration.sql import Sql, beside, pair_values
+from ..registration.sql import Options, Sql, beside, pair_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,13 +77,14 @@ def _staged() -> Callable[..., Any]:
     return play_staged
 
 
-def key_named(join: OneToManyJoin) -> Callable[[Record], Key | None]:
+def key_named(options: Options) -> Callable[[Record], Key | None]:
     """Return what reads the foreign key of a left row."""
-    return lambda record: None if record.input != "left" or record.value is None else record.value[join.foreign_key]
+    name = options["foreign_key"]
+    return lambda record: None if record.input != "left" or record.value is None else record.value[name]
 
 
-def _refused_by_sql(join: ForeignKeyJoin) -> str | None:
-    return "with delivery manual: it knows no schedule" if join.delivery == "manual" else None
+def _refused_by_sql(options: Options) -> str | None:
+    return "with delivery manual: it knows no schedule" if options.get("delivery") == "manual" else None
 
 
 def _topology(builder: Builder, join: ForeignKeyJoin) -> Any:

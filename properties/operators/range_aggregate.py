@@ -21,7 +21,7 @@ from ..registration.domain import Domain, number_of
 from ..registration.options import OptionSpace
 from ..registration.registration import MutantsOf, Registration, Retention
 from ..registration.repeats import changes_of, doubled_value
-from ..registration.sql import Sql, aggregate_values, aggregated_events, beside
+from ..registration.sql import Sql, aggregate_values, aggregated_events, always, beside
 from ..witnesses.outcomes import Difference, Outcome, differences
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ REGISTRATION = Registration(
     repeats=_repeats,
     keeps_lists_in_order=lambda ranges: ranges.aggregate.ordered,
     spark=Binding(_build, fields_of_aggregate, decode_aggregate),
-    sql=Sql(beside(__file__), aggregated_events, values=aggregate_values),
+    sql=Sql(beside(__file__), aggregated_events, is_stream=always, values=aggregate_values),
     # A row must be reached from behind the next batch's clock: the range is longer than a step of the schedule.
     retention=Retention({"list": ({"preceding_ms": 20}, 15)}, _build, _retention_differences, _sides),
     mutants=MutantsOf("range_aggregate"),

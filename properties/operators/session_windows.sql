@@ -1,39 +1,52 @@
 -- Session windows of many histories in one statement, by definition: no state but the session that each record is in.
 --
--- Reads the relation `arrivals`, a row an arrival:
+-- Reads the relation `arrivals`, a row an arrival, with the number of its definition:
 --   history, position (order of arrival, over all histories), batch, heartbeat (whether it is one), key (an integer
 --   that no two histories share; null for a null key), timestamp (ms) and value (see aggregates.sql).
--- Takes $clock ('stream_time', 'batch'), $gap_ms, $grace_ms, $late ('merged', 'own') and $emit ('update', 'close').
+-- Reads the relation `definitions`, a row a definition: its number, clock ('stream_time', 'batch') and options (JSON,
+--   as in a history file; what is left out has its default here).
 -- Returns a row a session: its key and bounds, what its values come to (aggregates.sql), and its timestamp.
 WITH RECURSIVE
+
+-- The options of each definition.
+given AS (
+    SELECT definition, clock AS clock_kind,
+        (options->>'gap_ms')::BIGINT AS gap_ms,
+        coalesce((options->>'grace_ms')::BIGINT, 0) AS grace_ms,
+        coalesce(options->>'late', 'merged') AS late, -- or 'own'
+        coalesce(options->>'emit', 'update') AS emit -- or 'close'
+    FROM definitions
+),
 
 -- The clock: the largest timestamp so far, or of earlier batches. Heartbeats move it, records with a null key don't.
 clocked AS (
     SELECT *,
         heartbeat OR key IS NOT NULL AS moves_clock,
-        coalesce(CASE $clock
+        coalesce(CASE clock_kind
             WHEN 'stream_time' THEN max(timestamp) FILTER (moves_clock) OVER so_far
             WHEN 'batch' THEN max(timestamp) FILTER (moves_clock) OVER earlier_batches
         END, 0) AS clock
-    FROM arrivals
+    FROM arrivals JOIN given USING (definition)
     WINDOW so_far AS (PARTITION BY history ORDER BY position),
         earlier_batches AS (PARTITION BY history ORDER BY batch RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ),
 
 -- At the end of a history both clocks say the largest timestamp.
 ended AS (
-    SELECT history, max(timestamp) - $gap_ms - $grace_ms AS last_edge FROM clocked WHERE moves_clock GROUP BY history
+    SELECT history, emit, max(timestamp) - gap_ms - grace_ms AS last_edge
+    FROM clocked WHERE moves_clock GROUP BY history, emit, gap_ms, grace_ms
 ),
 
 -- A session is closed iff its end lies before the edge: clock - gap - grace.
 edged AS (
-    SELECT *, clock - $gap_ms - $grace_ms AS edge FROM clocked WHERE key IS NOT NULL
+    SELECT *, clock - gap_ms - grace_ms AS edge FROM clocked WHERE key IS NOT NULL
 ),
 
 -- The n-th record of a key is its n-th step. With late = 'own' a record is late iff it lies before the edge itself.
 steps AS (
-    SELECT key, position, timestamp, edge, row_number() OVER arrived AS step, lead(edge) OVER arrived AS next_edge
-    FROM edged WHERE NOT ($late = 'own' AND timestamp < edge)
+    SELECT key, position, timestamp, gap_ms, edge,
+        row_number() OVER arrived AS step, lead(edge) OVER arrived AS next_edge
+    FROM edged WHERE NOT (late = 'own' AND timestamp < edge)
     WINDOW arrived AS (PARTITION BY key ORDER BY position)
 ),
 
@@ -51,16 +64,16 @@ sessions AS (
     FROM (
         SELECT *, count(*) FILTER (starts_island) OVER (PARTITION BY key ORDER BY session_start) AS island
         FROM (
-            SELECT *, coalesce(session_start - max(session_end) OVER before_it > $gap_ms, true) AS starts_island
+            SELECT *, coalesce(session_start - max(session_end) OVER before_it > gap_ms, true) AS starts_island
             FROM (
                 -- The sessions that are still open,
                 SELECT new.step, new.key, session_start, session_end, positions,
-                    new.edge, new.next_edge, false AS is_new
+                    new.gap_ms, new.edge, new.next_edge, false AS is_new
                 FROM sessions AS old JOIN steps AS new ON new.key = old.key AND new.step = old.step + 1
                 WHERE session_end >= new.edge
                 UNION ALL
                 -- with the new record, fall into islands.
-                SELECT step, key, timestamp, timestamp, [position], edge, next_edge, true
+                SELECT step, key, timestamp, timestamp, [position], gap_ms, edge, next_edge, true
                 FROM steps WHERE step = (SELECT max(step) + 1 FROM sessions)
             )
             WINDOW before_it AS (PARTITION BY key ORDER BY session_start
@@ -79,5 +92,5 @@ final AS (
 SELECT final.key, session_start AS window_start, session_end AS window_end,
     aggregated(value, place) AS value, session_end AS timestamp
 FROM final JOIN arrivals USING (position) JOIN ended USING (history)
-WHERE $emit = 'update' OR session_end < last_edge
+WHERE emit = 'update' OR session_end < last_edge
 GROUP BY final.key, session_start, session_end

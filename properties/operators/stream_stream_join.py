@@ -23,7 +23,7 @@ from ..registration.kafka import Kafka, refuse_dropped_null_keys
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import emitted_again
-from ..registration.sql import Sql, beside, pair_values
+from ..registration.sql import Sql, always, beside, pair_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -183,7 +183,7 @@ REGISTRATION = Registration(
         goals=(LATE_ON_SPARK,),
         met=_met_by_native,
     ),
-    sql=Sql(beside(__file__), values=pair_values),
+    sql=Sql(beside(__file__), is_stream=always, values=pair_values),
     kafka=Kafka(_topology, _refused_by_kafka, clocks=lambda join: ("left",), observed="KafkaStreamStreamJoin"),
     bounded_state=lambda join: True,
     has_timers=True,

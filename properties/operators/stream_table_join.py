@@ -24,7 +24,7 @@ from ..registration.kafka import Kafka, refuse_dropped_null_keys
 from ..registration.options import OptionSpace
 from ..registration.registration import MutantsOf, Registration
 from ..registration.repeats import emitted_again
-from ..registration.sql import Sql, beside, pair_values
+from ..registration.sql import Sql, always, beside, pair_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -118,7 +118,7 @@ REGISTRATION = Registration(
         _check_history,
         _table_first,
     ),
-    sql=Sql(beside(__file__), values=pair_values),
+    sql=Sql(beside(__file__), is_stream=always, values=pair_values),
     kafka=Kafka(_topology, refuse_dropped_null_keys),
     mutants=MutantsOf("stream_table_join"),
 )

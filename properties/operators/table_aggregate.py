@@ -20,7 +20,7 @@ from ..registration.kafka import Kafka, as_text, read_aggregate
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
 from ..registration.repeats import unchanged
-from ..registration.sql import Sql, aggregate_values, aggregated_events, beside
+from ..registration.sql import Options, Sql, aggregate_values, aggregated_events, beside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,14 +60,13 @@ def _build(groups: TableAggregate, frame: DataFrame, logic: Any, state_groups: i
     return emitted.withColumnRenamed(GROUP, KEY)
 
 
-def _member(groups: TableAggregate) -> Callable[[Value], Value] | None:
-    if groups.field is None:
-        return None
-    return lambda value: None if value is None or value[groups.group_by] is None else value[groups.field]
+def _member(options: Options) -> Callable[[Value], Value] | None:
+    group_by, field = options["group_by"], options.get("field")
+    return None if field is None else lambda value: None if value is None or value[group_by] is None else value[field]
 
 
-def _group_named(groups: TableAggregate) -> Callable[[Record], Key | None]:
-    return lambda record: None if record.value is None else record.value[groups.group_by]
+def _group_named(options: Options) -> Callable[[Record], Key | None]:
+    return lambda record: None if record.value is None else record.value[options["group_by"]]
 
 
 def _topology(builder: Builder, groups: TableAggregate) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
 from ...reference.core.records import Record, Value
-from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA, Aggregate
+from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from ...reference.definitions.windows import WindowAggregate
 from ..generators.values import kinds_taken
 from ..registration.bindings import (
@@ -35,7 +35,7 @@ from ..registration.domain import Aligned, Domain, Number, number_of
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import doubled
-from ..registration.sql import Answer, Sql, beside, options_of
+from ..registration.sql import Answer, Options, Sql, aggregated_events, beside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -95,23 +95,18 @@ def _decode(windows: WindowAggregate, value: Any) -> Value:
     return from_json(value) if windows.storage == "full" else decode_aggregate(windows, value)
 
 
-def _aggregated(windows: WindowAggregate) -> tuple[Aggregate, tuple[str, ...]]:
+def _is_full(options: Options) -> bool:
+    return options.get("storage") == "full"
+
+
+def _aggregated(options: Options) -> tuple[str, tuple[str, ...]]:
     # Full state is the list of a window's messages.
-    return AGGREGATES_OF_SAMZA["list"] if windows.storage == "full" else windows.aggregate, ("events",)
+    return ("list", ("events",)) if _is_full(options) else aggregated_events(options)
 
 
-def _sql_options(windows: WindowAggregate) -> Mapping[str, Any]:
-    early = windows.early
-    return {
-        **options_of(windows),
-        "every_tuples": early and early.every_tuples,
-        "every_ms": early and early.every_ms,
-    }
-
-
-def _values(windows: WindowAggregate, answer: Answer) -> list[Value]:
+def _values(options: Options, answer: Answer) -> list[Value]:
     values = answer.aggregates("value")
-    return [value for (value,) in values] if windows.storage == "full" else values
+    return [value for (value,) in values] if _is_full(options) else values
 
 
 def _distances(windows: WindowAggregate) -> tuple[int, ...]:
@@ -252,7 +247,7 @@ REGISTRATION = Registration(
         "window gives what the reference emits, each key's changes in order",
         {"hopping": NativeProfile({"size": 10, "step": 4, "retention_ms": 15, "aggregate": "average"})},
     ),
-    sql=Sql(beside(__file__), _aggregated, values=_values, options=_sql_options),
+    sql=Sql(beside(__file__), _aggregated, is_stream=_is_full, values=_values),
     bounded_state=lambda windows: windows.unit == "ms",
     has_timers=True,
     mutants=MutantsOf("window_aggregate"),

@@ -12,7 +12,7 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Entry, Played, play
 from ...reference.core.records import Change, Key, Record, Value
-from ...reference.definitions.aggregates import AGGREGATES, Aggregate
+from ...reference.definitions.aggregates import AGGREGATES
 from ...reference.definitions.joins import JOINS
 from ...reference.definitions.windows import WindowedTable
 from ..generators.cohorts import clock_before
@@ -40,7 +40,7 @@ from ..registration.key_space import WATERMARK_DRIVER
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Retention
 from ..registration.repeats import doubled, emitted_again
-from ..registration.sql import Answer, Sql, beside, pairs
+from ..registration.sql import Answer, Options, Sql, beside, pairs
 from ..witnesses.outcomes import Difference, Outcome, differences
 
 if TYPE_CHECKING:
@@ -54,12 +54,8 @@ BIGINTS = range(-(2**63), 2**63)
 _HOPPING = {"size_ms": 10, "step_ms": 5}
 
 
-def _aggregated(table: WindowedTable) -> tuple[Aggregate, tuple[str, ...]]:
-    return table.aggregate, ("events", "right") if table.with_ == "windowed_table" else ("events",)
-
-
 def _fields(table: WindowedTable, records: Sequence[Record]) -> list[Field]:
-    aggregate, inputs = _aggregated(table)
+    aggregate, inputs = table.aggregate, ("events", "right") if table.with_ == "windowed_table" else ("events",)
     of_aggregate = [record.value for record in records if record.key is not None and record.input in inputs]
     fields = [_on(inputs, aggregated_field(aggregate, of_aggregate))]
     if table.with_ in (None, "windowed_table"):
@@ -150,9 +146,18 @@ def _joined(table: WindowedTable, value: Any) -> Value:
     return [from_aggregate(table.aggregate, left), right]
 
 
-def _start_named(table: WindowedTable) -> Callable[[Record], int | None] | None:
+def _aggregated(options: Options) -> tuple[str, tuple[str, ...]]:
+    inputs = ("events", "right") if options.get("with") == "windowed_table" else ("events",)
+    return options.get("aggregate", "count"), inputs
+
+
+def _is_stream(options: Options) -> bool:
+    return options.get("with") == "stream_lookup" or options.get("to_stream") == "window_in_value"
+
+
+def _start_named(options: Options) -> Callable[[Record], int | None] | None:
     """Return what reads the start (ms) of the window that a record looks up; one that no window has is none."""
-    name = table.window_start
+    name = options.get("window_start")
     if name is None:
         return None
 
@@ -163,8 +168,8 @@ def _start_named(table: WindowedTable) -> Callable[[Record], int | None] | None:
     return start
 
 
-def _values(table: WindowedTable, answer: Answer) -> list[Value]:
-    match table.with_:
+def _values(options: Options, answer: Answer) -> list[Value]:
+    match options.get("with"):
         case None:
             return answer.aggregates("aggregate")
         case "table":
@@ -186,8 +191,8 @@ def _in_value(change: Change) -> Change:
     return Change(key, None, {"value": value, "window": list(window or ())}, timestamp)
 
 
-def _rekeyed(table: WindowedTable) -> Callable[[Change], Change] | None:
-    return {None: None, "window_in_key": _in_key, "window_in_value": _in_value}[table.to_stream]
+def _rekeyed(options: Options) -> Callable[[Change], Change] | None:
+    return {None: None, "window_in_key": _in_key, "window_in_value": _in_value}[options.get("to_stream")]
 
 
 def _topology(builder: Builder, windows: WindowedTable) -> Any:
@@ -385,7 +390,14 @@ REGISTRATION = Registration(
             ),
         },
     ),
-    sql=Sql(beside(__file__), _aggregated, number_named=_start_named, values=_values, changed=_rekeyed),
+    sql=Sql(
+        beside(__file__),
+        _aggregated,
+        number_named=_start_named,
+        is_stream=_is_stream,
+        values=_values,
+        changed=_rekeyed,
+    ),
     kafka=Kafka(
         _topology,
         _refused_by_kafka,

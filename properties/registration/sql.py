@@ -1,7 +1,10 @@
-"""An operator on DuckDB: one statement over the arrivals of a cohort, and how its answer is decoded.
+"""An operator on DuckDB: one statement over the arrivals of many definitions, and how its answer is decoded.
 
 Values stay behind, for any JSON value must come back as it was: an answer names the position of its arrival. Only what
 a statement has to reckon with goes along: numbers and strings that an aggregate compares, keys that a value names.
+
+Options are read here as they are in a history file, never as the reference has read them: else both would misread them
+alike. Defaults are therefore written down a second time, in the statements and beside them.
 """
 
 from __future__ import annotations
@@ -9,14 +12,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from ...reference.core.records import Change, Key, Record, Value
-from ...reference.definitions.aggregates import Aggregate
+
+Options: TypeAlias = Mapping[str, Any]
+
+AGGREGATES = {
+    "count": "count(value.position)",
+    "sum": "{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place)}",
+    "min": "{whole: min(value.whole), fraction: min(value.fraction), text: min(value.text)}",
+    "max": "{whole: max(value.whole), fraction: max(value.fraction), text: max(value.text)}",
+    "list": "coalesce(list(value.position ORDER BY place) FILTER (value.position IS NOT NULL), [])",
+    "average": (
+        "{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place), members: count(value.position)}"
+    ),
+}
+"""What statements call `aggregated(value, place)`, by the aggregate's name: over `value`, a struct {position, whole,
+fraction, text} of the number of its arrival and, where the aggregate computes with it, the value itself; and over
+`place`, its order."""
 
 
 class Answer(Protocol):
-    """What a statement answers, column by column."""
+    """What a statement answers of one definition, column by column."""
 
     def records(self, column: str) -> list[Value]:
         """Return the values of the arrivals whose positions a column names; null stays null."""
@@ -27,54 +45,58 @@ class Answer(Protocol):
         ...
 
 
-def options_of(definition: Any) -> dict[str, Any]:
-    """Return the options of a definition by name."""
-    return {name.removesuffix("_"): value for name, value in vars(definition).items()}
-
-
 def beside(file: str) -> str:
     """Return the text of the statement that lies beside a module, under its name."""
     return Path(file).with_suffix(".sql").read_text(encoding="utf-8")
 
 
+def _never(options: Options) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Sql:
-    """An operator on DuckDB.
+    """An operator on DuckDB; options are those of a history file.
 
     Attributes:
-        statement: The statement, over the relation `arrivals`; its parameters are the options, and `clock`.
-        aggregated: Of a definition: the aggregate, and the inputs whose values it aggregates; None without one.
-        member: Of a definition: what of a value is aggregated, where it isn't the whole of it.
-        key_named: Of a definition: of a record, the key that its value names (a foreign key, a group), if any.
-        number_named: Of a definition: of a record, the number that its value names (a window's start), if any.
-        values: Of a definition and an answer: the values of its rows.
-        changed: Of a definition: what is made of each change of the answer.
-        options: Of a definition: the options that the statement may name.
-        refusal: Of a definition: why there is no statement for it; None where there is one.
+        statement: The statement, over the relations `arrivals` and `definitions`; it knows the defaults of the options.
+        aggregated: Of options: the aggregate's name, and the inputs whose values it aggregates; None without one.
+        member: Of options: what of a value is aggregated, where it isn't the whole of it.
+        key_named: Of options: of a record, the key that its value names (a foreign key, a group), if any.
+        number_named: Of options: of a record, the number that its value names (a window's start), if any.
+        is_stream: Of options: whether the result is a stream (a bag of all results) rather than a table.
+        values: Of options and an answer: the values of its rows.
+        changed: Of options: what is made of each change of the answer.
+        refusal: Of options: why there is no statement for them; None where there is one.
     """
 
     statement: str
-    aggregated: Callable[[Any], tuple[Aggregate, tuple[str, ...]] | None] = lambda definition: None
-    member: Callable[[Any], Callable[[Value], Value] | None] = lambda definition: None
-    key_named: Callable[[Any], Callable[[Record], Key | None] | None] = lambda definition: None
-    number_named: Callable[[Any], Callable[[Record], int | None] | None] = lambda definition: None
-    values: Callable[[Any, Answer], Iterable[Value]] = lambda definition, answer: answer.records("record")
-    changed: Callable[[Any], Callable[[Change], Change] | None] = lambda definition: None
-    options: Callable[[Any], Mapping[str, Any]] = options_of
-    refusal: Callable[[Any], str | None] = lambda definition: None
+    aggregated: Callable[[Options], tuple[str, tuple[str, ...]] | None] = lambda options: None
+    member: Callable[[Options], Callable[[Value], Value] | None] = lambda options: None
+    key_named: Callable[[Options], Callable[[Record], Key | None] | None] = lambda options: None
+    number_named: Callable[[Options], Callable[[Record], int | None] | None] = lambda options: None
+    is_stream: Callable[[Options], bool] = _never
+    values: Callable[[Options, Answer], Iterable[Value]] = lambda options, answer: answer.records("record")
+    changed: Callable[[Options], Callable[[Change], Change] | None] = lambda options: None
+    refusal: Callable[[Options], str | None] = lambda options: None
 
 
-def aggregated_events(definition: Any) -> tuple[Aggregate, tuple[str, ...]]:
-    """Return the aggregate of a definition that aggregates its only input."""
-    return definition.aggregate, ("events",)
+def aggregated_events(options: Options) -> tuple[str, tuple[str, ...]]:
+    """Return the aggregate of options that aggregate their only input: a count by default."""
+    return options.get("aggregate", "count"), ("events",)
 
 
-def aggregate_values(definition: Any, answer: Answer) -> list[Value]:
+def always(options: Options) -> bool:
+    """Say of an operator whose result is a stream, whatever its options, that it is."""
+    return True
+
+
+def aggregate_values(options: Options, answer: Answer) -> list[Value]:
     """Return the values of an answer whose rows are aggregates."""
     return answer.aggregates("value")
 
 
-def pair_values(definition: Any, answer: Answer) -> list[Value]:
+def pair_values(options: Options, answer: Answer) -> list[Value]:
     """Return the values of an answer whose rows are pairs of records."""
     return pairs(answer.records("left_record"), answer.records("right_record"))
 

@@ -1,6 +1,6 @@
 """Aggregates in KIP-94's form: an initializer, an aggregator and a session merger.
 
-The named ones are defined here in Python, Spark SQL and DuckDB SQL, so that every witness computes the same.
+The named ones are defined here in Python and Spark SQL. DuckDB has forms of its own, beside its statements.
 Source: KIP-94, "Public Interfaces" (`aggregate`, `reduce`, `count`, `SessionMerger`).
 """
 
@@ -47,8 +47,6 @@ class Aggregate:
         subtractor: `(key, value, aggregate) -> aggregate`: takes a value away again, where that is possible. Aggregates
             of tables need it (Kafka Streams Join Semantics, "KTable Aggregate").
         spark: Its form in Spark SQL, over the column `value`; empty where it has none.
-        duckdb: Its form in DuckDB's SQL, over `value`, a struct {position, whole, fraction, text} of the number of its
-            arrival and, where the aggregate computes with it, the value itself; and over `place`, its order.
     """
 
     name: str
@@ -60,7 +58,6 @@ class Aggregate:
     finish: Callable[[Any], Any] = _itself
     subtractor: Callable[[Key, Value, Any], Any] | None = None
     spark: str = ""
-    duckdb: str = ""
 
     def of(self, key: Key, values: Iterable[Value]) -> Any:
         """Return the finished aggregate of values, taken in their order."""
@@ -122,7 +119,6 @@ COUNT = Aggregate(
     merger=lambda key, one, two: one + two,
     subtractor=lambda key, value, total: total - 1,
     spark="count(1)",
-    duckdb="count(value.position)",
 )
 SUM = Aggregate(
     "sum",
@@ -132,17 +128,14 @@ SUM = Aggregate(
     refuses=_a_number,
     subtractor=lambda key, value, total: total - value,
     spark="sum(value)",
-    duckdb="{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place)}",
 )
 MIN = replace(
     reduce(min, "min", _a_number_or_string),
     spark="min(value)",
-    duckdb="{whole: min(value.whole), fraction: min(value.fraction), text: min(value.text)}",
 )
 MAX = replace(
     reduce(max, "max", _a_number_or_string),
     spark="max(value)",
-    duckdb="{whole: max(value.whole), fraction: max(value.fraction), text: max(value.text)}",
 )
 LIST = Aggregate(
     "list",
@@ -152,7 +145,6 @@ LIST = Aggregate(
     ordered=True,
     subtractor=_without_first,
     spark="collect_list(value)",
-    duckdb="coalesce(list(value.position ORDER BY place) FILTER (value.position IS NOT NULL), [])",
 )
 AVERAGE = Aggregate(
     "average",
@@ -162,7 +154,6 @@ AVERAGE = Aggregate(
     refuses=_a_number,
     finish=lambda aggregate: aggregate[0] / aggregate[1],
     spark="avg(value)",
-    duckdb="{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place), members: count(value.position)}",
 )
 
 AGGREGATES = {aggregate.name: aggregate for aggregate in (COUNT, SUM, MIN, MAX, LIST)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,60 +13,84 @@ import pyarrow.compute as pc
 from ....reference.core.errors import BadInput
 from ....reference.core.records import Change, Key, Value, Window, bag, fold
 from ..outcomes import Result
-from .relation import Cohort
+from .relation import Arrivals
+
+
+class _Columns:
+    """The columns of an answer, each read once for all definitions."""
+
+    def __init__(self, arrivals: Arrivals, answer: pa.Table) -> None:
+        self.arrivals, self.answer = arrivals, answer
+        self.read: dict[tuple[str, str], list[Value]] = {}
+
+    def records(self, column: str) -> list[Value]:
+        if ("records", column) not in self.read:
+            values, positions = self.arrivals.values, listed(self.answer.column(column))
+            self.read["records", column] = [None if position is None else values[position] for position in positions]
+        return self.read["records", column]
+
+    def aggregates(self, column: str) -> list[Value]:
+        if ("aggregates", column) not in self.read:
+            aggregate = self.arrivals.aggregate or "count"
+            self.read["aggregates", column] = values_of(aggregate, self.answer.column(column), self.arrivals.values)
+        return self.read["aggregates", column]
 
 
 class _Answer:
-    """What a statement answers, column by column."""
+    """What a statement answers of one definition, column by column."""
 
-    def __init__(self, cohort: Cohort, answer: pa.Table) -> None:
-        self.cohort, self.answer = cohort, answer
+    def __init__(self, columns: _Columns, rows: Sequence[int]) -> None:
+        self.columns, self.rows = columns, rows
 
     def records(self, column: str) -> list[Value]:
-        values = self.cohort.values
-        return [None if position is None else values[position] for position in listed(self.answer.column(column))]
+        values = self.columns.records(column)
+        return [values[row] for row in self.rows]
 
     def aggregates(self, column: str) -> list[Value]:
-        aggregated = self.cohort.sql.aggregated(self.cohort.definition)
-        name = "count" if aggregated is None else aggregated[0].name
-        return values_of(name, self.answer.column(column), self.cohort.values)
+        values = self.columns.aggregates(column)
+        return [values[row] for row in self.rows]
 
 
-def results_of(cohort: Cohort, answer: pa.Table, count: int) -> list[Result]:
-    """Return the results of a cohort of so many histories: tables, or of streams bags.
+def results_of(arrivals: Arrivals, answer: pa.Table) -> list[Result]:
+    """Return the results of the histories: tables, or of streams bags.
 
     Args:
-        cohort: The cohort.
+        arrivals: The histories' arrivals.
         answer: What the statement answers.
-        count: How many histories the cohort has.
 
     Raises:
         BadInput: `min` or `max` was to compare strings with numbers.
     """
-    definition, sql = cohort.definition, cohort.sql
-    indexes, keys = _keys(cohort, answer)
-    values = sql.values(definition, _Answer(cohort, answer))
-    changes = map(Change, keys, _windows(answer), values, listed(answer.column("timestamp")))
-    changed = sql.changed(definition)
-    if changed is not None:
-        changes = map(changed, changes)
-    by_history: list[list[Change]] = [[] for _ in range(count)]
-    for index, change in zip(indexes, changes, strict=True):
-        by_history[index].append(change)
-    return [bag(of_history) if definition.is_stream else fold(of_history) for of_history in by_history]
+    sql, definition_of = arrivals.sql, arrivals.definition_of
+    histories, keys = _keys(arrivals, answer)
+    windows, timestamps, columns = _windows(answer), listed(answer.column("timestamp")), _Columns(arrivals, answer)
+    rows_of: list[list[int]] = [[] for _ in arrivals.definitions]
+    for row, history in enumerate(histories):
+        rows_of[definition_of[history]].append(row)
+    changes_of: list[list[Change]] = [[] for _ in definition_of]
+    for (options, _), rows in zip(arrivals.definitions, rows_of, strict=True):
+        changed = sql.changed(options)
+        for row, value in zip(rows, sql.values(options, _Answer(columns, rows)), strict=True):
+            change = Change(keys[row], windows[row], value, timestamps[row])
+            changes_of[histories[row]].append(change if changed is None else changed(change))
+    is_stream = [sql.is_stream(options) for options, _ in arrivals.definitions]
+    return [
+        bag(changes) if is_stream[definition] else fold(changes)
+        for definition, changes in zip(definition_of, changes_of, strict=True)
+    ]
 
 
-def _windows(answer: pa.Table) -> Iterable[Window | None]:
+def _windows(answer: pa.Table) -> list[Window | None]:
     """Return the windows of an answer's rows; the result of a look-up has none."""
     if "window_start" not in answer.column_names:
         return [None] * len(answer)
     bounds = zip(listed(answer.column("window_start")), listed(answer.column("window_end")), strict=True)
-    return (None if start is None else (start, end) for start, end in bounds)
+    return [None if start is None else (start, end) for start, end in bounds]
 
 
-def _keys(cohort: Cohort, answer: pa.Table) -> tuple[list[int], list[Key | None]]:
+def _keys(arrivals: Arrivals, answer: pa.Table) -> tuple[list[int], list[Key | None]]:
     """Return the history's index and the key of every row of an answer; one without a key names its history itself."""
-    known = cohort.keys
+    known = arrivals.keys
 
     def named(column: str) -> list[Key | None]:
         return [None if number is None else known[number][1] for number in listed(answer.column(column))]

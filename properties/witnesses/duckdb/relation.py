@@ -1,4 +1,4 @@
-"""How histories are sent to DuckDB: a cohort's arrivals as one relation, and a statement that is run on it.
+"""How histories are sent to DuckDB: the arrivals as one relation, and a statement that is run on it.
 
 Values stay behind, for any JSON value must come back as it was: an answer names the position of its arrival. Only what
 a statement has to reckon with goes along: numbers and strings that an aggregate compares, keys that a value names.
@@ -6,7 +6,7 @@ a statement has to reckon with goes along: numbers and strings that an aggregate
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -18,49 +18,61 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from ....reference.core.history import ClockAdvance, Cut, Delivery, History
 from ....reference.core.records import Key, Record, Value
-from ....reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from ....reference.definitions.declarations import Definition
-from ...registration.sql import Sql
+from ...registration.sql import AGGREGATES, Options, Sql
 
 INT64 = range(-(2**63), 2**63)
-OPTIONS = range(-(2**60), 2**60)
+NUMBERS = range(-(2**60), 2**60)
 WIDE = pa.decimal128(38, 0)
 COMPARED = ("sum", "min", "max", "average")
 INPUTS = ("events", "left", "right")
 
 
-class Cohort:
-    """The arrivals of many histories of one definition, column by column; what comes back is looked up here.
+class Arrivals:
+    """The arrivals of many histories of one operator, column by column; what comes back is looked up here.
 
     Attributes:
-        keys: By number: the index of the history among the histories, and the key. No two histories share a number;
-            within one, a key that a value names is the same number as that key itself.
+        sql: The operator's statement.
+        aggregate: The name of the aggregate, the same in all definitions; None where nothing is aggregated.
+        definitions: By number: the options of a definition, as in a history file, and its clock.
+        definition_of: By the index of a history: the number of its definition.
+        keys: By number: the index of the history, and the key. No two histories share a number; within one, a key that
+            a value names is the same number as that key itself.
         values: By position: the values of the arrivals; of an aggregate, what is aggregated.
-        histories: By position: the index of the arrival's history.
-
-    Raises:
-        BadInput: A record is on an input that the operator doesn't have, or the operator can't take its value; or there
-            is a delivery, for which DuckDB has no channels.
     """
 
-    def __init__(self, histories: Sequence[History], definition: Definition, sql: Sql) -> None:
-        self.definition, self.sql = definition, sql
+    def __init__(self, sql: Sql, aggregate: str | None) -> None:
+        self.sql, self.aggregate = sql, aggregate
+        self.definitions: list[tuple[Options, str]] = []
+        self.definition_of: list[int] = []
         self.keys: list[tuple[int, Key]] = []
         self.values: list[Value] = []
-        self.histories: list[int] = []
-        self.batches: list[int] = []
-        self.heartbeats: list[bool] = []
-        self.inputs: list[int | None] = []
-        self.key_numbers: list[int | None] = []
-        self.timestamps: list[int] = []
-        self.named: list[Any] = []
-        for index, history in enumerate(histories):
+        self.compared: list[Value] = []
+        self.rows: list[tuple[int, int, int, bool, int | None, int | None, int, int | None]] = []
+
+    def add(self, histories: Sequence[History], definition: Definition) -> None:
+        """Add the histories of a definition.
+
+        Args:
+            histories: The histories; their options and their clock are the same.
+            definition: What the reference makes of the options; it says which inputs and values there can be.
+
+        Raises:
+            BadInput: A record is on an input that the operator doesn't have, or the operator can't take its value; or
+                there is a delivery, for which DuckDB has no channels.
+        """
+        options = histories[0].options
+        _check_numbers(options)
+        self.definitions.append((options, histories[0].clock))
+        for history in histories:
+            self.definition_of.append(len(self.definitions) - 1)
             try:
-                self._add(index, history)
+                self._add(history, options, definition)
             except BadInput as error:
                 raise BadInput(f"{history.name}: {error}") from None
 
-    def _add(self, index: int, history: History) -> None:
+    def _add(self, history: History, options: Options, definition: Definition) -> None:
+        index, number_of_definition = len(self.definition_of) - 1, len(self.definitions) - 1
         numbers: dict[Key, int] = {}
 
         def number_of(key: Key) -> int:
@@ -70,15 +82,18 @@ class Cohort:
                 self.keys.append((index, key))
             return number
 
-        inputs = {name: INPUTS.index(name) for name in self.definition.inputs}
-        check, member_of = self.definition.check, self.sql.member(self.definition)
-        key_named, number_named = self.sql.key_named(self.definition), self.sql.number_named(self.definition)
+        sql, check = self.sql, definition.check
+        inputs = {name: INPUTS.index(name) for name in definition.inputs}
+        aggregated, member_of = sql.aggregated(options), sql.member(options)
+        key_named, number_named = sql.key_named(options), sql.number_named(options)
+        compares = () if aggregated is None or aggregated[0] not in COMPARED else aggregated[1]
         batch = 0
         for line in history.lines:
             if isinstance(line, Cut):
                 batch += 1
                 continue
             number = named = value = side = None
+            is_compared = False
             if isinstance(line, Record):
                 side, value = inputs.get(line.input), line.value
                 if side is None:
@@ -93,42 +108,51 @@ class Cohort:
                         named = number_named(line)
                     if member_of is not None:
                         value = member_of(value)
+                    is_compared = line.input in compares
             elif isinstance(line, Delivery):
                 raise BadInput(f"{history.operator} has no channels to deliver from: leave the line out")
-            self.histories.append(index)
-            self.batches.append(batch)
-            self.heartbeats.append(isinstance(line, ClockAdvance))
-            self.inputs.append(side)
-            self.key_numbers.append(number)
-            self.timestamps.append(line.timestamp)
+            is_heartbeat = isinstance(line, ClockAdvance)
+            self.rows.append((number_of_definition, index, batch, is_heartbeat, side, number, line.timestamp, named))
             self.values.append(value)
-            self.named.append(named)
+            self.compared.append(value if is_compared else None)
 
     def relation(self) -> pa.Table:
-        """The arrivals as the statements read them."""
-        aggregated = self.sql.aggregated(self.definition)
-        columns = {}
-        if aggregated is not None and aggregated[0].name in COMPARED:
-            sides = {INPUTS.index(name) for name in aggregated[1]}
-            compared = [
-                value if side in sides and number is not None else None
-                for value, side, number in zip(self.values, self.inputs, self.key_numbers, strict=True)
-            ]
-            columns = value_columns(compared)
-        named = pa.array(self.named, pa.int64())
+        """The relation `arrivals`, as the statements read it."""
+        columns = list(zip(*self.rows, strict=True)) or [()] * 8
+        definition, history, batch, heartbeat, side, key, timestamp, named = columns
+        named_keys = pa.array(named, pa.int64())
         return relation(
-            history=pa.array(self.histories, pa.int64()),
-            batch=pa.array(self.batches, pa.int64()),
-            heartbeat=pa.array(self.heartbeats, pa.bool_()),
-            input=pa.DictionaryArray.from_arrays(pa.array(self.inputs, pa.int8()), pa.array(INPUTS)),
-            key=pa.array(self.key_numbers, pa.int64()),
-            timestamp=pa.array(self.timestamps, pa.int64()),
+            value_columns(self.compared) if self.aggregate in COMPARED else {},
+            definition=pa.array(definition, pa.int64()),
+            history=pa.array(history, pa.int64()),
+            batch=pa.array(batch, pa.int64()),
+            heartbeat=pa.array(heartbeat, pa.bool_()),
+            input=pa.DictionaryArray.from_arrays(pa.array(side, pa.int8()), pa.array(INPUTS)),
+            key=pa.array(key, pa.int64()),
+            timestamp=pa.array(timestamp, pa.int64()),
             has_value=pa.array([value is not None for value in self.values], pa.bool_()),
-            value=columns,
-            foreign_key=named,
-            group_key=named,
-            looks_up=named,
+            foreign_key=named_keys,
+            group_key=named_keys,
+            looks_up=named_keys,
         )
+
+    def given(self) -> pa.Table:
+        """The relation `definitions`: of each definition its number, its clock and its options as JSON."""
+        return pa.table(
+            {
+                "definition": pa.array(range(len(self.definitions)), pa.int64()),
+                "clock": pa.array([clock for _, clock in self.definitions], pa.string()),
+                "options": pa.array([json.dumps(dict(options)) for options, _ in self.definitions], pa.string()),
+            }
+        )
+
+
+def _check_numbers(options: Options) -> None:
+    for option, value in options.items():
+        if isinstance(value, Mapping):
+            _check_numbers(value)
+        elif isinstance(value, int) and value not in NUMBERS:
+            raise BadInput(f"duckdb can't reckon with {option} {value}: use a smaller number")
 
 
 def value_columns(values: Sequence[Value]) -> dict[str, Any]:
@@ -151,7 +175,7 @@ def value_columns(values: Sequence[Value]) -> dict[str, Any]:
         raise BadInput(f"duckdb can't compare the string {error.object!r}: half a surrogate pair is no text") from None
 
 
-def relation(value: Mapping[str, Any], **columns: Any) -> pa.Table:
+def relation(value: Mapping[str, Any], /, **columns: Any) -> pa.Table:
     """The relation `arrivals`; the parts of `value` that aren't there are empty."""
     rows = len(columns["key"])
     position = pa.array(np.arange(rows), pa.int64())
@@ -161,34 +185,21 @@ def relation(value: Mapping[str, Any], **columns: Any) -> pa.Table:
     return pa.table({**columns, "position": position, "value": values})
 
 
-def run_statement(sql: Sql, arrivals: pa.Table, definition: Any, clock: str) -> pa.Table:
-    """Run a statement on the arrivals of a cohort, with the options of its definition as parameters.
-
-    Args:
-        sql: The operator's statement.
-        arrivals: The relation `arrivals`.
-        definition: The definition.
-        clock: `batch` or `stream_time`.
+def run_statement(arrivals: Arrivals) -> pa.Table:
+    """Run the statement of an operator on the arrivals of many histories.
 
     Raises:
-        BadInput: An option is too large a number, the aggregate isn't one by name, or a sum has more than 38 digits.
+        BadInput: The aggregate isn't one by name, a number has too many digits or a sum more than 38.
     """
-    aggregated = sql.aggregated(definition)
-    name = "count" if aggregated is None else aggregated[0].name
-    if name not in AGGREGATES_OF_SAMZA:
-        raise BadInput(
-            f"duckdb has no statement for the aggregate {name!r}: use one of {', '.join(AGGREGATES_OF_SAMZA)}"
-        )
-    given = {**sql.options(definition), "clock": clock}
-    parameters = {option: given[option] for option in re.findall(r"\$(\w+)", re.sub("--.*", "", sql.statement))}
-    for option, value in parameters.items():
-        if isinstance(value, int) and value not in OPTIONS:
-            raise BadInput(f"duckdb can't reckon with {option} {value}: use a smaller number")
+    name = arrivals.aggregate or "count"
+    if name not in AGGREGATES:
+        raise BadInput(f"duckdb has no statement for the aggregate {name!r}: use one of {', '.join(AGGREGATES)}")
     with _database().cursor() as connection:
-        connection.execute(f"CREATE TEMP MACRO aggregated(value, place) AS {AGGREGATES_OF_SAMZA[name].duckdb}")
-        connection.register("arrivals", arrivals)
+        connection.execute(f"CREATE TEMP MACRO aggregated(value, place) AS {AGGREGATES[name]}")
+        connection.register("arrivals", arrivals.relation())
+        connection.register("definitions", arrivals.given())
         try:
-            return connection.sql(sql.statement, params=parameters).to_arrow_table()
+            return connection.sql(arrivals.sql.statement).to_arrow_table()
         except (duckdb.OutOfRangeException, duckdb.ConversionException):
             raise BadInput("duckdb can't hold a sum of more than 38 digits: use smaller numbers") from None
 

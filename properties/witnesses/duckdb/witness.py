@@ -1,4 +1,4 @@
-"""The witness that runs on DuckDB: one SQL statement an operator over the whole cohort, independent of the reference.
+"""The witness that runs on DuckDB: one SQL statement an operator over many histories, independent of the reference.
 
 The statements lie beside the operators. Each works out the clock, lateness, matches and results from the arrivals by
 itself; `relation` only lays the arrivals out as a table, and `answers` reads the answer.
@@ -17,12 +17,12 @@ from ...registration.registration import registration_of
 from ..base import PLAIN, RunOptions, Witness
 from ..outcomes import Grain, Outcome
 from .answers import results_of
-from .relation import Cohort, run_statement
+from .relation import Arrivals, run_statement
 
 
 @dataclass(frozen=True)
 class DuckDBWitness(Witness):
-    """One SQL statement an operator; histories of the same options and clock share a query."""
+    """One SQL statement an operator; histories of the same aggregate share a query, whatever their other options."""
 
     name = "duckdb"
     grain = Grain.END
@@ -32,7 +32,8 @@ class DuckDBWitness(Witness):
         registration = registration_of(history.operator)
         if registration.sql is None:
             return f"duckdb has no statement for {history.operator}"
-        refusal = registration.sql.refusal(registration.declare(history.options))
+        registration.declare(history.options)
+        refusal = registration.sql.refusal(history.options)
         return None if refusal is None else f"duckdb has no statement for {history.operator} {refusal}"
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
@@ -47,21 +48,40 @@ class DuckDBWitness(Witness):
             BadInput: A history is refused, the operator can't take a record, a whole number or a sum of them has more
                 than 38 digits, or `min` or `max` is to compare strings with numbers.
         """
-        groups: dict[Any, list[int]] = defaultdict(list)
-        for index, history in enumerate(histories):
-            options = tuple(sorted((name, repr(value)) for name, value in history.options.items()))
-            groups[history.operator, options, history.clock].append(index)
         outcomes: dict[int, Outcome] = {}
-        for (name, _, clock), indexes in groups.items():
-            if (reason := self.refuses(histories[indexes[0]])) is not None:
-                raise BadInput(f"{reason}; use another witness")
-            registration = registration_of(name)
-            assert registration.sql is not None
-            definition = registration.declare(histories[indexes[0]].options)
-            cohort = Cohort([histories[index] for index in indexes], definition, registration.sql)
-            answer = run_statement(registration.sql, cohort.relation(), definition, clock)
-            for index, result in zip(indexes, results_of(cohort, answer, len(indexes)), strict=True):
+        for (operator, aggregate), definitions in _by_statement(histories).items():
+            sql = registration_of(operator).sql
+            assert sql is not None
+            arrivals = Arrivals(sql, aggregate)
+            for indexes in definitions:
+                of_definition = [histories[index] for index in indexes]
+                arrivals.add(of_definition, registration_of(operator).declare(of_definition[0].options))
+            answered = [index for indexes in definitions for index in indexes]
+            for index, result in zip(answered, results_of(arrivals, run_statement(arrivals)), strict=True):
+                is_stream = sql.is_stream(histories[index].options)
                 outcomes[index] = Outcome(
-                    histories[index].name, self.grain, final=result, knows_dropped=False, is_stream=definition.is_stream
+                    histories[index].name, self.grain, final=result, knows_dropped=False, is_stream=is_stream
                 )
         return [outcomes[index] for index in range(len(histories))]
+
+
+def _by_statement(histories: Sequence[History]) -> dict[tuple[str, str | None], list[list[int]]]:
+    """Return by operator and name of the aggregate the indexes of the histories of each definition.
+
+    Raises:
+        BadInput: There is no statement for a definition.
+    """
+    by_definition: dict[Any, list[int]] = defaultdict(list)
+    for index, history in enumerate(histories):
+        options = tuple(sorted((name, repr(value)) for name, value in history.options.items()))
+        by_definition[history.operator, options, history.clock].append(index)
+    by_statement: dict[tuple[str, str | None], list[list[int]]] = defaultdict(list)
+    for (operator, _, _), indexes in by_definition.items():
+        first = histories[indexes[0]]
+        if (reason := DuckDBWitness().refuses(first)) is not None:
+            raise BadInput(f"{reason}; use another witness")
+        sql = registration_of(operator).sql
+        assert sql is not None
+        aggregated = sql.aggregated(first.options)
+        by_statement[operator, None if aggregated is None else aggregated[0]].append(indexes)
+    return by_statement

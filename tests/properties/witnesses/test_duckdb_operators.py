@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from registrations import change
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.witnesses.duckdb import relation as duckdb_relation
+from streamproof.properties.registration.sql import AGGREGATES
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference.core.errors import BadInput
@@ -16,7 +16,6 @@ from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, Hist
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Key, Window
-from streamproof.reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from streamproof.reference.definitions.declarations import Definition
 
 pytestmark = pytest.mark.exhaustive
@@ -172,6 +171,22 @@ def test_duckdb_and_the_reference_agree_on_random_histories_of(operator, options
     draw = random.Random(f"{operator} {options}")
     histories = [drawn(draw, operator, options, clock) for _ in range(HISTORIES)]
     assert [history.to_text() for history in disagreements(histories)] == []
+
+
+@pytest.mark.parametrize("operator", KINDS)
+def test_histories_of_many_definitions_and_clocks_share_a_statement_and_get_what_each_gets_alone(operator):
+    draw = random.Random(operator)
+    drawn_of_each = [
+        drawn(draw, operator, options, clock)
+        for _ in range(4)
+        for options in KINDS[operator]
+        for clock in ("stream_time", "batch")
+    ]
+    together = DuckDBWitness().evaluate(drawn_of_each)
+    assert together[:8] == [DuckDBWitness().evaluate([history])[0] for history in drawn_of_each[:8]]
+    for history, answer in zip(drawn_of_each, together, strict=True):
+        unordered = operator_named(operator).declare(history.options).unordered
+        assert not differences(Outcome.of_play(history.name, play(history)), answer, unordered)
 
 
 # The smallest histories that show a rule of each operator.
@@ -483,24 +498,24 @@ def test_what_duckdb_cannot_answer_is_refused(lines, operator, options, message)
 
 BUGS: list[tuple[str, int, str, str]] = [
     ("window_aggregate", 0, "WHEN 'ms' THEN window_end <= last_clock", "WHEN 'ms' THEN window_end < last_clock"),
-    ("window_aggregate", 2, "number * $step + $size > late_edge", "number * $step + $size >= late_edge"),
+    ("window_aggregate", 2, "number * step + size > late_edge", "number * step + size >= late_edge"),
     ("window_aggregate", 3, "nth_of_window <= members", "nth_of_window < members"),
-    ("window_aggregate", 4, "last_clock // $every_ms::BIGINT > clock", "last_clock // $every_ms::BIGINT >= clock"),
-    ("window_aggregate", 10, "session_end < next_clock - $size", "session_end <= next_clock - $size"),
+    ("window_aggregate", 4, "last_clock // every_ms > clock", "last_clock // every_ms >= clock"),
+    ("window_aggregate", 10, "session_end < next_clock - size", "session_end <= next_clock - size"),
     ("window_aggregate", 11, "max(session_end) < late_edge", "max(session_end) <= late_edge"),
-    ("window_aggregate", 14, "THEN min(step)", "THEN max(step)"),
+    ("window_aggregate", 14, "THEN min(nth)", "THEN max(nth)"),
     ("range_aggregate", 5, "other.position <= own.position", "other.position <> own.position"),
     ("range_aggregate", 6, "(other.timestamp, other.position)", "other.position"),
     ("stream_stream_join", 0, "earlier.open_until >= later.clock", "earlier.open_until > later.clock"),
-    ("stream_stream_join", 7, "OR $null_key = 'keep' AS moves_clock", "AS moves_clock"),
+    ("stream_stream_join", 7, "OR null_key = 'keep' AS moves_clock", "AS moves_clock"),
     ("stream_stream_join", 5, "open_until < last_clock", "open_until <= last_clock"),
     ("stream_table_join", 2, "change.has_value", "true"),
     ("table_table_join", 2, "greatest(timestamp_of_last, timestamp_of_present)", "timestamp_of_last"),
     ("table_aggregate", 0, "SELECT old_group", "SELECT group_key"),
     ("table_aggregate", 2, " AND is_last", ""),
-    ("windowed_table", 0, "+ $size_ms > clock - $grace_ms", "+ $size_ms >= clock - $grace_ms"),
+    ("windowed_table", 0, "+ size_ms > clock - grace_ms", "+ size_ms >= clock - grace_ms"),
     ("windowed_table", 5, "AND window_end <= last_clock", "AND window_end < last_clock"),
-    ("windowed_table", 8, "window_start - $shift_ms, emitted_at", "window_start + $shift_ms, emitted_at"),
+    ("windowed_table", 8, "window_start - shift_ms, emitted_at", "window_start + shift_ms, emitted_at"),
     ("windowed_table", 7, "LEFT JOIN clocked ON clocked.history", "LEFT JOIN clocked ON 1 + clocked.history"),
     ("windowed_table", 15, "(emitted_at <= position OR", "(true OR"),
     ("foreign_key_join", 2, "THEN referred.timestamp\n", "THEN greatest(referring.timestamp, referred.timestamp)\n"),
@@ -520,17 +535,16 @@ def test_a_bug_in_a_statement_shows(monkeypatch, operator, kind, right, wrong):
 WRONG_FORMS = {
     "count": "1 + count(value.position)",
     "sum": "{whole: min(value.whole), fraction: min(value.fraction)}",
-    "min": AGGREGATES_OF_SAMZA["max"].duckdb,
-    "max": AGGREGATES_OF_SAMZA["min"].duckdb,
-    "list": AGGREGATES_OF_SAMZA["list"].duckdb.replace("ORDER BY place", "ORDER BY -place[1]"),
-    "average": AGGREGATES_OF_SAMZA["average"].duckdb.replace("members: count(value.position)", "members: 2"),
+    "min": AGGREGATES["max"],
+    "max": AGGREGATES["min"],
+    "list": AGGREGATES["list"].replace("ORDER BY place", "ORDER BY -place[1]"),
+    "average": AGGREGATES["average"].replace("members: count(value.position)", "members: 2"),
 }
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES_OF_SAMZA)
+@pytest.mark.parametrize("aggregate", [*AGGREGATES])
 def test_a_bug_in_an_aggregate_shows(monkeypatch, aggregate):
-    wrong = replace(AGGREGATES_OF_SAMZA[aggregate], duckdb=WRONG_FORMS[aggregate])
-    monkeypatch.setattr(duckdb_relation, "AGGREGATES_OF_SAMZA", {**AGGREGATES_OF_SAMZA, aggregate: wrong})
+    monkeypatch.setitem(AGGREGATES, aggregate, WRONG_FORMS[aggregate])
     draw = random.Random(aggregate)
     options = {"preceding_ms": 20, "aggregate": aggregate}
     assert disagreements([drawn(draw, "range_aggregate", options, "stream_time") for _ in range(HISTORIES)])
