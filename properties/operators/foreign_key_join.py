@@ -80,7 +80,7 @@ def _staged() -> Callable[..., Any]:
 def key_named(options: Options) -> Callable[[Record], Key | None]:
     """Return what reads the foreign key of a left row."""
     name = options["foreign_key"]
-    return lambda record: None if record.input != "left" or record.value is None else record.value[name]
+    return lambda record: None if record.input != "left" or record.value is None else record.value.get(name)
 
 
 def _refused_by_sql(options: Options) -> str | None:

@@ -62,11 +62,13 @@ def _build(groups: TableAggregate, frame: DataFrame, logic: Any, state_groups: i
 
 def _member(options: Options) -> Callable[[Value], Value] | None:
     group_by, field = options["group_by"], options.get("field")
-    return None if field is None else lambda value: None if value is None or value[group_by] is None else value[field]
+    if field is None:
+        return None
+    return lambda value: None if value is None or value.get(group_by) is None else value.get(field)
 
 
 def _group_named(options: Options) -> Callable[[Record], Key | None]:
-    return lambda record: None if record.value is None else record.value[options["group_by"]]
+    return lambda record: None if record.value is None else record.value.get(options["group_by"])
 
 
 def _topology(builder: Builder, groups: TableAggregate) -> Any:

@@ -136,8 +136,8 @@ def _aligned(windows: WindowAggregate) -> tuple[Aligned, ...]:
 
 
 def _kinds(windows: WindowAggregate, side: str) -> tuple[str, ...]:
-    aggregate, _ = _aggregated(windows)
-    return kinds_taken(aggregate)
+    # Full state is the list of a window's messages.
+    return kinds_taken(AGGREGATES_OF_SAMZA["list"] if windows.storage == "full" else windows.aggregate)
 
 
 def _numbers(windows: WindowAggregate) -> Iterator[Number]:

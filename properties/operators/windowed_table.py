@@ -54,8 +54,13 @@ BIGINTS = range(-(2**63), 2**63)
 _HOPPING = {"size_ms": 10, "step_ms": 5}
 
 
+def _inputs(table: WindowedTable) -> tuple[str, ...]:
+    """Return the inputs whose values are aggregated."""
+    return ("events", "right") if table.with_ == "windowed_table" else ("events",)
+
+
 def _fields(table: WindowedTable, records: Sequence[Record]) -> list[Field]:
-    aggregate, inputs = table.aggregate, ("events", "right") if table.with_ == "windowed_table" else ("events",)
+    aggregate, inputs = table.aggregate, _inputs(table)
     of_aggregate = [record.value for record in records if record.key is not None and record.input in inputs]
     fields = [_on(inputs, aggregated_field(aggregate, of_aggregate))]
     if table.with_ in (None, "windowed_table"):
@@ -162,7 +167,7 @@ def _start_named(options: Options) -> Callable[[Record], int | None] | None:
         return None
 
     def start(record: Record) -> int | None:
-        found = None if record.input == "events" or record.value is None else record.value[name]
+        found = None if record.input == "events" or record.value is None else record.value.get(name)
         return found if found is not None and found in BIGINTS else None
 
     return start
@@ -239,8 +244,7 @@ def _value(definition: Any, side: str, value: Value, choice: int, near: int) -> 
 
 
 def _kinds(table: WindowedTable, side: str) -> tuple[str, ...]:
-    aggregate, inputs = _aggregated(table)
-    return kinds_taken(aggregate) if side in inputs else any_kind(table, side)
+    return kinds_taken(table.aggregate) if side in _inputs(table) else any_kind(table, side)
 
 
 def _numbers(table: WindowedTable) -> Iterator[Number]:

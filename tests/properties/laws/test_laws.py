@@ -68,7 +68,7 @@ def test_keys_catches_a_key_that_takes_another_one_s_changes() -> None:
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("OVER before_it > $gap_ms", "OVER before_it >= $gap_ms"),
+        ("OVER before_it > gap_ms", "OVER before_it >= gap_ms"),
         ("WHERE session_end >= new.edge", "WHERE session_end > new.edge"),
         ("max(session_end) < edge\n", "max(session_end) <= edge\n"),
         ("positions ORDER BY is_new, session_end", "positions ORDER BY session_end"),
