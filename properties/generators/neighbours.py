@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, zip_longest
+from itertools import islice, repeat, zip_longest
 from typing import TypeAlias
 
 from ...reference.core.history import History
@@ -66,9 +66,9 @@ def neighbours_met(
 
 def _showing(of_goal: list[tuple[Neighbour, _Group]], most_plays: int) -> Iterator[History]:
     """Yield the histories on which a neighbour emits something else, a history of each definition in turn."""
-    rounds = zip_longest(*([(neighbour, *one) for one in group] for neighbour, group in of_goal))
+    rounds = zip_longest(*(zip(repeat(neighbour), group, strict=False) for neighbour, group in of_goal))
     in_turn = (one for of_round in rounds for one in of_round if one is not None)
-    for neighbour, history, own in islice(in_turn, most_plays):
+    for neighbour, (history, own) in islice(in_turn, most_plays):
         off_by_one = play(replace(history, options=neighbour.options), neighbour.behaviour)
         if emitted(off_by_one) != emitted(own):
             yield history

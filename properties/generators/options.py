@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import lru_cache
@@ -18,6 +18,7 @@ from itertools import combinations, product
 from typing import Any, NamedTuple, TypeAlias
 
 from ...reference.core.errors import BadInput
+from ...reference.core.history import History
 from ...reference.core.operator import Operator
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import Options, Registration
@@ -167,6 +168,20 @@ def pairs_met(registration: Registration, option_sets: Iterable[Options]) -> Pai
     legal = option_goals(registration)
     met = frozenset(goal for options in option_sets for goal in met_by(registration, options))
     return PairsMet(met, legal, tuple(goal for goal in legal if goal not in met))
+
+
+def count_options_met(registration: Registration, histories: Iterable[History]) -> Counter[str]:
+    """Count in how many histories of an operator each goal of `option_goals` is met; as `met_by`."""
+    by_text = {}
+    times: Counter[str] = Counter()
+    for history in histories:
+        text = _canonical(history.options)
+        by_text[text] = history.options
+        times[text] += 1
+    found: Counter[str] = Counter()
+    for text, options in by_text.items():
+        found.update(dict.fromkeys(met_by(registration, options), times[text]))
+    return found
 
 
 def impossible_values(registration: Registration) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties.generators.options import (
+    count_options_met,
     described,
     draw_definitions,
     impossible_values,
@@ -21,6 +22,7 @@ from streamproof.properties.generators.options import (
 from streamproof.properties.registration.options import ABSENT, OptionSpace
 from streamproof.properties.registration.registration import Registration, registration_of
 from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import History
 from streamproof.reference.core.operator import OPERATORS, Operator
 from streamproof.reference.definitions.declarations import UNSET, Definition, not_negative, one_of
 
@@ -182,6 +184,16 @@ def test_what_is_missing_is_named() -> None:
     assert "options size=2" in found.missing
     assert "options size=3 with emit=update" not in found.met
     assert not any("size=1 with step=2" in goal for goal in found.legal)
+
+
+def test_the_histories_that_meet_a_goal_are_counted() -> None:
+    sessions = registration_of("session_windows")
+    all_options = [{"gap_ms": 5}] * 3 + [{"gap_ms": 5, "emit": "close"}, {"gap_ms": 7}]
+    counts = count_options_met(sessions, (History("session_windows", options, ()) for options in all_options))
+    assert counts["options gap_ms=5"] == 4
+    assert counts["options gap_ms=5 with emit=update"] == 3
+    assert counts["options gap_ms=7 with emit=close"] == 0
+    assert set(counts) <= set(option_goals(sessions))
 
 
 def test_a_further_predicate_takes_options_out() -> None:
