@@ -6,12 +6,16 @@ everything that is one step simpler at once, and once every choice of up to thre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import combinations
+from string import ascii_lowercase
 
+from ...reference.core.errors import BadInput
 from ...reference.core.history import CUT, History, Line
-from ...reference.core.records import Record
+from ...reference.core.records import Key, Record, Value
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
+from ..generators.simpler import key_size, simpler_keys, simpler_values, simplest_value, value_size
+from ..registration.registration import registration_of
 
 Fails = Callable[[Sequence[History]], Sequence[bool]]
 InBatch = tuple[int, Record]
@@ -21,7 +25,7 @@ SMALL = 3
 MANY = 24
 
 
-def size(history: History) -> tuple[int, int, int, int, int, str]:
+def size(history: History) -> tuple[int, int, int, int, int, int, str]:
     """Return a history's size: its records, then its lines, batches, timestamps, values and keys."""
     records = history.records
     return (
@@ -29,7 +33,8 @@ def size(history: History) -> tuple[int, int, int, int, int, str]:
         len(history.lines),
         sum(number * len(batch) for number, batch in enumerate(record_batches(history))),
         sum(record.timestamp for record in records),
-        sum(abs(record.value) if isinstance(record.value, int) else 1 for record in records),
+        sum(value_size(record.value) for record in records),
+        sum(key_size(record.key) for record in records),
         "".join(record.key or "" for record in records),
     )
 
@@ -164,6 +169,7 @@ def _candidates(history: History, thorough: bool) -> Iterator[History]:
     for index, (number, record) in enumerate(records):
         for simpler in _simpler(number, record, schedule):
             yield built([*records[:index], simpler, *records[index + 1 :]])
+    yield from (built(simpler) for simpler in _Contents(history).simpler(records))
     least = min((record.timestamp for _, record in records), default=0)
     for down in {least, least // 2, 1}:
         if 0 < down <= least:
@@ -174,10 +180,74 @@ def _simpler(number: int, record: Record, schedule: Sequence[int]) -> Iterator[I
     for timestamp in {0, record.timestamp // 2, record.timestamp - 10, record.timestamp - 1}:
         if 0 <= timestamp < record.timestamp:
             yield (number, record._replace(timestamp=timestamp))
-    if record.value != 0 and isinstance(record.value, int):
-        yield (number, record._replace(value=0))
     if record.key not in (None, "a"):
         yield (number, record._replace(key="a"))
     for earlier in range(number):
         if record.timestamp <= schedule[earlier]:
             yield (earlier, record)
+
+
+class _Contents:
+    """The keys and values of a history's records, and how they become simpler.
+
+    A key that values name (a foreign key, a group) is a key: it changes with all records that have it.
+    """
+
+    def __init__(self, history: History) -> None:
+        registration = registration_of(history.operator)
+        self.definition = registration.declare(history.options)
+        self.renamed = registration.domain.renamed
+
+    def simpler(self, records: Sequence[InBatch]) -> Iterator[list[InBatch]]:
+        """Yield the records with simpler values: all of them, or one; and with simpler keys: all of them, or one."""
+        yield [(number, self._valued(record, simplest_value(record.value))) for number, record in records]
+        for index, (number, record) in enumerate(records):
+            for value in simpler_values(record.value):
+                simpler = self._valued(record, value)
+                if simpler is not record:
+                    yield [*records[:index], (number, simpler), *records[index + 1 :]]
+        keys = self._keys(records)
+        yield self._rekeyed(records, dict(zip(keys, ascii_lowercase, strict=False)))
+        for key in keys:
+            for simpler_key in simpler_keys(key):
+                if simpler_key not in keys:
+                    yield self._rekeyed(records, {key: simpler_key})
+
+    def _valued(self, record: Record, value: Value) -> Record:
+        """Return the record with another value, which names the same keys; as it was, if the operator refuses that."""
+        keys = iter(self._named(record.value))
+        other = record._replace(value=self.renamed(self.definition, value, lambda _: next(keys)))
+        try:
+            self.definition.check(other)
+        except BadInput:
+            return record
+        return other
+
+    def _named(self, value: Value) -> list[Key]:
+        found: list[Key] = []
+
+        def noted(key: Key) -> Key:
+            found.append(key)
+            return key
+
+        self.renamed(self.definition, value, noted)
+        return found
+
+    def _keys(self, records: Sequence[InBatch]) -> list[Key]:
+        keys = [key for _, record in records for key in (record.key, *self._named(record.value)) if key is not None]
+        return list(dict.fromkeys(keys))
+
+    def _rekeyed(self, records: Sequence[InBatch], renaming: Mapping[Key, Key]) -> list[InBatch]:
+        def renamed(key: Key) -> Key:
+            return renaming.get(key, key)
+
+        return [
+            (
+                number,
+                record._replace(
+                    key=None if record.key is None else renamed(record.key),
+                    value=self.renamed(self.definition, record.value, renamed),
+                ),
+            )
+            for number, record in records
+        ]

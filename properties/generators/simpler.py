@@ -1,0 +1,97 @@
+"""What is simpler than a value or a key: the steps by which a counterexample shrinks, each towards the simplest.
+
+Of numbers that is 0, of text the empty one, of truth values false, of a list the empty one. An object keeps its fields,
+for an operator may read them. Of keys it is `a`. Null, a tombstone on a table's input, has nothing simpler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, isfinite
+from string import ascii_lowercase
+
+from ...reference.core.records import Key, Value
+
+FEW = 8
+"""The members of a list of no more are left out and simplified one by one; of a longer one, half of them."""
+
+
+def value_size(value: Value) -> int:
+    """Return the size of a value, smaller for a simpler one."""
+    match value:
+        case None:
+            return 1
+        case int():  # truth values too
+            return 2 * abs(value) + (value < 0)
+        case float():
+            return 2 * ceil(abs(value)) + 1 + (value < 0) if isfinite(value) else 1 << 1100
+        case str():
+            return sum(1 if letter == "a" else 2 if " " < letter <= "~" else 3 for letter in value)
+        case list():
+            return 1 + sum(1 + value_size(member) for member in value)
+        case dict():
+            # A field may name a key, and of keys "a" is simpler than the empty one.
+            return 1 + sum(2 if member == "" else value_size(member) for member in value.values())
+    return 1
+
+
+def key_size(key: Key | None) -> int:
+    """Return the size of a key, smaller for a simpler one: no key, then single letters, then any other text."""
+    if key is None or (len(key) == 1 and key in ascii_lowercase):
+        return 0 if key is None else 1 + ascii_lowercase.index(key)
+    return 1 + len(ascii_lowercase) + value_size(key)
+
+
+def simplest_value(value: Value) -> Value:
+    """Return the simplest value of the kind of a value."""
+    match value:
+        case bool():
+            return False
+        case int() | float():
+            return 0
+        case str():
+            return ""
+        case list():
+            return []
+        case dict():
+            return {name: simplest_value(member) for name, member in value.items()}
+    return value
+
+
+def simpler_values(value: Value) -> Iterator[Value]:
+    """Yield values of the same kind that are simpler, the simplest first; none of the simplest."""
+    simplest, size = simplest_value(value), value_size(value)
+    candidates = (simplest, *_steps(value))
+    yield from (candidate for candidate in candidates if value_size(candidate) < size)
+
+
+def _steps(value: Value) -> Iterator[Value]:
+    match value:
+        case bool() | None:
+            return
+        case int():
+            half = abs(value) // 2
+            yield from (abs(value), half, -half, abs(value) - 1, 1 - abs(value))
+        case float() if isfinite(value):
+            yield from (int(value), abs(value), value / 2)
+        case str():
+            yield from (value[: len(value) // 2], value[len(value) // 2 :], value[:-1], value[1:], "a" * len(value))
+        case list():
+            half = len(value) // 2
+            yield from (value[:half], value[half:])
+            if len(value) <= FEW:
+                yield from (value[:index] + value[index + 1 :] for index in range(len(value)))
+                for index, member in enumerate(value):
+                    for simpler in simpler_values(member):
+                        yield [*value[:index], simpler, *value[index + 1 :]]
+        case dict():
+            for name, member in value.items():
+                for simpler in simpler_values(member):
+                    yield {**value, name: simpler}
+
+
+def simpler_keys(key: Key) -> Iterator[Key]:
+    """Yield keys that are simpler, letters first."""
+    size = key_size(key)
+    candidates = (*ascii_lowercase[:3], *_steps(key))
+    yield from (candidate for candidate in candidates if key_size(candidate) < size)
