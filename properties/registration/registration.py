@@ -59,7 +59,7 @@ class KeyIndependence:
     Attributes:
         keys: Of a history: the keys under which something may be emitted, sorted.
         concerns: Of a history and one of those keys: whether a record (called in order of arrival) concerns it.
-        is_of: Of a definition, an emitted key and one of those keys: whether the emitted key is of it.
+        is_of: Of a definition, the key of an emitted change and one of those keys: whether the change is of it.
     """
 
     keys: Callable[[History], list[Key]] = _keys_of

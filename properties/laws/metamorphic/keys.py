@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ....reference.core.history import History
-from ....reference.core.records import Key
+from ....reference.core.records import Dropped, Key, Output
 from ...generators.cohorts import record_batches
 from ...registration.registration import KeyIndependence, Registration, registration_of
 from ...witnesses.outcomes import Difference, Outcome, differences
@@ -54,10 +54,12 @@ class Keys(VariantLaw):
             )
 
         def of_key(outcome: Outcome, key: Key) -> Outcome:
-            def is_its(emitted: Key | None) -> bool:
-                return emitted is not None and independence.is_of(definition, emitted, key)
+            def is_its(output: Output) -> bool:
+                if output.key is None or isinstance(output, Dropped):  # a dropped record has the key that it came with
+                    return output.key == key
+                return independence.is_of(definition, output.key, key)
 
-            return replace(outcome, entries=[one for one in outcome.entries if is_its(one.output.key)])
+            return replace(outcome, entries=[one for one in outcome.entries if is_its(one.output)])
 
         found: Sequence[list[Difference]] = [differences(of_key(original, key), of_key(variant, key)) for key in keys]
         return [difference for of_one in found for difference in of_one]

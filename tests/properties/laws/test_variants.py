@@ -18,6 +18,7 @@ from streamproof.properties.runner.samples import STANDING, long_after
 from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Dropped
 
 pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
 
@@ -166,3 +167,38 @@ def test_the_variants_by_which_a_history_is_shrunk_are_the_same_each_time(name: 
     (history,) = drawn("table_table_join", {"join": "outer"}, 1)
     cases = law(name).cases_of(history)
     assert cases == law(name).cases_of(history) != []
+
+
+@pytest.mark.parametrize(("operator", "profile"), EVERY)
+def test_the_laws_of_variants_hold_on_the_reference_whatever_the_values_and_keys(operator: str, profile: str) -> None:
+    registration = registration_of(operator)
+    options = registration.profiles[profile]
+    histories = list(draw_histories(HistorySettings(operator, options, SCHEDULE), 20, 3, mixed=True))
+    sample = Sample(registration, Kind.RANDOM, profile, options, histories)
+    cases = [("keys", one.case) for one in law("keys").variants(sample, 20, 4)]
+    if (operator, profile) in UNMOVED:
+        still = {**options, **registration.without_late_data.get(profile, {})}
+        by_clock = registration.by_clock(registration.declare(still))
+        drawn = draw_histories(HistorySettings(operator, still, STANDING), 20, 3, mixed=True)
+        after = [long_after(one, registration) if by_clock else one for one in drawn]
+        sample = Sample(registration, Kind.WITHOUT_LATE_DATA, profile, still, after)
+        laws = [one for one in map(law, ("order", "cuts", "repeats")) if one.is_asked_of(sample)]
+        cases += [(one.name, variant.case) for one in laws for variant in one.variants(sample, 20, 4)]
+    for name, case in cases:
+        assert not differs(name, case), (name, case)
+
+
+def test_a_lost_dropped_record_is_noticed_where_a_key_holds_the_sign_before_a_window() -> None:
+    options = {"size_ms": 10, "emit": "close", "with": "table", "to_stream": "window_in_key"}
+    settings = HistorySettings("windowed_table", options, SCHEDULE, key_set="windows")
+    histories = list(draw_histories(settings, 40, 3))
+    sample = Sample(registration_of("windowed_table"), Kind.RANDOM, "with table, close", options, histories)
+    cases = [one.case for one in law("keys").variants(sample, 40, 4)]
+    lost = 0
+    for case in cases:
+        entries = at_batch_grain(case.history).entries
+        kept = [entry for entry in entries if not isinstance(entry.output, Dropped)]
+        if len(kept) < len(entries):
+            assert differs("keys", case, lost=kept)
+            lost += 1
+    assert lost
