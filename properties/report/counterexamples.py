@@ -72,16 +72,13 @@ def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Co
             [(entry.arrival if by_arrival else entry.batch, entry.output) for entry in outcome.entries]
             for outcome in outcomes
         ]
-        emitted_of = {(number, output.key or "") for side in sides for number, output in side if output.key in keys}
-        for number, key in sorted(emitted_of):
+        emitted_of = {(number, output.key) for side in sides for number, output in side if output.key in keys}
+        # A record without a key comes first; the empty text is a key.
+        for number, key in sorted(emitted_of, key=lambda step: (step[0], step[1] is not None, step[1] or "")):
             when = f"{'arrival' if by_arrival else 'batch'} {number}"
             for kind, compared in ((Change, True), (Dropped, all(outcome.knows_dropped for outcome in outcomes))):
                 ours, theirs = (
-                    [
-                        output
-                        for at, output in side
-                        if (at, output.key or "") == (number, key) and isinstance(output, kind)
-                    ]
+                    [output for at, output in side if (at, output.key) == (number, key) and isinstance(output, kind)]
                     for side in sides
                 )
                 for pair in zip_longest(ours, theirs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
+from unicodedata import normalize
 
 from ...reference.core.records import Change, Dropped
 from ..system.visible import visible
@@ -30,9 +31,11 @@ def _shown(output: Any, value: str) -> str:
 
 
 def both_shown(one: Any, other: Any, nothing: str = "nothing") -> tuple[str, str]:
-    """Return two outputs, or lists of them, as `shown`: where they differ and their texts agree, with types of values.
+    r"""Return two outputs, or lists of them, as `shown`: where they differ and look alike, so that it shows.
 
-    `a=1 (str)` against `a=1 (int)`, as deep within lists and objects as is needed to see what differs.
+    Where the texts agree, with types of values: `a=1 (str)` against `a=1 (int)`, as deep within lists and objects as is
+    needed to see what differs. Where they differ by spaces at their ends, or by how a letter is written, as Python
+    writes them in ASCII: `a='e\u0301'` against `a='\xe9'`.
 
     Args:
         one: One output or list.
@@ -47,13 +50,26 @@ def both_shown(one: Any, other: Any, nothing: str = "nothing") -> tuple[str, str
             ", ".join(pair[1] for pair in pairs[: len(theirs)]) or nothing,
         )
     texts = (nothing if one is None else shown(one), nothing if other is None else shown(other))
-    if texts[0] != texts[1] or are_same(one, other):
+    if are_same(one, other):
         return texts
     if isinstance(one, Change) and isinstance(other, Change):
-        values = _with_types(one.value, other.value, str)
+        if texts[0] == texts[1]:
+            values = _with_types(one.value, other.value, str)
+        elif _look_alike(one.value, other.value):
+            values = ascii(one.value), ascii(other.value)
+        else:
+            return texts
         return _shown(one, values[0]), _shown(other, values[1])
+    if texts[0] != texts[1]:
+        return texts
     types = _with_types(one, other, str)
     return visible(types[0]), visible(types[1])
+
+
+def _look_alike(one: Any, other: Any) -> bool:
+    """Whether values that differ are read as the same."""
+    seen = [normalize("NFKC", str(value)).strip() for value in (one, other)]
+    return one != other and seen[0] == seen[1]
 
 
 def _with_types(one: Any, other: Any, text: Callable[[Any], str] = repr) -> tuple[str, str]:
