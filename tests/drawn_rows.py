@@ -9,7 +9,11 @@ from typing import Any, NamedTuple
 
 from mutant_player import Batch, Row, Stage, play_staged, play_stateful
 from streamproof.properties.registration.key_space import prefixed_key
+from streamproof.reference.core.history import CUT, ClockAdvance, History, Line
 from streamproof.reference.core.operator import operator_named
+from streamproof.reference.core.records import Change, Dropped, Output, Record
+from streamproof.reference.one_to_many_join import combined
+from streamproof.spark_impl.runtime.keyed import DROPPED
 
 KEYS = ("a", "a", "a", "A", "b", "", " a", "a|b", "a|c", "\u00e9", "e\u0301")
 WHOLE = (0, 1, 2, 9, 10, -1, -3, -10, 2**31, 2**53 + 1, -(2**53) - 1)
@@ -20,16 +24,17 @@ NAMED = {
     "count": ((None,),),
     "sum": (WHOLE, FRACTIONS, (0, -1, 2**53 + 1)),
     "average": (WHOLE, FRACTIONS),
-    "min": (WHOLE, FRACTIONS, TEXTS, (-1, -2, 1)),
-    "max": (WHOLE, FRACTIONS, TEXTS, (-1, -2, 1, -10)),
+    "min": (WHOLE, FRACTIONS, TEXTS, ("B", "a"), (-1, -2, 1)),
+    "max": (WHOLE, FRACTIONS, TEXTS, ("B", "a"), (-1, -2, 1, -10)),
     "list": ((*MIXED, None), (0, "", None, 1, True), WHOLE),
 }
 FOREIGN_KEY = "to"
 
 
 class Drawn(NamedTuple):
-    """A definition, and batches of rows whose values are as they were drawn, or as JSON text."""
+    """A declaration, and batches of rows whose values are as they were drawn, or as JSON text."""
 
+    options: dict[str, Any]
     definition: Any
     batches: list[Batch]
 
@@ -63,7 +68,7 @@ def draw(operator: str, seed: int, as_text: bool) -> Drawn:
     for _ in range(random.randint(0, 3)):
         clock += random.choice((1, 1, 2, 5, 10))
         batches.append(Batch([], clock))
-    return Drawn(definition, batches)
+    return Drawn(options, definition, batches)
 
 
 def inputs_of(definition: Any) -> tuple[str, ...]:
@@ -96,7 +101,8 @@ def _values(
                 return text(random.choice(of_aggregate), texts)
             found = random.choice((*of_rows, None))
             start = random.choice((0, max(0, near - near % definition.step_ms), None)) if definition.looked_up else None
-            return None if found is None else {"value": text(found), "start": start}
+            held = {"start": start, "value": found} if definition.looked_up else found
+            return None if found is None else {"value": text(held), "start": start}
         found = random.choice((*of_rows, None))
         if operator in STAGED and side == "left":
             foreign_key = random.choice(groups)
@@ -261,7 +267,7 @@ def played(
     operator: str, make_logic: Callable[[Any], Any], drawn: Drawn
 ) -> tuple[list[list[dict[str, Any]]], list[str]]:
     """Return what a logic emits of a history in each batch, and its states after each."""
-    definition, batches = drawn
+    _, definition, batches = drawn
 
     def make() -> Any:
         return make_logic(definition)
@@ -270,3 +276,45 @@ def played(
         stages, first = STAGED[operator]
         return play_staged(make, stages, batches, first)
     return play_stateful(make, batches, inputs_of(definition))
+
+
+def as_history(operator: str, drawn: Drawn) -> History:
+    """Return a history whose values are as they were drawn as the reference takes it, under Spark's clock."""
+    sides = inputs_of(drawn.definition)
+
+    def value(row: Row) -> Any:
+        if row.value is None:
+            return None
+        if operator == "table_aggregate":
+            return {"group": row.value[0], "member": row.value[1]}
+        if operator in STAGED and not row.side:
+            left, foreign_key = row.value
+            return {**left, FOREIGN_KEY: None if foreign_key is None else prefixed_key(7, foreign_key)}
+        if operator == "windowed_table" and row.side and drawn.definition.with_ != "windowed_table":
+            return row.value["value"]
+        return row.value
+
+    lines: list[Line] = []
+    for number, batch in enumerate(drawn.batches):
+        lines += [CUT] if number else []
+        lines += [Record(sides[row.side], row.key, value(row), row.timestamp) for row in batch.rows]
+        lines += [ClockAdvance(batch.advance)] if batch.advance else []
+    return History(operator, drawn.options, tuple(lines), "batch")
+
+
+def as_output(operator: str, change: dict[str, Any]) -> Output:
+    """Return a change or a dropped row as the reference emits it; a foreign key in a left row has its prefix."""
+    key, value = change["key"], change["value"]
+    if operator == "one_to_many_join" and change["change"] != DROPPED:
+        key, value = combined(key, value[0]), value[1]
+    if change["change"] == DROPPED:
+        return Dropped(key, change["reason"])
+    if isinstance(value, dict) and {*value} == {"left", "right"}:
+        left, right = value["left"], value["right"]
+        if isinstance(left, dict) and FOREIGN_KEY in left:
+            foreign_key = left[FOREIGN_KEY]
+            left = {**left, FOREIGN_KEY: None if foreign_key is None else prefixed_key(7, foreign_key)}
+        value = [left, right]
+    return Change(
+        key, None if change["start"] is None else (change["start"], change["end"]), value, change["timestamp"]
+    )

@@ -66,9 +66,11 @@ def play_stateful(
             values = [row.value if side == row.side else None for side in range(len(sides))]
             rows.setdefault(row.key, []).append((row.key, row.timestamp, order, row.side, *values))
             order += 1
-        emitted.append(_batch(make(), sides, states, rows, clock))
+        logic = make()
+        emitted.append(_batch(logic, sides, states, rows, clock))
         stored.append(_stored(states))
-        largest = max([largest, batch.advance, *(row.timestamp for row in batch.rows)])
+        moving = [row.timestamp for row in batch.rows if row.key is not None or logic.keeps_null_keys]
+        largest = max([largest, batch.advance, *moving])
         clock = largest
     return emitted, stored
 

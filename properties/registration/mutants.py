@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ...spark_impl.runtime.keyed import Arrived, Emitted, Key, Logic
 from .key_space import owner
 
+Declared = TypeVar("Declared")
 MakeLogic = Callable[[Any], Any]
 """Makes of a definition the logic, or of an operator in stages the named tuple of each stage's logic."""
 
@@ -80,6 +82,14 @@ def staged_mutants_of(
         name_of(bug): Mutant(operator, name_of(bug), with_bug(bug, stage), stages, profile, sentence_of(bug), scheduled)
         for bug, (stage, profile) in bugs.items()
     }
+
+
+def redeclared(definition: Declared, **options: Any) -> Declared:
+    """Return a definition with other options, unchecked: a mutant's may be such as nobody could declare."""
+    other = copy.copy(definition)
+    for name, value in options.items():
+        object.__setattr__(other, name, value)
+    return other
 
 
 def name_of(logic: type) -> str:

@@ -14,7 +14,7 @@ class StartExclusive(RangeLogic):
 
     def inside(self, state: list[Held], timestamp: int) -> list[Held]:
         start = timestamp - self.ranges.preceding_ms
-        return [row for row in super().inside(state, timestamp) if row.timestamp > start]
+        return [row for row in super().inside(state, timestamp) if row.timestamp > start or row.timestamp == timestamp]
 
 
 class StartOneEarly(RangeLogic):

@@ -61,11 +61,17 @@ class CountsOnce(GroupLogic):
     """A second member isn't added."""
 
     def added(self, key: Key, value: Any, member: Any) -> Any:
-        return max(value, super().added(key, 0, member))
+        # A list would miss the member when it is subtracted.
+        listed = self.groups.aggregate.name == "list"
+        return super().added(key, value, member) if listed else max(value, super().added(key, 0, member))
 
 
 class StateOfAnotherKey(SharingState, GroupLogic):
     """A row meets the state of the key that had the row before."""
+
+    def subtracted(self, key: Key, value: Any, member: Any) -> Any:
+        missing = self.groups.aggregate.name == "list" and repr(member) not in map(repr, value)
+        return value if missing else super().subtracted(key, value, member)
 
 
 MUTANTS = staged_mutants_of(

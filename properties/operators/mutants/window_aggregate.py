@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from ....reference.definitions.windows import WindowAggregate
 from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
 from ....spark_impl.window_aggregate import Filled, State, WindowLogic
-from ...registration.mutants import SharingState, logics_in, mutants_of
+from ...registration.mutants import SharingState, logics_in, mutants_of, redeclared
 
 
 class EndInclusive(WindowLogic):
@@ -24,14 +23,14 @@ class StepIgnored(WindowLogic):
     """Windows start a size apart, whatever the step."""
 
     def __init__(self, windows: WindowAggregate) -> None:
-        super().__init__(replace(windows, step=windows.size))
+        super().__init__(redeclared(windows, step=windows.size))
 
 
 class LateDropped(WindowLogic):
     """A late row is dropped, though it is to update its windows."""
 
     def __init__(self, windows: WindowAggregate) -> None:
-        super().__init__(replace(windows, late="drop"))
+        super().__init__(redeclared(windows, late="drop"))
 
 
 class NothingIsLate(WindowLogic):
@@ -168,21 +167,21 @@ class EarlyOneTooLate(WindowLogic):
     """A window is emitted early only by a row more than the policy says."""
 
     def is_due(self, one: Filled, clock: int) -> bool:
-        return super().is_due(one, clock) and (self.is_complete(one, clock) or one.not_emitted > _every(self.windows))
+        enough = one.not_emitted > _every(self.windows) or self.is_complete(one, clock)
+        return super().is_due(one, clock) and enough
 
 
 class EarlyCountsTheEmitted(WindowLogic):
     """The early-emission policy counts the rows that have been emitted too."""
 
     def is_due(self, one: Filled, clock: int) -> bool:
-        early = one.not_emitted > 0 and one.rows >= _every(self.windows)
+        early = one.not_emitted > 0 and one.rows >= _every(self.windows) > 0
         return early or super().is_due(one, clock)
 
 
 def _every(windows: WindowAggregate) -> int:
-    assert windows.early is not None
-    assert windows.early.every_tuples is not None
-    return windows.early.every_tuples
+    """Return with how many tuples a window is emitted early; 0 where tuples don't decide that."""
+    return windows.early.every_tuples or 0 if windows.early else 0
 
 
 class MergeForgetsTheNotEmitted(WindowLogic):

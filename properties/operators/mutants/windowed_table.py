@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ....reference.definitions.windows import WindowedTable
 from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, joined
 from ....spark_impl.windowed_table import SIDES, State, WindowedLogic
-from ...registration.mutants import SharingState, logics_in, mutants_of
+from ...registration.mutants import SharingState, logics_in, mutants_of, redeclared
 
 
 class EndInclusive(WindowedLogic):
@@ -114,14 +113,14 @@ class ShiftWrongSign(WindowedLogic):
     """A window joins the one that starts earlier by the shift, not later."""
 
     def __init__(self, table: WindowedTable) -> None:
-        super().__init__(replace(table, shift_ms=-table.shift_ms))
+        super().__init__(redeclared(table, shift_ms=-table.shift_ms))
 
 
 class ShiftForgotten(WindowedLogic):
     """A window joins the one with its own start, whatever the shift."""
 
     def __init__(self, table: WindowedTable) -> None:
-        super().__init__(replace(table, shift_ms=0))
+        super().__init__(redeclared(table, shift_ms=0))
 
 
 class RightEmittedUnderItsOwnWindow(WindowedLogic):
@@ -156,7 +155,7 @@ class OuterMissesTheRight(WindowedLogic):
     """An outer join emits no window that the left table hasn't."""
 
     def __init__(self, table: WindowedTable) -> None:
-        super().__init__(replace(table, join="left"))
+        super().__init__(redeclared(table, join="left"))
 
 
 class ChangedSideStamps(WindowedLogic):

@@ -8,7 +8,8 @@ from typing import Any
 
 from .....reference.definitions.aggregates import Aggregate
 from .....spark_impl.runtime.keyed import Logic
-from .common import as_32_bit, is_number, lower_case, plain, redeclared, same, through_float
+from ....registration.mutants import redeclared
+from .common import as_32_bit, is_number, lower_case, plain, same, through_float
 
 AggregateBug = Callable[[Aggregate], Aggregate]
 

@@ -6,24 +6,14 @@ Both are read here, so that a mutant has the same bug in any query.
 
 from __future__ import annotations
 
-import copy
 import json
 import unicodedata
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from .....spark_impl.runtime.keyed import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
 
-Declared = TypeVar("Declared")
 Bug = Callable[[Any], Any]
-
-
-def redeclared(definition: Declared, **options: Any) -> Declared:
-    """Return a definition with other options, of which some could not be declared so."""
-    other = copy.copy(definition)
-    for name, value in options.items():
-        object.__setattr__(other, name, value)
-    return other
 
 
 def plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from .....reference.definitions.windows import RangeAggregate
 from .....spark_impl.range_aggregate import Held, RangeLogic
 from .....spark_impl.runtime.keyed import DROPPED, Arrived, Emitted, Key
-from ....registration.mutants import logics_in, mutants_of
+from ....registration.mutants import logics_in, mutants_of, redeclared
 from .aggregates import (
     Misaggregating,
     average_in_whole_numbers,
@@ -19,7 +19,7 @@ from .aggregates import (
     sum_rounded,
     sum_through_float,
 )
-from .common import DroppingEmptyKeys, MistakingCauses, MistakingKeys, is_falsy, normalised, redeclared, same
+from .common import DroppingEmptyKeys, MistakingCauses, MistakingKeys, is_falsy, normalised, same
 
 
 class AverageInWholeNumbers(Misaggregating, RangeLogic):

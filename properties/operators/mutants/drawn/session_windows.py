@@ -7,7 +7,7 @@ from typing import Any
 from .....reference.definitions.windows import SessionWindows
 from .....spark_impl.runtime.keyed import Arrived, Emitted
 from .....spark_impl.session_windows import Session, SessionLogic
-from ....registration.mutants import logics_in, mutants_of
+from ....registration.mutants import logics_in, mutants_of, redeclared
 from .aggregates import (
     Misaggregating,
     compared_in_lower_case,
@@ -24,7 +24,6 @@ from .common import (
     MistakingKeys,
     is_falsy,
     lower_case,
-    redeclared,
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from .....reference.definitions.joins import StreamStreamJoin
 from .....spark_impl.runtime.keyed import TOMBSTONE, Arrived, Emitted, Key, changed, dropped
 from .....spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
-from ....registration.mutants import logics_in, mutants_of
+from ....registration.mutants import logics_in, mutants_of, redeclared
 from .common import (
     Altering,
     DroppingEmptyKeys,
@@ -17,7 +17,6 @@ from .common import (
     before_separator,
     empty_text_to_null,
     is_falsy,
-    redeclared,
     zero_to_null,
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 from .....reference.definitions.windows import WindowAggregate
 from .....spark_impl.runtime.keyed import Arrived, Emitted, Key, dropped
 from .....spark_impl.window_aggregate import Filled, State, WindowLogic
-from ....registration.mutants import logics_in, mutants_of
+from ....registration.mutants import logics_in, mutants_of, redeclared
 from .aggregates import (
     Misaggregating,
     average_in_whole_numbers,
@@ -24,7 +24,6 @@ from .common import (
     MistakingCauses,
     MistakingKeys,
     is_falsy,
-    redeclared,
     stripped,
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 from .....reference.definitions.windows import WindowedTable
 from .....spark_impl.runtime.keyed import Arrived, Emitted
 from .....spark_impl.windowed_table import SIDES, State, Windowed, WindowedLogic
-from ....registration.mutants import logics_in, mutants_of
+from ....registration.mutants import logics_in, mutants_of, redeclared
 from .aggregates import (
     Misaggregating,
     compared_in_lower_case,
@@ -26,7 +26,6 @@ from .common import (
     falsy_to_null,
     is_falsy,
     lower_case,
-    redeclared,
     same,
 )
 
