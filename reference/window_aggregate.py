@@ -102,47 +102,47 @@ def _records(messages: Iterable[Message]) -> list[Record]:
 def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
     """Return the aggregates of the windows at a clock (ms), or their messages, as far as they have been emitted.
 
-    To know which are, all windows are computed anew at each record, from everything that has arrived.
+    What a fixed window emits depends on its own messages alone, and what sessions emit, for they merge, on all of their
+    key. To know what has been emitted, the windows are computed anew at each of these messages, from those before it.
     """
-    messages: list[Message] = []
     emitted: list[Change] = []
+    rows: list[Change | None] = []
+    for (key, window), messages in _together(windows, accepted).items():
+        for number, message in enumerate(messages):
+            for arrived in (messages[:number], messages[: number + 1]):
+                emitted += _emitted(_filled(windows, key, window, arrived), message.clock)
+        emitted += _emitted(_filled(windows, key, window, messages), clock)
+        shown = _filled(windows, key, window, [message for message in messages if message.emitted_by])
+        rows += [windows.before_send(filled.aggregated(filled.messages)) for filled in shown]
+    return bag(emitted) if windows.storage == "full" else fold(row for row in rows if row is not None)
 
-    def refresh(now: int) -> None:
-        for filled in _assigned(windows, messages):
-            if filled.is_due(now):
-                emitted.extend(filled.emit())
 
+def _together(windows: WindowAggregate, accepted: Iterable[Accepted]) -> dict[tuple[Key, Window | None], list[Message]]:
+    """The messages by key and fixed window, or of sessions (None) by key."""
+    together: dict[tuple[Key, Window | None], list[Message]] = defaultdict(list)
+    counts: dict[Key, int] = defaultdict(int)
     for record, now in accepted:
-        refresh(now)
         processed = windows.before_process(record)
         assert processed is not None
-        messages.append(Message(processed, now))
-        refresh(now)
-    refresh(clock)
-    if windows.storage == "full":
-        return bag(emitted)
-    rows = []
-    for filled in _assigned(windows, [message for message in messages if message.emitted_by]):
-        shown = [message for message in filled.messages if filled.name in message.emitted_by]
-        rows += [windows.before_send(filled.aggregated(shown))] if shown else []
-    return fold(row for row in rows if row is not None)
+        assert processed.key is not None
+        fixed = [] if windows.type == "session" else windows.fixed(processed.timestamp, counts[processed.key], now)
+        counts[processed.key] += 1
+        for window in [None] if windows.type == "session" else fixed:
+            together[processed.key, window].append(Message(processed, now))
+    return together
 
 
-def _assigned(windows: WindowAggregate, messages: Iterable[Message]) -> list[Filled]:
-    by_key: dict[Key | None, list[Message]] = defaultdict(list)
-    for message in messages:
-        by_key[message.record.key].append(message)
-    laid: dict[tuple[Key, Window], list[Message]] = defaultdict(list)
-    for key, of_key in by_key.items():
-        assert key is not None
-        if windows.type == "session":
-            for session in sessions_of(of_key, windows.size, windows.size + windows.late_ms):
-                laid[key, (session[0].record.timestamp, session[-1].record.timestamp)] = session
-        else:
-            for index, message in enumerate(of_key):
-                for window in windows.fixed(message.record.timestamp, index, message.clock):
-                    laid[key, window].append(message)
-    return [Filled(windows, *row, filled) for row, filled in laid.items()]
+def _filled(windows: WindowAggregate, key: Key, window: Window | None, messages: list[Message]) -> list[Filled]:
+    """The windows of messages: the fixed window that all of them are in, or the sessions that they form."""
+    if window is not None:
+        return [Filled(windows, key, window, messages)] if messages else []
+    sessions = sessions_of(messages, windows.size, windows.size + windows.late_ms)
+    bounds = [(session[0].record.timestamp, session[-1].record.timestamp) for session in sessions]
+    return [Filled(windows, key, bound, session) for bound, session in zip(bounds, sessions, strict=True)]
+
+
+def _emitted(every: list[Filled], clock: int) -> list[Change]:
+    return [change for filled in every if filled.is_due(clock) for change in filled.emit()]
 
 
 class Behaviour:
