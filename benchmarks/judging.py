@@ -9,7 +9,7 @@ from typing import Any
 
 from streamproof.properties.generators.coverage import count_goals_met, neighbours_shown
 from streamproof.properties.generators.draws import HistorySettings, draw_histories, draw_schedule
-from streamproof.properties.laws.folding import folded_differences
+from streamproof.properties.laws.folding import by_batch, folded_differences
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
@@ -102,10 +102,6 @@ def _as_of_spark(history: History, played: Played) -> Outcome:
 
 def _folded(histories: Sequence[History], plays: Sequence[Played], outcomes: Sequence[Outcome]) -> list[Any]:
     return [
-        folded_differences(
-            history,
-            played,
-            lambda batch, _, outcome=outcome: [entry.output for entry in outcome.entries if entry.batch <= batch],  # type: ignore[misc]
-        )
+        folded_differences(history, played, by_batch(outcome.entries, len(played.steps)))
         for history, played, outcome in zip(histories, plays, outcomes, strict=True)
     ]

@@ -229,6 +229,9 @@ def typed(value: Any) -> Any:
     True and false are no numbers, and what is no number (NaN) is equal to itself. 1 and 1.0 are equal, for JSON has one
     type of number: a column of type double makes 1.0 of the 1 of a history, and is right.
     """
+    kind = type(value)
+    if kind is int or kind is str:
+        return value  # most are
     if isinstance(value, bool):
         return Truth(value)
     if isinstance(value, list):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
 from ...witnesses.outcomes import Difference, Grain, Outcome
-from ..folding import folded_differences
+from ..folding import by_batch, folded_differences
 from .judging import ReferenceLaw, meant
 
 
@@ -29,4 +29,4 @@ class FoldIsMeaning(ReferenceLaw):
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
         """Return where the folded changelog differs from the meaning after the first batch in which it does."""
-        return folded_differences(history, played, lambda _, count: [entry.output for entry in played.entries[:count]])
+        return folded_differences(history, played, by_batch(played.entries, len(played.steps)))

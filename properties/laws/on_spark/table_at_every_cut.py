@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....reference.core.history import History
 from ....reference.core.play import Played
 from ...witnesses.outcomes import Difference, Outcome
-from ..folding import folded_differences
+from ..folding import by_batch, folded_differences
 from .judging import OutcomeLaw
 
 
@@ -22,6 +22,4 @@ class TableAtEveryCut(OutcomeLaw):
         self, history: History, played: Played, outcome: Outcome, left: Sequence[str]
     ) -> Sequence[Difference]:
         """Return the rows in which the table differs from the meaning after the first batch in which it does."""
-        return folded_differences(
-            history, played, lambda batch, _: [entry.output for entry in outcome.entries if entry.batch <= batch]
-        )
+        return folded_differences(history, played, by_batch(outcome.entries, len(played.steps)))
