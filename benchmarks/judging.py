@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from streamproof.properties.generators.coverage import count_goals_met, neighbours_shown
 from streamproof.properties.generators.draws import HistorySettings, draw_histories, draw_schedule
+from streamproof.properties.generators.options import draw_definitions
 from streamproof.properties.laws.folding import by_batch, folded_differences
-from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.registration.registration import Options, registered, registration_of
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
 from streamproof.reference.core.errors import StreamproofError
@@ -29,12 +30,14 @@ def run(setting: Setting) -> list[Figure]:
     """Measure operator by operator: of all of them each part's mean and each operator's sum, of one its parts."""
     each, rounds = setting.size(60, 6), setting.times(3)
     names = setting.among([*registered()])
-    counts = {name: len(registration_of(name).profiles) for name in names}
+    definitions = {name: draw_definitions(registration_of(name), setting.size(30, 1), seed=0) for name in names}
+    definitions = {name: drawn[: setting.size(len(drawn), 3)] for name, drawn in definitions.items()}
+    counts = {name: len(drawn) for name, drawn in definitions.items()}
     costs: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in names}
     for number in range(rounds):
         for name in names:
             setting.progress(f"round {number + 1} of {rounds}: {name}, {counts[name]} definitions")
-            for part, taken in _parts(name, registration_of(name).profiles, each, number).items():
+            for part, taken in _parts(name, definitions[name], each, number).items():
                 costs[name][part].append(1000 * taken / (each * counts[name]))
             parts = [runs[-1] for part, runs in costs[name].items() if part not in (NEIGHBOURS, TOGETHER)]
             costs[name][TOGETHER].append(sum(parts))
@@ -55,7 +58,7 @@ def run(setting: Setting) -> list[Figure]:
     return figures
 
 
-def _parts(operator: str, profiles: Mapping[str, Mapping[str, Any]], count: int, seed: int) -> dict[str, float]:
+def _parts(operator: str, definitions: Sequence[Options], count: int, seed: int) -> dict[str, float]:
     """Return the CPU seconds of each part of judging so many histories of each definition."""
     taken: dict[str, float] = defaultdict(float)
 
@@ -67,10 +70,10 @@ def _parts(operator: str, profiles: Mapping[str, Mapping[str, Any]], count: int,
 
     every: list[History] = []
     plays: list[Played] = []
-    for options in profiles.values():
+    for options in definitions:
         schedule = draw_schedule(operator, options, seed, BATCHES)
         settings = HistorySettings(operator, options, schedule, ARRIVALS)
-        histories = timed("drawing", lambda settings=settings: list(draw_histories(settings, count, seed)))
+        histories = timed("drawing", lambda settings=settings: list(draw_histories(settings, count, seed, mixed=True)))
         played = timed("playing", lambda histories=histories: [play(history) for history in histories])
         timed("goals", lambda histories=histories, played=played: count_goals_met(histories, played))
         timed(NEIGHBOURS, lambda histories=histories, played=played: neighbours_shown(histories, played))

@@ -112,8 +112,9 @@ def meaning(windows: WindowAggregate, accepted: Iterable[Accepted], clock: int) 
             for arrived in (messages[:number], messages[: number + 1]):
                 emitted += _emitted(_filled(windows, key, window, arrived), message.clock)
         emitted += _emitted(_filled(windows, key, window, messages), clock)
-        shown = _filled(windows, key, window, [message for message in messages if message.emitted_by])
-        rows += [windows.before_send(filled.aggregated(filled.messages)) for filled in shown]
+        if windows.storage == "aggregate":
+            shown = _filled(windows, key, window, [message for message in messages if message.emitted_by])
+            rows += [windows.before_send(filled.aggregated(filled.messages)) for filled in shown]
     return bag(emitted) if windows.storage == "full" else fold(row for row in rows if row is not None)
 
 

@@ -347,3 +347,10 @@ def test_a_null_key_is_dropped_and_moves_no_clock() -> None:
     history = history_of("-@90", WINDOWS, size=10)
     assert [shown(entry.output) for entry in play(history).entries] == ["-!null key"]
     assert play(history).clock == 0
+
+
+def test_full_storage_means_its_messages_whatever_the_aggregate_could_take() -> None:
+    history = history_of("a=x@0 a=y@10", WINDOWS, size=10, storage="full", aggregate="average")
+    played = play(history)
+    assert operator_named(WINDOWS).meaning(played.definition, played.accepted, played.clock) == played.result
+    assert [change.value for change in played.result] == ["x"]
