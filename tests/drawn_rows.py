@@ -32,7 +32,10 @@ FOREIGN_KEY = "to"
 
 
 class Drawn(NamedTuple):
-    """A declaration, and batches of rows whose values are as they were drawn, or as JSON text."""
+    """A declaration, and batches of rows as a query has them.
+
+    With typed columns values are JSON text, and keys have the prefix of their history; otherwise both are as drawn.
+    """
 
     options: dict[str, Any]
     definition: Any
@@ -59,7 +62,7 @@ def draw(operator: str, seed: int, as_text: bool) -> Drawn:
             last = max(0, near + random.choice((-10, -5, -1, 0, 0, 1, 2, 5, 9, 10, 11, random.randint(0, 20))))
             side = random.randrange(len(sides))
             known = [group for group in groups if group is not None] if operator in STAGED and side else keys
-            key = None if null_keys and random.random() < 0.3 else prefixed_key(7, random.choice(known))
+            key = None if null_keys and random.random() < 0.3 else in_query(random.choice(known), as_text)
             rows.append(Row(key, last, side, value(sides[side], last)))
         advance = random.choice((0, clock, clock + random.randint(1, 30), clock + random.randint(1, 9), clock + 200))
         clock = max([clock, advance, *(row.timestamp for row in rows)])
@@ -69,6 +72,11 @@ def draw(operator: str, seed: int, as_text: bool) -> Drawn:
         clock += random.choice((1, 1, 2, 5, 10))
         batches.append(Batch([], clock))
     return Drawn(options, definition, batches)
+
+
+def in_query(key: str, with_prefix: bool) -> str:
+    """Return a key with the prefix of its history, or as it is."""
+    return prefixed_key(7, key) if with_prefix else key
 
 
 def inputs_of(definition: Any) -> tuple[str, ...]:
@@ -95,7 +103,7 @@ def _values(
         if operator == "table_aggregate":
             group, member = random.choice(groups), random.choice(of_aggregate)
             member = json.dumps(member) if texts else member
-            return None if group is None else (prefixed_key(7, group), member)
+            return None if group is None else (in_query(group, as_text), member)
         if operator == "windowed_table":
             if definition.with_ == "windowed_table":
                 return text(random.choice(of_aggregate), texts)
@@ -106,7 +114,8 @@ def _values(
         found = random.choice((*of_rows, None))
         if operator in STAGED and side == "left":
             foreign_key = random.choice(groups)
-            return None if found is None else (text({FOREIGN_KEY: foreign_key, "value": found}), foreign_key)
+            to = None if foreign_key is None else in_query(foreign_key, as_text)
+            return None if found is None else (text({FOREIGN_KEY: foreign_key, "value": found}), to)
         return text(found)
 
     return value
@@ -219,7 +228,7 @@ def _response(change: dict[str, Any]) -> dict[str, Any]:
 
 def _left_row(row: Row) -> dict[str, Any]:
     left, foreign_key = row.value or (None, None)
-    return {"left": left, "to_0": None if foreign_key is None else prefixed_key(7, foreign_key)}
+    return {"left": left, "to_0": foreign_key}
 
 
 def _grouped_row(row: Row) -> dict[str, Any]:
@@ -288,8 +297,7 @@ def as_history(operator: str, drawn: Drawn) -> History:
         if operator == "table_aggregate":
             return {"group": row.value[0], "member": row.value[1]}
         if operator in STAGED and not row.side:
-            left, foreign_key = row.value
-            return {**left, FOREIGN_KEY: None if foreign_key is None else prefixed_key(7, foreign_key)}
+            return row.value[0]
         if operator == "windowed_table" and row.side and drawn.definition.with_ != "windowed_table":
             return row.value["value"]
         return row.value
@@ -303,18 +311,14 @@ def as_history(operator: str, drawn: Drawn) -> History:
 
 
 def as_output(operator: str, change: dict[str, Any]) -> Output:
-    """Return a change or a dropped row as the reference emits it; a foreign key in a left row has its prefix."""
+    """Return a change or a dropped row as the reference emits it."""
     key, value = change["key"], change["value"]
     if operator == "one_to_many_join" and change["change"] != DROPPED:
         key, value = combined(key, value[0]), value[1]
     if change["change"] == DROPPED:
         return Dropped(key, change["reason"])
     if isinstance(value, dict) and {*value} == {"left", "right"}:
-        left, right = value["left"], value["right"]
-        if isinstance(left, dict) and FOREIGN_KEY in left:
-            foreign_key = left[FOREIGN_KEY]
-            left = {**left, FOREIGN_KEY: None if foreign_key is None else prefixed_key(7, foreign_key)}
-        value = [left, right]
+        value = [value["left"], value["right"]]
     return Change(
         key, None if change["start"] is None else (change["start"], change["end"]), value, change["timestamp"]
     )

@@ -40,7 +40,12 @@ class Stored(Memory):
         self.state = pickle.dumps(state)
 
     def get(self) -> Any:
-        return None if self.state is None else pickle.loads(self.state)
+        return None if self.state is None else _without_types(pickle.loads(self.state))
+
+
+def _without_types(value: Any) -> Any:
+    """Return lists for tuples: a state comes back without the types that it was made of."""
+    return [_without_types(member) for member in value] if isinstance(value, tuple | list) else value
 
 
 class Stage(NamedTuple):
