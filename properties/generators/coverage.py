@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from ...reference.core.clocks import Clock
 from ...reference.core.errors import BadInput
@@ -22,7 +22,7 @@ from ...reference.core.operator import Behaviour, operator_named
 from ...reference.core.play import Played, play
 from ...reference.core.records import Change, Dropped, Key
 from ..registration.registration import Registration, registration_of
-from .draws import BATCHES, HistorySettings, draw_histories, draw_schedule
+from .draws import BATCHES, HistorySettings, draw_histories, draw_schedule, varied
 
 EMITTED = "something emitted"
 ATTEMPTS = 20
@@ -30,6 +30,7 @@ ATTEMPTS = 20
 
 
 Finish: TypeAlias = Callable[[History], History]
+Contents: TypeAlias = Literal["plain", "mixed", "of one kind"]
 
 
 class Neighbour(NamedTuple):
@@ -257,6 +258,7 @@ def draw_covering(
     seed: int,
     batches: int = BATCHES,
     finished: Finish | None = None,
+    contents: Contents = "plain",
 ) -> Drawn:
     """Draw a cohort's schedule and histories, under other schedules until all goals are covered.
 
@@ -269,13 +271,17 @@ def draw_covering(
         seed: The seed.
         batches: How many batches a schedule has.
         finished: Makes of each history the one that is run, where that is another; the histories come without it.
+        contents: What the records hold: small integers under plain keys, or a kind of values and a set of keys, one for
+            all histories (`of one kind`, as typed columns need) or one for each (`mixed`).
     """
     wanted = goals(operator, options)
     hardest = [neighbour.goal for neighbour in neighbours(operator, options)]
     best: Drawn | None = None
     for attempt in range(ATTEMPTS):
         schedule = draw_schedule(operator, options, seed * ATTEMPTS + attempt, batches)
-        histories = list(draw_histories(HistorySettings(operator, options, schedule), count, seed))
+        settings = HistorySettings(operator, options, schedule)
+        settings = varied(settings, seed) if contents == "of one kind" else settings
+        histories = list(draw_histories(settings, count, seed, mixed=contents == "mixed"))
         if best is not None and hardest:
             # What the attempt before missed is checked first, for it is quickly seen to be missed again.
             run = histories if finished is None else [finished(history) for history in histories]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamproof.properties.generators.cohorts import clock_schedule, one_cohort, pack, unpack
+from streamproof.properties.generators.coverage import draw_covering
 from streamproof.properties.generators.draws import (
     SCHEDULE,
     HistorySettings,
@@ -17,6 +18,7 @@ from streamproof.properties.generators.draws import (
     under_stream_time,
     varied,
 )
+from streamproof.properties.generators.options import draw_definitions
 from streamproof.properties.generators.values import (
     EQUAL,
     KEY_SETS,
@@ -33,10 +35,12 @@ from streamproof.properties.laws.runs import Kind, ReferenceRun, Sample
 from streamproof.properties.registration.domain import Domain
 from streamproof.properties.registration.key_space import WATERMARK_DRIVER, owner, prefixed_key
 from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
+from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
-from streamproof.reference.core.play import Entry
+from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change
 from streamproof.reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 
@@ -181,6 +185,29 @@ def test_histories_of_one_kind_fit_the_typed_columns_of_a_cohort(operator: str, 
     assert sorted(owned[1] for key in packed if (owned := owner(key)) is not None) == sorted(
         record.key or "" for record in records
     )
+
+
+@pytest.mark.parametrize(("operator", "profile"), PROFILES)
+def test_every_goal_is_covered_by_mixed_histories_and_by_those_of_one_kind(operator: str, profile: str) -> None:
+    options = registration_of(operator).profiles[profile]
+    mixed, of_one_kind = (draw_covering(operator, options, 35, 1, contents=one) for one in ("mixed", "of one kind"))
+    assert mixed.missing == of_one_kind.missing == ()
+    assert len({record.key for history in mixed.histories for record in history.records}) > 20
+    assert len({record.key for history in of_one_kind.histories for record in history.records}) <= 6
+
+
+@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.exhaustive) for number in range(1, 6))])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_drawn_definitions_are_met_by_mixed_histories_on_which_duckdb_agrees(operator: str, number: int) -> None:
+    drawn = [
+        replace(history, name=f"{history.name} of {options}")
+        for options in draw_definitions(registration_of(operator), 8, number)
+        for history in draw_histories(HistorySettings(operator, options, SCHEDULE), 3, number, mixed=True)
+    ]
+    for history, outcome in zip(drawn, DuckDBWitness().evaluate(drawn), strict=True):
+        played = play(history)
+        expected = Outcome.of_play(history.name, played)
+        assert differences(expected, outcome, played.definition.unordered) == [], history.to_text()
 
 
 @pytest.mark.parametrize("name", KEY_SETS)
