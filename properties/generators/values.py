@@ -93,7 +93,7 @@ def _kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
                 aggregate.check(value)
             for values in islice(permutations(kind.examples[:4]), 24):
                 aggregate.of("", values)
-        except BadInput:
+        except (BadInput, TypeError):  # an aggregate of a user's may just try
             return False
         return True
 

@@ -254,6 +254,16 @@ def _sorted(value: Any) -> Any:
 
 def _sort_key(member: Any) -> str:
     """Return the sort key of a member of a list whose order isn't fixed; equal ones stand together."""
-    if isinstance(member, float) and member.is_integer():
-        member = int(member)
-    return json.dumps(member, sort_keys=True, default=repr)
+    return json.dumps(_whole(member), sort_keys=True, default=repr)
+
+
+def _whole(value: Any) -> Any:
+    """Return a value whose numbers are whole where they can be, for 1 and 1.0 are equal."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_whole(member) for member in value]
+        case dict():
+            return {name: _whole(member) for name, member in value.items()}
+    return value

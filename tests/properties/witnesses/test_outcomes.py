@@ -209,6 +209,25 @@ def test_lists_without_an_order_of_values_that_json_has_not_are_compared_too() -
     assert differences(whole, doubles, unordered=True) == []
 
 
+def test_lists_without_an_order_may_have_whole_numbers_and_doubles_deep_within() -> None:
+    one, other = ONE._replace(value=[[2.0], [2.5], {"x": 3}]), ONE._replace(value=[{"x": 3.0}, [2.5], [2]])
+    assert differences(outcome(one), outcome(other), unordered=True) == []
+
+
+@pytest.mark.parametrize("unordered", [False, True])
+@pytest.mark.parametrize("grain", Grain)
+def test_a_whole_number_beyond_2_53_differs_from_the_one_beside_it_and_from_its_double(
+    grain: Grain, unordered: bool
+) -> None:
+    def saying(value: Any) -> Outcome:
+        return at_the_end({("a", (0, 0)): (value, 0)}) if grain is Grain.END else outcome(ONE._replace(value=value))
+
+    for close in (2**53, float(2**53)):
+        assert differences(saying(2**53 + 1), saying(close), unordered)
+        assert differences(saying([2**53 + 1]), saying([close]), unordered)
+    assert not differences(saying(2**53), saying(float(2**53)), unordered)
+
+
 def test_true_is_not_the_text_true() -> None:
     assert differences(outcome(ONE._replace(value=True)), outcome(ONE._replace(value="True")))
 
