@@ -15,7 +15,7 @@ from streamproof.reference.core.play import play
 
 HISTORIES = 2000
 LEAKS = {
-    "session_windows": {"last_is_forgotten_late"},
+    "session_windows": {"last_never_forgotten"},
     "stream_table_join": {"deleted_row_stored"},
     "table_table_join": {"deleted_rows_stored"},
     "table_aggregate": {"rows_without_group_stored"},

@@ -171,15 +171,15 @@ class ClosedUnderItsGap(SessionLogic):
         return [one._replace(end=(one.end or 0) + gap) for one in super().close(sessions, emitted, clock)]
 
 
-class LastIsForgottenLate(SessionLogic):
+class LastNeverForgotten(SessionLogic):
     """A key's last session is never forgotten."""
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
         return super().keep(sessions, emitted, clock) or sessions[-1:]
 
 
-class SharesOnlyUpToTheRow(SessionLogic):
-    """A session takes a row before its start only if the row is less than half a gap away."""
+class LongGapHalvedBackwards(SessionLogic):
+    """A session with a gap of more than 20 ms takes rows before its start only up to half a gap away."""
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
         half = self.windows.gap_ms // 2 if self.windows.gap_ms > 20 else self.windows.gap_ms

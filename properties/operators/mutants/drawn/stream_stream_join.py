@@ -33,7 +33,7 @@ class EmptyTextDropped(Altering, StreamStreamLogic):
     bug = staticmethod(empty_text_to_null)
 
 
-class ValuesOf32Bit(Altering, StreamStreamLogic):
+class ValuesOverflow(Altering, StreamStreamLogic):
     """Whole numbers have 32 bits, and overflow."""
 
     bug = staticmethod(as_32_bit)
@@ -78,8 +78,8 @@ class BoundOfZeroExclusive(StreamStreamLogic):
         return [index for index in found if state[OTHER[side]][index].timestamp != timestamp]
 
 
-class UnlikeBoundsOfLeftOnly(StreamStreamLogic):
-    """A right record that comes after its left partners finds only the first of them where a bound is 0."""
+class OnePartnerAtBoundOfZero(StreamStreamLogic):
+    """A right record finds only the first of its partners where a bound is 0."""
 
     def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
         found = super().partners(state, side, timestamp, clock)

@@ -92,7 +92,7 @@ class EmptyKeyDropped(DroppingEmptyKeys, RowLogic):
     """The empty key is taken for null."""
 
 
-class LeavingNotSaved(RowLogic):
+class FalsyMembersNotSaved(RowLogic):
     """A row's old value isn't saved from one batch to the next where it is false, 0 or empty."""
 
     def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
@@ -169,7 +169,7 @@ class EmptiedIsTombstone(GroupLogic):
         return [one if one.value or one.reason else one._replace(change=TOMBSTONE) for one in emitted]
 
 
-class StampZeroIsNone(GroupLogic):
+class StampStartsAnew(GroupLogic):
     """A group's timestamp starts anew once its aggregate is 0 or empty."""
 
     def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
@@ -189,7 +189,7 @@ MUTANTS_OF_DRAWN = staged_mutants_of(
         EqualMemberStays: ("rows", "list"),
         EmptyTextNotSubtracted: ("rows", "list"),
         EmptyKeyDropped: ("rows", "count"),
-        LeavingNotSaved: ("rows", "list"),
+        FalsyMembersNotSaved: ("rows", "list"),
         RowsWithoutGroupStored: ("rows", "count"),
         SumThroughFloat: ("groups", "sum"),
         SumNotBelowZero: ("groups", "sum"),
@@ -199,6 +199,6 @@ MUTANTS_OF_DRAWN = staged_mutants_of(
         ZeroAggregateNotSaved: ("groups", "count"),
         CauseOfMessageBefore: ("groups", "count"),
         EmptiedIsTombstone: ("groups", "count"),
-        StampZeroIsNone: ("groups", "count"),
+        StampStartsAnew: ("groups", "count"),
     },
 )

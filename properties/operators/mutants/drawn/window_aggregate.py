@@ -40,7 +40,7 @@ class MaxFromZero(Misaggregating, WindowLogic):
     bug = staticmethod(max_from_zero)
 
 
-class SumOf32Bit(Misaggregating, WindowLogic):
+class SumOverflows(Misaggregating, WindowLogic):
     """A sum has 32 bits, and overflows."""
 
     bug = staticmethod(sum_of_32_bit)
@@ -90,7 +90,7 @@ class TupleStepOfOneIgnored(WindowLogic):
         super().__init__(redeclared(windows, step=windows.size if ignored else windows.step))
 
 
-class StepsOfFractionsShift(WindowLogic):
+class FirstOfManyWindowsMissed(WindowLogic):
     """With a step of less than a third of the size, a row misses the first of its windows."""
 
     def fixed(self, state: State, row: Arrived, clock: int) -> list[Filled]:
@@ -238,7 +238,7 @@ MUTANTS_OF_DRAWN = mutants_of(
         AverageInWholeNumbers: "by tuple",
         MaxFromZero: "early by time",
         ComparedAsText: "early by time",
-        SumOf32Bit: "fixed",
+        SumOverflows: "fixed",
         NegativesNotAdded: "fixed",
         TombstonesAreUpdates: "session, early",
         ShownAtZeroNotSaved: "session, early",
