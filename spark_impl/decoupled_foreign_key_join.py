@@ -25,8 +25,8 @@ from ..reference.definitions.joins import ForeignKeyJoin
 from .foreign_key_stages import ForeignKeyStages, ForeignKeyTables, foreign_key_tables
 from .runtime.checkpoints import query_of
 from .runtime.columns import ColumnLike
-from .runtime.keyed import Input
-from .runtime.stages import BEFORE_ALL_TIMES, finished, renamed
+from .runtime.keyed import BEFORE_ALL_TIMES, Input
+from .runtime.stages import finished, renamed
 from .topics import Topics
 
 Send = Callable[[DataFrame, str, int], None]

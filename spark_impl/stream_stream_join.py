@@ -20,6 +20,7 @@ from ..reference.definitions.joins import Join, StreamStreamJoin
 from .runtime.columns import ColumnLike
 from .runtime.durations import Duration, milliseconds
 from .runtime.keyed import (
+    BEFORE_ALL_TIMES,
     Arrived,
     Emitted,
     Input,
@@ -37,7 +38,6 @@ from .runtime.keyed import (
 )
 from .runtime.native import changelog, key_names
 
-BEFORE_ALL_TIMES = -(2**62)
 OTHER = {"left": "right", "right": "left"}
 
 

@@ -197,7 +197,7 @@ class GroupLogic(StageLogic[list[Aggregated]]):
         timestamp, reason, taken, added, takes, adds = row.value.values()
         if reason is not None:
             return [dropped_before(row, reason, timestamp)]
-        value, largest = state[0] if state else (self.groups.aggregate.initializer(), 0)
+        value, largest = state[0] if state else (self.groups.aggregate.initializer(), timestamp)
         if takes:
             value = self.subtracted(key, value, taken)
         if adds:

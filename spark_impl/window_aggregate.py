@@ -21,7 +21,19 @@ from ..reference.definitions.declarations import UNSET
 from ..reference.definitions.windows import Early, WindowAggregate
 from .runtime.columns import ColumnLike, accumulator_type, bare, resolve, value_and_result
 from .runtime.durations import Duration, milliseconds
-from .runtime.keyed import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, declaration_of, dropped, keyed, resolved
+from .runtime.keyed import (
+    BEFORE_ALL_TIMES,
+    TOMBSTONE,
+    UPDATE,
+    Arrived,
+    Emitted,
+    Key,
+    Logic,
+    declaration_of,
+    dropped,
+    keyed,
+    resolved,
+)
 from .runtime.native import closed_windows
 
 
@@ -382,7 +394,7 @@ class WindowLogic(Logic[State]):
     def opened(self, start: int, end: int) -> Filled:
         """Return a window without rows."""
         full = self.windows.storage == "full"
-        return Filled(start, end, [] if full else self.windows.aggregate.initializer(), 0, 0, 0, 0, [])
+        return Filled(start, end, [] if full else self.windows.aggregate.initializer(), 0, BEFORE_ALL_TIMES, 0, 0, [])
 
     def join(self, key: Key, session: Filled, other: Filled) -> None:
         """Merge a later session into a session."""

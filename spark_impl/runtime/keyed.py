@@ -25,6 +25,7 @@ from ...reference.definitions.declarations import Definition
 from .columns import KEY_TYPES, NUMBERS, WHOLE_NUMBERS, ColumnLike, key_columns, resolve, timestamp_column
 
 END_OF_TIME = 2**62
+BEFORE_ALL_TIMES = -END_OF_TIME
 # The names in a logical plan of operators that emit when the watermark moves.
 STATEFUL = ("TransformWithState", "FlatMapGroups", "Aggregate", "Deduplicate", "Distinct", "Join")
 UPDATE, TOMBSTONE, DROPPED = "update", "tombstone", "dropped"
@@ -246,7 +247,7 @@ class KeyedProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Process the rows of a group, key by key, each key's in order of arrival."""
-        clock = max(timerValues.getCurrentWatermarkInMs(), 0)
+        clock = self.clock(timerValues)
         group, width = self.load(), self.key_width
         arrived: dict[Key, list[Arrived]] = {}
         for row in rows:
@@ -272,6 +273,13 @@ class KeyedProcessor(StatefulProcessor):
         self.save(group, clock)
         return self.emitted(changes)
 
+    def clock(self, timerValues: Any) -> int:
+        """Return the largest event time of earlier batches (ms): from 1970 on, as Spark's watermark; a batch has none.
+
+        Nothing is late in a batch DataFrame, however long before 1970.
+        """
+        return BEFORE_ALL_TIMES if self.ended else max(timerValues.getCurrentWatermarkInMs(), 0)
+
     def taken(self, logic: Logic[Any], key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
         """Process a row, or drop one that no operator can process."""
         if not logic.keeps_null_keys and any(part is None for part in key):
@@ -282,7 +290,7 @@ class KeyedProcessor(StatefulProcessor):
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Emit what the clock has closed, forget what is out of retention, and set the next timer."""
-        clock = max(timerValues.getCurrentWatermarkInMs(), 0)
+        clock = self.clock(timerValues)
         group = self.load()
         changes = self.closed(group, clock)
         self.save(Group(group.keys, max(group.emitted, clock), None), clock)
@@ -318,7 +326,7 @@ class KeyedProcessor(StatefulProcessor):
         """Read the group's state."""
         found = self.state.get()
         if found is None:
-            return Group({}, 0, None)
+            return Group({}, BEFORE_ALL_TIMES if self.ended else 0, None)
         groups, emitted, timer = found
         width = self.key_width
         keys = {
@@ -343,7 +351,7 @@ class KeyedProcessor(StatefulProcessor):
             self.state.clear()
             return
         timer, due = group.timer, min(times, default=None)
-        if due is not None and (timer is None or due < timer):
+        if due is not None and not self.ended and (timer is None or due < timer):
             self.handle.registerTimer(due)
             timer = due
         self.state.update((packed, group.emitted, timer))

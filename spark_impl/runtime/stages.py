@@ -17,9 +17,8 @@ from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
 from .columns import ColumnLike, key_columns
-from .keyed import DROPPED, WITHIN, Arrived, Emitted, Input, Key, Logic, State, in_order_of
+from .keyed import BEFORE_ALL_TIMES, DROPPED, WITHIN, Arrived, Emitted, Input, Key, Logic, State, in_order_of
 
-BEFORE_ALL_TIMES = -(2**62)
 SPREAD = 64
 """The number of groups over which messages without a key are distributed; they need no state."""
 
