@@ -70,14 +70,14 @@ def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[
     return tuple(lines)
 
 
-def cohorts_of(histories: Sequence[History]) -> list[tuple[Cohort, list[int]]]:
+def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> list[tuple[Cohort, list[int]]]:
     """Put histories that may share a query into cohorts, with each history's index in the input.
 
-    A history with a null key is alone in its cohort, for a null key has no prefix.
+    A history with a null key is alone in its cohort, for a null key has no prefix; unless a layout tells whose it is.
     """
     groups: dict[Any, list[int]] = defaultdict(list)
     for index, history in enumerate(histories):
-        alone = index if any(record.key is None for record in history.records) else -1
+        alone = index if null_keys_alone and any(record.key is None for record in history.records) else -1
         options = tuple(sorted((name, repr(value)) for name, value in history.options.items()))
         groups[history.operator, options, history.clock, clock_schedule(history), alone].append(index)
     return [

@@ -21,6 +21,7 @@ from .of_reference.kafka import Kafka
 from .of_reference.protocol import Protocol
 from .of_reference.schedules import SchedulesOfReference
 from .on_spark.changelog import Changelog
+from .on_spark.columns import InColumns
 from .on_spark.duckdb import DuckDB
 from .on_spark.native import Native
 from .on_spark.retention import Retention
@@ -47,6 +48,7 @@ ON_SPARK: Sequence[Law] = (
     Native(),
     Schedules(),
     State(),
+    InColumns(),
 )
 OF_REFERENCE: Sequence[Law] = (FoldIsMeaning(), DuckDBOfReference(), Protocol(), SchedulesOfReference(), Kafka())
 LAWS: Mapping[Subject, Mapping[str, Law]] = {

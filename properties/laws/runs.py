@@ -40,6 +40,7 @@ class Kind(Enum):
     RETENTION = "histories of a profile that is asked with a retention"
     NATIVE = "histories that Spark's own operator can serve"
     SCHEDULED = "histories with a schedule of delivery"
+    COLUMNS = "histories in columns of other types"
     REFERENCE = "histories for the laws of the reference"
 
 
@@ -191,6 +192,13 @@ class StagedRun:
 
     def __init__(self, sample: Sample, staged: Sequence[Any]) -> None:
         self.sample, self.histories, self.staged = sample, list(sample.histories), staged
+
+
+class TypedRun:
+    """A sample's histories, and what came out of them in the layout of columns that it is for."""
+
+    def __init__(self, sample: Sample, outcomes: Sequence[Outcome]) -> None:
+        self.sample, self.histories, self.outcomes = sample, list(sample.histories), outcomes
 
 
 class Run:

@@ -13,7 +13,17 @@ from ...reference.core.records import Key, Record, Value
 from ...reference.definitions.joins import ForeignKeyJoin, OneToManyJoin
 from ...reference.foreign_key_protocol import Protocol
 from ..generators.values import any_kind
-from ..registration.bindings import FOREIGN_KEY, VALUE, Binding, called, decode_pair, on, referring_fields
+from ..registration.bindings import (
+    FOREIGN_KEY,
+    OF_COHORT,
+    VALUE,
+    Binding,
+    Columns,
+    called,
+    decode_pair,
+    on,
+    referring_fields,
+)
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import CHOICES, Domain, field_renamed, table_row
 from ..registration.kafka import Kafka
@@ -47,18 +57,20 @@ SPACE = OptionSpace(
 """Without delivery: a schedule of delivery is drawn apart."""
 
 
-def referring(join: OneToManyJoin) -> dict[str, Any]:
+def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
     """Return what the Spark implementation of a join by foreign key is called with."""
     return {
         "value": VALUE,
-        "foreign_key": FOREIGN_KEY,
+        "foreign_key": columns.of(FOREIGN_KEY),
         "join": join.join,
         "null_foreign_key": join.null_foreign_key,
         "protocol": join.protocol,
     }
 
 
-def _build(join: ForeignKeyJoin, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def _build(
+    join: ForeignKeyJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+) -> DataFrame:
     from ...spark_impl.foreign_key_join import foreign_key_join
 
     if join.delivery == "manual":
@@ -66,8 +78,8 @@ def _build(join: ForeignKeyJoin, frame: DataFrame, logic: Any, state_groups: int
     return foreign_key_join(
         on(frame, "left"),
         on(frame, "right"),
-        **referring(join),
-        **called(logic, state_groups),
+        **referring(join, columns),
+        **called(logic, state_groups, columns),
     )
 
 
@@ -185,7 +197,7 @@ REGISTRATION = Registration(
     repeats=unchanged,
     stamped_by_last=True,
     key_independence=KEY_INDEPENDENCE,
-    spark=Binding(_build, lambda join, records: referring_fields(join), decode_pair),
+    spark=Binding(_build, lambda join, records: referring_fields(join), decode_pair, typed=_build),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values, refusal=_refused_by_sql),
     kafka=Kafka(_topology, _refused_by_kafka),
     protocol=MessageProtocol(Protocol, lambda join: join.answers_all, _staged),

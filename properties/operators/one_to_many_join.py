@@ -11,7 +11,17 @@ import pyarrow as pa
 from ...reference.core.operator import operator_named
 from ...reference.core.records import Key
 from ...reference.definitions.joins import OneToManyJoin
-from ..registration.bindings import FOREIGN_KEY, KEY, Binding, called, decode_pair, on, referring_fields
+from ..registration.bindings import (
+    FOREIGN_KEY,
+    KEY,
+    OF_COHORT,
+    Binding,
+    Columns,
+    called,
+    decode_pair,
+    on,
+    referring_fields,
+)
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import unchanged
 from ..registration.sql import Sql, beside, pair_values
@@ -21,14 +31,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def _build(join: OneToManyJoin, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def _build(
+    join: OneToManyJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+) -> DataFrame:
     from ...spark_impl.one_to_many_join import one_to_many_join
 
     return one_to_many_join(
         on(frame, "left"),
         on(frame, "right"),
-        **referring(join),
-        **called(logic, state_groups),
+        **referring(join, columns),
+        **called(logic, state_groups, columns),
     )
 
 
@@ -60,7 +72,7 @@ REGISTRATION = Registration(
     repeats=unchanged,
     stamped_by_last=True,
     key_independence=replace(KEY_INDEPENDENCE, is_of=_is_of),
-    spark=Binding(_build, lambda join, records: referring_fields(join), decode_pair, _keys),
+    spark=Binding(_build, lambda join, records: referring_fields(join), decode_pair, _keys, typed=_build),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values),
     mutants=MutantsOf("one_to_many_join"),
     specification="OneToManyJoin",

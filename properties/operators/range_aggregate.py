@@ -15,7 +15,15 @@ from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from ...reference.definitions.windows import RangeAggregate
 from ..generators.cohorts import clock_before, clock_schedule, record_batches, with_clock_advances
 from ..generators.values import kinds_of_aggregate
-from ..registration.bindings import Binding, aggregated, called, decode_aggregate, fields_of_aggregate
+from ..registration.bindings import (
+    OF_COHORT,
+    Binding,
+    Columns,
+    aggregated,
+    called,
+    decode_aggregate,
+    fields_of_aggregate,
+)
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, number_of
 from ..registration.options import OptionSpace
@@ -31,7 +39,12 @@ if TYPE_CHECKING:
 
 
 def _build(
-    ranges: RangeAggregate, frame: DataFrame, logic: Any, state_groups: int | None, retention: str | None = None
+    ranges: RangeAggregate,
+    frame: DataFrame,
+    logic: Any,
+    state_groups: int | None,
+    retention: str | None = None,
+    columns: Columns = OF_COHORT,
 ) -> DataFrame:
     from ...spark_impl.range_aggregate import range_aggregate
 
@@ -40,7 +53,7 @@ def _build(
         preceding=f"{ranges.preceding_ms} ms",
         retention=retention,
         **aggregated(ranges.aggregate),
-        **called(logic, state_groups),
+        **called(logic, state_groups, columns),
     )
 
 
@@ -112,7 +125,7 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, lambda ranges: ("range of several", "exact bound", "bound + 1")),
     repeats=_repeats,
     keeps_lists_in_order=lambda ranges: ranges.aggregate.ordered,
-    spark=Binding(_build, fields_of_aggregate, decode_aggregate),
+    spark=Binding(_build, fields_of_aggregate, decode_aggregate, typed=_build),
     sql=Sql(beside(__file__), aggregated_events, is_stream=always, values=aggregate_values),
     # A row must be reached from behind the next batch's clock: the range is longer than a step of the schedule.
     retention=Retention({"list": ({"preceding_ms": 20}, 15)}, _build, _retention_differences, _sides),

@@ -24,7 +24,9 @@ from ...reference.definitions.windows import SessionWindows
 from ..generators.values import kinds_of_aggregate
 from ..registration.bindings import (
     KEYED,
+    OF_COHORT,
     Binding,
+    Columns,
     Native,
     NativeProfile,
     aggregated,
@@ -73,7 +75,9 @@ def _common(windows: SessionWindows) -> dict[str, Any]:
     }
 
 
-def _build(windows: SessionWindows, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def _build(
+    windows: SessionWindows, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+) -> DataFrame:
     from ...spark_impl.session_windows import session_windows
 
     return session_windows(
@@ -82,7 +86,7 @@ def _build(windows: SessionWindows, frame: DataFrame, logic: Any, state_groups: 
         retention=f"{windows.retention_ms} ms",
         emit=windows.emit,
         late=windows.late,
-        **called(logic, state_groups),
+        **called(logic, state_groups, columns),
     )
 
 
@@ -223,7 +227,7 @@ REGISTRATION = Registration(
     without_late_data={"update": {"grace_ms": 1000}},
     repeats=doubled,
     keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
-    spark=Binding(_build, fields_of_aggregate, decode_aggregate),
+    spark=Binding(_build, fields_of_aggregate, decode_aggregate, typed=_build),
     native=Native(
         _check_native,
         _build_native,

@@ -16,7 +16,18 @@ from ...reference.core.records import Change, Record
 from ...reference.definitions.joins import JOINS, StreamStreamJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
 from ..generators.values import any_kind
-from ..registration.bindings import KEYED, VALUE, Binding, Native, NativeProfile, called, decode_pair, on
+from ..registration.bindings import (
+    KEYED,
+    OF_COHORT,
+    VALUE,
+    Binding,
+    Columns,
+    Native,
+    NativeProfile,
+    called,
+    decode_pair,
+    on,
+)
 from ..registration.coverage import Coverage, accepted_records, changes_of
 from ..registration.domain import Domain, number_of, stream_value
 from ..registration.kafka import Kafka, refuse_dropped_null_keys
@@ -46,14 +57,16 @@ def _common(join: StreamStreamJoin) -> dict[str, Any]:
     }
 
 
-def _build(join: StreamStreamJoin, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def _build(
+    join: StreamStreamJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+) -> DataFrame:
     from ...spark_impl.stream_stream_join import stream_stream_join
 
     return stream_stream_join(
         on(frame, "left"),
         on(frame, "right"),
         **_common(join),
-        **called(logic, state_groups),
+        **called(logic, state_groups, columns),
     )
 
 
@@ -169,7 +182,7 @@ REGISTRATION = Registration(
     without_late_data={"outer, close": {"grace_ms": 1000}},
     # A pair comes for either partner's second coming, everything else for one.
     repeats=emitted_again(lambda value: 2 if None in value else 4),
-    spark=Binding(_build, decode=decode_pair),
+    spark=Binding(_build, decode=decode_pair, typed=_build),
     native=Native(
         _check_native,
         _build_native,

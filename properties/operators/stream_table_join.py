@@ -17,7 +17,19 @@ from ...reference.core.records import Value
 from ...reference.definitions.joins import StreamTableJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
 from ..generators.values import any_kind
-from ..registration.bindings import KEYED, ORDER, VALUE, Binding, Native, NativeProfile, called, decode_pair, on
+from ..registration.bindings import (
+    KEYED,
+    OF_COHORT,
+    ORDER,
+    VALUE,
+    Binding,
+    Columns,
+    Native,
+    NativeProfile,
+    called,
+    decode_pair,
+    on,
+)
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, stream_value, table_row
 from ..registration.kafka import Kafka, refuse_dropped_null_keys
@@ -36,14 +48,16 @@ def _common(join: StreamTableJoin) -> dict[str, Any]:
     return {"value": VALUE, "join": join.join, "null_key": join.null_key}
 
 
-def _build(join: StreamTableJoin, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def _build(
+    join: StreamTableJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+) -> DataFrame:
     from ...spark_impl.stream_table_join import stream_table_join
 
     return stream_table_join(
         on(frame, "left"),
         on(frame, "right"),
         **_common(join),
-        **called(logic, state_groups),
+        **called(logic, state_groups, columns),
     )
 
 
@@ -106,7 +120,7 @@ REGISTRATION = Registration(
     domain=Domain(value=_value, kinds=any_kind),
     coverage=Coverage(_met, lambda join: ("row found", "row missing", "row deleted before", "dropped: null value")),
     repeats=emitted_again(),
-    spark=Binding(_build, decode=decode_pair),
+    spark=Binding(_build, decode=decode_pair, typed=_build),
     native=Native(
         lambda join: None,
         _build_native,

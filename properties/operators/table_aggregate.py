@@ -13,7 +13,17 @@ from ...reference.core.play import Played
 from ...reference.core.records import Key, Record, Value
 from ...reference.definitions.aggregates import AGGREGATES_OF_TABLES, TableAggregate
 from ..generators.values import SMALL, kinds_taken
-from ..registration.bindings import KEY, Binding, Field, aggregated, aggregated_field, called, decode_aggregate
+from ..registration.bindings import (
+    KEY,
+    OF_COHORT,
+    Binding,
+    Columns,
+    Field,
+    aggregated,
+    aggregated_field,
+    called,
+    decode_aggregate,
+)
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import CHOICES, Domain, field_renamed
 from ..registration.kafka import Kafka, as_text, read_aggregate
@@ -45,19 +55,21 @@ def _fields(groups: TableAggregate, records: Sequence[Record]) -> list[Field]:
             return None
         return member.of(record._replace(value=groups.member(record.value)), prefixed)
 
-    return [Field(GROUP, pa.string(), group_of), member._replace(of=member_of)]
+    return [Field(GROUP, pa.string(), group_of, holds="key"), member._replace(of=member_of)]
 
 
-def _build(groups: TableAggregate, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def _build(
+    groups: TableAggregate, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+) -> DataFrame:
     from ...spark_impl.table_aggregate import table_aggregate
 
     emitted = table_aggregate(
         frame,
-        group_by=GROUP,
+        group_by=columns.of(GROUP),
         **aggregated(groups.aggregate),
-        **called(logic, state_groups),
+        **called(logic, state_groups, columns),
     )
-    return emitted.withColumnRenamed(GROUP, KEY)
+    return emitted.withColumnsRenamed(dict(zip(columns.of(GROUP), columns.of(KEY), strict=True)))
 
 
 def _member(options: Options) -> Callable[[Value], Value] | None:
@@ -145,7 +157,7 @@ REGISTRATION = Registration(
     repeats=unchanged,
     keeps_lists_in_order=lambda groups: groups.aggregate.ordered,
     key_independence=KeyIndependence(_groups_of, _concerns_group),
-    spark=Binding(_build, _fields, decode_aggregate),
+    spark=Binding(_build, _fields, decode_aggregate, typed=_build),
     sql=Sql(beside(__file__), aggregated_events, _member, _group_named, values=aggregate_values),
     kafka=Kafka(_topology, sent=_sent, is_text=False, read=read_aggregate),
     mutants=MutantsOf("table_aggregate"),

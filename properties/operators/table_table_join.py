@@ -10,7 +10,7 @@ from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
 from ...reference.definitions.joins import JOINS, TableTableJoin
 from ..generators.values import any_kind
-from ..registration.bindings import VALUE, Binding, called, decode_pair, on
+from ..registration.bindings import OF_COHORT, VALUE, Binding, Columns, called, decode_pair, on
 from ..registration.coverage import Coverage, accepted_records, changes_of, rows_changed
 from ..registration.domain import Domain, table_row
 from ..registration.kafka import Kafka
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from ..witnesses.kafka.builder import Builder
 
 
-def _build(join: TableTableJoin, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def _build(
+    join: TableTableJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+) -> DataFrame:
     from ...spark_impl.table_table_join import table_table_join
 
     return table_table_join(
@@ -33,7 +35,7 @@ def _build(join: TableTableJoin, frame: DataFrame, logic: Any, state_groups: int
         on(frame, "right"),
         value=VALUE,
         join=join.join,
-        **called(logic, state_groups),
+        **called(logic, state_groups, columns),
     )
 
 
@@ -61,7 +63,7 @@ REGISTRATION = Registration(
     free_order=lambda join: FreeOrder.INPUTS,
     repeats=unchanged,
     stamped_by_last=True,
-    spark=Binding(_build, decode=decode_pair),
+    spark=Binding(_build, decode=decode_pair, typed=_build),
     sql=Sql(beside(__file__), values=pair_values),
     kafka=Kafka(_topology),
     mutants=MutantsOf("table_table_join"),

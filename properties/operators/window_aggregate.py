@@ -17,9 +17,11 @@ from ...reference.definitions.windows import WindowAggregate
 from ..generators.values import kinds_taken
 from ..registration.bindings import (
     KEYED,
+    OF_COHORT,
     ORDER,
     VALUE,
     Binding,
+    Columns,
     Field,
     Native,
     NativeProfile,
@@ -47,7 +49,9 @@ def _fields(windows: WindowAggregate, records: Sequence[Record]) -> list[Field]:
     return [as_json()] if windows.storage == "full" else fields_of_aggregate(windows, records)
 
 
-def _build(windows: WindowAggregate, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+def _build(
+    windows: WindowAggregate, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+) -> DataFrame:
     from ...spark_impl.window_aggregate import window_aggregate
 
     early = windows.early
@@ -67,7 +71,7 @@ def _build(windows: WindowAggregate, frame: DataFrame, logic: Any, state_groups:
         storage=windows.storage,
         early=None if early is None else early.every_tuples or f"{early.every_ms} ms",
         late=windows.late,
-        **called(logic, state_groups),
+        **called(logic, state_groups, columns),
     )
 
 
@@ -240,7 +244,7 @@ REGISTRATION = Registration(
     },
     repeats=_repeats,
     keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
-    spark=Binding(_build, _fields, _decode),
+    spark=Binding(_build, _fields, _decode, typed=_build),
     native=Native(
         _check_native,
         _build_native,

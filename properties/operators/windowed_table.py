@@ -20,8 +20,10 @@ from ..generators.values import any_kind, kinds_taken
 from ..registration.bindings import (
     KEY,
     KEYED,
+    OF_COHORT,
     ORDER,
     Binding,
+    Columns,
     Field,
     Native,
     NativeProfile,
@@ -93,7 +95,12 @@ def _common(table: WindowedTable) -> dict[str, Any]:
 
 
 def _build(
-    table: WindowedTable, frame: DataFrame, logic: Any, state_groups: int | None, retention: str | None = None
+    table: WindowedTable,
+    frame: DataFrame,
+    logic: Any,
+    state_groups: int | None,
+    retention: str | None = None,
+    columns: Columns = OF_COHORT,
 ) -> DataFrame:
     from ...spark_impl.windowed_table import windowed_table
 
@@ -108,7 +115,7 @@ def _build(
         shift=f"{table.shift_ms} ms",
         window_start=WINDOW_START if table.looked_up else None,
         retention=retention,
-        **called(logic, state_groups),
+        **called(logic, state_groups, columns),
     )
     return _without_driver(table, emitted)
 
@@ -381,7 +388,7 @@ REGISTRATION = Registration(
     repeats=_repeats,
     keeps_lists_in_order=lambda table: table.aggregate.ordered,
     key_independence=KeyIndependence(is_of=_is_of),
-    spark=Binding(_build, _fields, _decode),
+    spark=Binding(_build, _fields, _decode, typed=_build),
     native=Native(
         _check_native,
         _build_native,

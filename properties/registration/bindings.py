@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -34,12 +34,37 @@ class Field(NamedTuple):
         type: Its arrow type.
         of: Its value for a record; keys that a value names are to be prefixed by the function handed over.
         for_driver: What the row under the reserved key, which drives the watermark, holds.
+        holds: What the law *columns* may make of it: a value of any type, one that a list may have, a number, a key.
     """
 
     name: str
     type: pa.DataType
     of: Callable[[Record, Callable[[Key], Key]], Any]
     for_driver: Any = None
+    holds: Literal["value", "member", "number", "key"] | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """By which columns an operator is called.
+
+    Attributes:
+        key_parts: What is put behind a key's name to name its columns, those of foreign keys and groups too.
+        order: The column with the order of arrival; None for none.
+        report_dropped: Whether rows that were dropped are emitted too.
+    """
+
+    key_parts: tuple[str, ...] = ("",)
+    order: str | None = ORDER
+    report_dropped: bool = True
+
+    def of(self, name: str) -> list[str]:
+        """Return the names of a key's columns."""
+        return [f"{name}{part}" for part in self.key_parts]
+
+
+OF_COHORT = Columns()
+"""The columns of every cohort that isn't asked about columns: a key of one, an order of arrival, dropped rows."""
 
 
 def of_key_column(table: pa.Table) -> list[Key | None]:
@@ -103,7 +128,7 @@ def as_json(name: str = VALUE) -> Field:
     def text(record: Record, prefixed: Callable[[Key], Key]) -> str | None:
         return None if record.value is None else json.dumps(record.value, sort_keys=True)
 
-    return Field(name, pa.string(), text)
+    return Field(name, pa.string(), text, holds="value")
 
 
 def from_json(text: str | None) -> Value:
@@ -126,12 +151,15 @@ class Binding:
         fields: Of a definition and all records of a cohort: the further columns.
         decode: Of a definition and a value of the changelog: the value as the reference emits it.
         keys: Of what was written: the prefixed keys, as the reference emits them.
+        typed: As `build`, and by the keyword `columns` the `Columns` to call the operator by; None: the law *columns*
+            isn't asked.
     """
 
     build: Callable[[Any, DataFrame, Any, int | None], DataFrame]
     fields: Callable[[Any, Sequence[Record]], list[Field]] = lambda definition, records: [as_json()]
     decode: Callable[[Any, Any], Value] = lambda definition, value: from_json(value)
     keys: Callable[[pa.Table], list[Key | None]] = of_key_column
+    typed: Callable[..., DataFrame] | None = None
 
 
 def keyed_build(
@@ -146,27 +174,36 @@ def keyed_build(
         timed: Whether the logic needs the clock and timers.
     """
 
-    def build(definition: Any, frame: DataFrame, logic: Any, state_groups: int | None) -> DataFrame:
+    def build(
+        definition: Any, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+    ) -> DataFrame:
         from pyspark.sql import types as T
 
         from ...spark_impl.runtime.keyed import keyed, resolved
 
         return keyed(
-            [resolved(frame, key=KEY, timestamp=TIMESTAMP, value=VALUE, order=ORDER)],
+            [resolved(frame, key=columns.of(KEY), timestamp=TIMESTAMP, value=VALUE, order=columns.order)],
             (logic or make_logic)(definition),
             state_type=cast(T.StructType, T.DataType.fromDDL(state)),
             value_type=T.DataType.fromDDL(value),
             state_groups=state_groups,
-            report_dropped=True,
+            report_dropped=columns.report_dropped,
             timed=timed,
         )
 
     return build
 
 
-def called(logic: Any, state_groups: int | None) -> dict[str, Any]:
+def called(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
     """Return the arguments that every Spark implementation is called with; no logic is the operator's own."""
-    return {**KEYED, "order": ORDER, "report_dropped": True, "state_groups": state_groups, "logic": logic}
+    return {
+        "key": columns.of(KEY),
+        "timestamp": TIMESTAMP,
+        "order": columns.order,
+        "report_dropped": columns.report_dropped,
+        "state_groups": state_groups,
+        "logic": logic,
+    }
 
 
 def aggregated(aggregate: Aggregate) -> dict[str, Any]:
@@ -181,7 +218,7 @@ def referring_fields(join: Any) -> list[Field]:
         foreign_key = join.foreign_key_of(record.value) if record.input == "left" else None
         return None if foreign_key is None else prefixed(foreign_key)
 
-    return [as_json(), Field(FOREIGN_KEY, pa.string(), foreign_key_of)]
+    return [as_json(), Field(FOREIGN_KEY, pa.string(), foreign_key_of, holds="key")]
 
 
 def on(frame: DataFrame, name: str) -> DataFrame:
@@ -209,10 +246,10 @@ def aggregated_field(aggregate: Aggregate, values: Sequence[Value], name: str = 
     if aggregate.name == "count":
         return Field(name, pa.int32(), lambda record, prefixed: None)
     if aggregate.name == "list":
-        return Field(name, pa.string(), lambda record, prefixed: json.dumps(record.value), "0")
+        return Field(name, pa.string(), lambda record, prefixed: json.dumps(record.value), "0", "member")
     kinds = {type(value) for value in values}
     if kinds <= {int}:
-        return Field(name, pa.int64(), same, 0)
+        return Field(name, pa.int64(), same, 0, "number")
     if kinds <= {int, float}:
         return Field(name, pa.float64(), same, 0.0)
     if kinds == {str}:

@@ -16,7 +16,7 @@ from ..generators.coverage import without_neighbours
 from ..laws.all import OF_REFERENCE, ON_SPARK, Subject, asked_of
 from ..laws.base import OWN, Law, LawResult, Violation
 from ..laws.case import Case
-from ..laws.runs import ReferenceRun, Run, Sample, StagedRun
+from ..laws.runs import ReferenceRun, Run, Sample, StagedRun, TypedRun
 from ..registration.registration import Registration, registration_of
 from ..witnesses.spark.witness import QueryWitness
 from .confirm import confirmed
@@ -143,7 +143,8 @@ class Check:
                 result.goals = tuple(dict.fromkeys((*result.goals, *result.law.goals(sample))))
                 self.progress(f"{result.law.name}: {len(run.histories)} histories, {sample.profile}")
                 self.ask(result, run)
-            self.report.queries += run.whole.queries if isinstance(run, Run) else 3 * isinstance(run, StagedRun)
+            staged = 3 * isinstance(run, StagedRun)
+            self.report.queries += run.whole.queries if isinstance(run, Run) else staged + isinstance(run, TypedRun)
 
     def ask(self, result: LawResult, run: AnyRun) -> None:
         """Let a law judge a run; of its violations the first becomes a counterexample."""

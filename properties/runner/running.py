@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from ..generators.cohorts import cohorts_of
 from ..laws.base import Law
 from ..laws.metamorphic.variants import VariantLaw
+from ..laws.on_spark.columns import outcomes_in
 from ..laws.on_spark.native import settings_of
 from ..laws.on_spark.retention import with_retention
-from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, Variant, WitnessFor
+from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, TypedRun, Variant, WitnessFor
 from ..witnesses.spark.witness import NativeSparkWitness, QueryWitness
 from .counterexample import Progress
 
-AnyRun: TypeAlias = Run | StagedRun | ReferenceRun
+AnyRun: TypeAlias = Run | StagedRun | ReferenceRun | TypedRun
 
 SHARE_WITH_VARIANTS, OF_MUTANTS = 6, 2
 """Of a random sample one in so many histories has variants, of mutants' more; where nothing is late every one has."""
@@ -42,6 +44,12 @@ def run_sample(
         return
     if sample.kind is Kind.SCHEDULED:
         yield from _staged(sample, witnesses, progress)
+        return
+    if sample.kind is Kind.COLUMNS:
+        progress(f"{len(sample.histories)} histories in one query: {sample.profile}, {sample.more.name}")
+        for witness in witnesses:
+            ((cohort, _),) = cohorts_of(sample.histories, null_keys_alone=False)
+            yield TypedRun(sample, outcomes_in(sample.more, cohort, witness))
         return
     variants = variants_of(sample, laws, seed, SHARE_WITH_VARIANTS if len(witnesses) == 1 else OF_MUTANTS)
     count = len(witnesses) * (len(sample.histories) + len(variants))

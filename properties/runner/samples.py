@@ -13,6 +13,8 @@ from ...reference.core.history import CUT, ClockAdvance, History
 from ..generators.cohorts import clock_schedule
 from ..generators.coverage import covered_by, draw_covering
 from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
+from ..generators.layouts import Layout
+from ..laws.on_spark.columns import layouts_of, prepared
 from ..laws.runs import Kind, Sample
 from ..laws.scheduling import scheduled
 from ..registration.registration import Options, Registration
@@ -20,6 +22,8 @@ from ..registration.registration import Options, Registration
 STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
 """A clock (ms) that stands still, for histories in which nothing may be late."""
 LONG_AFTER_MS = 500
+IN_COLUMNS = 50
+"""So many histories, at the most, are asked in each layout of columns."""
 SCHEDULED_RECORDS = 8
 """So many records has a history with a schedule of delivery."""
 
@@ -51,6 +55,8 @@ def samples_on_spark(registration: Registration, histories: int, seed: int) -> I
             yield native_sample(registration, profile, count, seed)
     if registration.protocol is not None:
         yield scheduled_sample(registration, max(len(profiles), histories // 10), seed)
+    for layout, profile in layouts_of(registration):
+        yield columns_sample(registration, layout, profile, min(IN_COLUMNS, max(10, small)), seed)
 
 
 def random_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
@@ -121,6 +127,15 @@ def scheduled_sample(registration: Registration, count: int, seed: int) -> Sampl
             by_schedule = scheduled(history, random.Random(seed_for(seed, history.to_text())))
             drawn.append(replace(by_schedule, name=f"{history.name} {profile}"))
     return Sample(registration, Kind.SCHEDULED, "all profiles", {}, drawn)
+
+
+def columns_sample(registration: Registration, layout: Layout, profile: str, count: int, seed: int) -> Sample:
+    """Draw histories of a profile for a layout of columns, null keys among them if it has any; as `random_sample`."""
+    options = registration.profiles[profile]
+    own = seed_for(seed, f"{registration.name} {profile}, {layout.name}")
+    settings = HistorySettings(registration.name, options, SCHEDULE, null_keys=layout.has_null_keys)
+    drawn = [prepared(layout, history) for history in draw_histories(settings, count, own)]
+    return Sample(registration, Kind.COLUMNS, profile, options, drawn, more=layout)
 
 
 def samples_of_reference(registration: Registration, histories: int, seed: int) -> Iterator[Sample]:

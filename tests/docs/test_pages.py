@@ -296,14 +296,15 @@ def test_the_operator_of_ones_own_is_the_one_that_the_tests_check() -> None:
 
 
 def test_the_fields_of_a_registration_are_in_its_table_with_the_laws_that_need_them() -> None:
-    from streamproof import Registration
+    from streamproof import Binding, Registration
     from streamproof.properties.laws.all import OF_REFERENCE, ON_SPARK
 
     text = text_of("docs/own_operator.md").split("<!-- registration -->")[1].split("\n\n```")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", text, re.MULTILINE))
     assert list(rows) == [field.name for field in fields(Registration)]
     optional: dict[str, Any] = {field.name: object() for field in fields(Registration) if field.default is None}
-    optional |= {"key_independence": object(), "without_late_data": {"plain": {}}}
+    build: Any = object()
+    optional |= {"key_independence": object(), "without_late_data": {"plain": {}}, "spark": Binding(build, typed=build)}
     for name, without in rows.items():
         given = {field: value for field, value in optional.items() if field != name} | {"by_clock": lambda _: True}
         if name == "key_independence":

@@ -107,11 +107,13 @@ class QueryWitness(Witness):
         records = [record for history in cohort.histories for record in history.records]
         tables = pack(cohort, binding.fields(definition, records))
         spark = spark_session()
-        with _settings(spark, self.settings() | ({} if run.partitions is None else {PARTITIONS: str(run.partitions)})):
+        with session_settings(
+            spark, self.settings() | ({} if run.partitions is None else {PARTITIONS: str(run.partitions)})
+        ):
             output = run_stream(
                 spark,
                 tables,
-                self.builder(cohort.operator, cohort.options, _state_groups(cohort, run), tables),
+                self.builder(cohort.operator, cohort.options, state_groups_of(cohort, run), tables),
                 stop_after=run.stop_after,
                 crash_in=run.crash_in,
                 stepwise=self.stepwise,
@@ -260,8 +262,8 @@ def native_of(operator: str) -> Native:
     return native
 
 
-def _state_groups(cohort: Cohort, run: RunOptions) -> int | None:
-    """Over how many groups the state's keys are spread: where there are many, a group holds some of them."""
+def state_groups_of(cohort: Cohort, run: RunOptions) -> int | None:
+    """Return over how many groups the state's keys are spread: where there are many, a group holds some of them."""
     if run.state_groups is not None:
         return run.state_groups
     keys = max((len({record.key for record in history.records}) for history in cohort.histories), default=0)
@@ -278,7 +280,8 @@ def _sort_key(entry: Entry) -> tuple[Any, ...]:
 
 
 @contextlib.contextmanager
-def _settings(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
+def session_settings(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
+    """Give the session other settings for a while."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

@@ -20,6 +20,7 @@ from streamproof.properties.laws.all import OF_REFERENCE as REFERENCE_LAWS
 from streamproof.properties.laws.all import ON_SPARK
 from streamproof.properties.laws.base import OWN, CannotRecheck
 from streamproof.properties.laws.on_spark import retention
+from streamproof.properties.laws.on_spark.columns import expected
 from streamproof.properties.laws.runs import Kind
 from streamproof.properties.operators.range_aggregate import _with_retention as with_retention
 from streamproof.properties.registration.key_space import prefixed_key
@@ -39,6 +40,7 @@ from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.spark import staged as staged_player
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.staged import Staged, play_protocol
+from streamproof.properties.witnesses.spark.typed import TypedSparkWitness
 from streamproof.properties.witnesses.spark.witness import (
     JobWitness,
     NativeSparkWitness,
@@ -108,6 +110,15 @@ class StandIn:
             output.replayed = [(first, again)]
         return outcomes, output
 
+    def typed(
+        self, witness: TypedSparkWitness, cohort: Cohort, options: RunOptions = PLAIN
+    ) -> tuple[list[Outcome], StreamOutput]:
+        run, outcomes = Run(witness, options, cohort), []
+        for history in cohort.histories:
+            outcome = expected(witness.layout, history)
+            outcomes.append(replace(outcome, grain=Grain.BATCH, entries=self.bug(run, history, outcome.entries)))
+        return outcomes, StreamOutput()
+
     def outcome(self, run: Run, history: History) -> Outcome:
         native = isinstance(run.witness, NativeSparkWitness)
         played = play(registration_of(history.operator).native.accepted(history) if native else history)
@@ -142,7 +153,11 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     def run(self: QueryWitness, cohort: Cohort, options: RunOptions = PLAIN) -> Any:
         return standing.run(self, cohort, options)
 
+    def run_typed(self: TypedSparkWitness, cohort: Cohort, options: RunOptions = PLAIN) -> Any:
+        return standing.typed(self, cohort, options)
+
     monkeypatch.setattr(QueryWitness, "run", run)
+    monkeypatch.setattr(TypedSparkWitness, "run", run_typed)
     monkeypatch.setattr(staged_player, "play_staged", standing.play_staged)
     monkeypatch.setattr(confirm, "shrink", lambda history, *_: history)  # it is tested elsewhere, and takes long
     for law in ON_SPARK:
@@ -263,6 +278,8 @@ CASES: list[Case] = [
     ("retention", "range_aggregate", Kind.RETENTION, {"bug": job_loses}),
     ("retention", "range_aggregate", Kind.RETENTION, {"state_left": True}),
     ("schedules", "foreign_key_join", Kind.SCHEDULED, {"bug": last_is_lost}),
+    ("columns", "session_windows", Kind.COLUMNS, {"bug": last_is_lost}),
+    ("columns", "foreign_key_join", Kind.COLUMNS, {"bug": last_is_lost}),
 ]
 
 

@@ -112,6 +112,7 @@ CASES: list[tuple[str, str, History, History | None]] = [
     ("partitions", "knows_two_partitions", MANY_KEYS, None),
     ("retention", "rows_kept_for_ever", ROW_LEFT, None),
     ("schedules", "no_hash_check", STALE, None),
+    ("columns", "deletion_silent", DELETED, None),
 ]
 
 

@@ -1,0 +1,347 @@
+"""Layouts: the records of a cohort in columns of other types, as users have them, and what is emitted back.
+
+`pack` gives a cohort's keys one column of text, its times a bigint, and values of any kind JSON text. A layout gives
+them other types, and undoes that in what is emitted, so that it can be compared with what the reference emits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...reference.core.records import Record
+from ..registration.bindings import FOREIGN_KEY, KEY, ORDER, TIMESTAMP, Columns, Field
+from ..registration.key_space import WATERMARK_DRIVER, owner, prefixed_key
+from .cohorts import Cohort
+
+Parts: TypeAlias = tuple[Any, ...]
+"""The parts of a key, one for each of its columns."""
+NULL_KEY = "∅ no key"
+"""What stands for a null key in a history's key space."""
+MICROSECONDS = 617
+"""A row's microseconds within its millisecond are a multiple of this, which comes to each number below 1,000."""
+
+
+@dataclass(frozen=True)
+class KeyParts:
+    """The columns of a key, and what the keys of a history become in them.
+
+    Attributes:
+        types: The columns' types.
+        of: Of a history's index, a key's rank among the keys of the cohort, and how many there are: its parts.
+        of_driver: The parts of the reserved key.
+        index: Of the parts of a key that no history has: the index of the history that it seems to belong to.
+    """
+
+    types: tuple[pa.DataType, ...]
+    of: Callable[[int, int, int], Parts]
+    of_driver: Parts
+    index: Callable[[Parts], int]
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """A column's type, and of the rank of a value among all of the cohort: what it becomes in that column."""
+
+    type: pa.DataType
+    of: Callable[[int], Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which types the columns of a cohort have, and how its operator is called.
+
+    Attributes:
+        name: What reports call it.
+        keys: The columns of keys, foreign keys and groups.
+        value: The column of values of any kind.
+        member: That of values which are the members of a list.
+        number: The type of values that are whole numbers.
+        time: The type of event times; `timestamp` and `timestamp_ntz` have microseconds.
+        order: The type of the order of arrival; None where there is no such column.
+        time_zone: The time zone of the session.
+        reports_dropped: Whether dropped rows are asked for.
+        is_batch: Whether all records are one batch DataFrame rather than a stream.
+        has_null_keys: Whether records without a key come; one part of theirs is null, or all.
+        before_1970_ms: How far before 1970 the times of histories begin.
+    """
+
+    name: str
+    keys: KeyParts
+    value: ValueType
+    member: ValueType
+    number: pa.DataType
+    time: Literal["timestamp", "timestamp_ntz", "bigint"]
+    order: Literal["bigint", "struct"] | None
+    time_zone: str
+    reports_dropped: bool
+    is_batch: bool
+    has_null_keys: bool
+    before_1970_ms: int
+
+    @property
+    def columns(self) -> Columns:
+        """The columns by which the operator is called."""
+        parts = ("",) if len(self.keys.types) == 1 else tuple(f"_{n}" for n in range(len(self.keys.types)))
+        return Columns(parts, None if self.order is None else ORDER, self.reports_dropped)
+
+
+def _texts_around_a_separator(index: int, rank: int, count: int) -> Parts:
+    parts = [f"k{number}" for number in range(count + 1)]
+    return f"{index:05d}|{'|'.join(parts[: rank + 1])}", "|".join(parts[rank + 1 :])
+
+
+def _struct(rank: int) -> dict[str, Any]:
+    return {
+        "id": 2**53 + rank,
+        "name": "ä|\n" * rank,
+        "share": rank / 3,
+        "is_even": rank % 2 == 0,
+        "numbers": list(range(-rank, rank)),
+        "inner": None if rank % 3 == 0 else {"day": date(1969, 12, 31) + timedelta(rank), "parts": [{"part": rank}]},
+    }
+
+
+_PART = pa.list_(pa.struct([("part", pa.int32())]))
+STRUCT = pa.struct(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("share", pa.float64()),
+        ("is_even", pa.bool_()),
+        ("numbers", pa.list_(pa.int32())),
+        ("inner", pa.struct([("day", pa.date32()), ("parts", _PART)])),
+    ]
+)
+"""A value of many types, with a null, an empty text and an empty array among them."""
+BEYOND_DOUBLES = 2**53 + 1
+"""From here on neighbours among the whole numbers can't be told apart as floats."""
+LAST_MICROSECOND = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
+
+LAYOUTS = (
+    Layout(
+        name="a key of two columns of text",
+        keys=KeyParts(
+            (pa.string(), pa.string()),
+            _texts_around_a_separator,
+            (WATERMARK_DRIVER, ""),
+            lambda parts: int(parts[0].split("|")[0]),
+        ),
+        value=ValueType(STRUCT, _struct),
+        member=ValueType(pa.string(), lambda rank: "ä|" * rank),
+        number=pa.int64(),
+        time="timestamp",
+        order="bigint",
+        time_zone="America/St_Johns",
+        reports_dropped=True,
+        is_batch=False,
+        has_null_keys=True,
+        before_1970_ms=2_200_000_000_000,
+    ),
+    Layout(
+        name="a bigint key, no order",
+        keys=KeyParts(
+            (pa.int64(),),
+            lambda index, rank, count: ((BEYOND_DOUBLES + (index << 16) + rank) * (-1 if index % 2 else 1),),
+            (0,),
+            lambda parts: (abs(parts[0]) - BEYOND_DOUBLES) >> 16,
+        ),
+        value=ValueType(pa.list_(pa.int32()), lambda rank: list(range(-rank, rank))),
+        member=ValueType(pa.int64(), lambda rank: BEYOND_DOUBLES - rank),
+        number=pa.int32(),
+        time="bigint",
+        order=None,
+        time_zone="Asia/Kathmandu",
+        reports_dropped=False,
+        is_batch=False,
+        has_null_keys=False,
+        before_1970_ms=86_400_001,
+    ),
+    Layout(
+        name="a batch DataFrame",
+        keys=KeyParts(
+            (pa.int32(), pa.timestamp("us", "UTC"), pa.bool_()),
+            lambda index, rank, count: (index - 20, LAST_MICROSECOND + timedelta(microseconds=rank // 2), rank % 2 > 0),
+            (2**31 - 1, LAST_MICROSECOND, False),
+            lambda parts: int(parts[0]) + 20,
+        ),
+        value=ValueType(pa.list_(STRUCT), lambda rank: [_struct(rank), None, _struct(0)][: rank + 1]),
+        member=ValueType(pa.float64(), lambda rank: rank / 3 - 1),
+        number=pa.float64(),
+        time="timestamp_ntz",
+        order="struct",
+        time_zone="America/St_Johns",
+        reports_dropped=True,
+        is_batch=True,
+        has_null_keys=True,
+        before_1970_ms=864_000_000,
+    ),
+)
+"""The layouts in which every operator is asked; so far before 1970 no clock changes within a history."""
+
+
+_ORDER = pa.struct([("epoch", pa.int32()), ("offset", pa.struct([("at", pa.int64())]))])
+
+
+class Typed:
+    """The records of one cohort in the columns of a layout.
+
+    Args:
+        layout: The layout.
+        cohort: The cohort.
+        fields: Its further columns.
+        tables: What `pack` made of it.
+        before_1970_ms: How far before 1970 its times begin.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        cohort: Cohort,
+        fields: Sequence[Field],
+        tables: Sequence[pa.Table],
+        before_1970_ms: int,
+    ) -> None:
+        self.layout, self.cohort, self.before_1970_ms = layout, cohort, before_1970_ms
+        self.holds = {field.name: field.holds for field in fields} | {KEY: "key"}
+        self.packed = tables
+        self.owners: list[int | None] = []
+        for number in range(len(tables)):
+            self.owners.append(None)
+            for index, history in enumerate(cohort.histories):
+                self.owners += [index for line in history.batches[number] if isinstance(line, Record)]
+
+    def _texts(self, *holds: str) -> list[str]:
+        columns = [table.column(name) for table in self.packed for name, one in self.holds.items() if one in holds]
+        return sorted({text for column in columns for text in column.to_pylist() if text is not None})
+
+    @cached_property
+    def _parts(self) -> Mapping[str, Parts]:
+        """The parts of each key of the cohort."""
+        owned = [found for text in self._texts("key") if (found := owner(text)) is not None]
+        ranks = {own: rank for rank, own in enumerate(sorted({own for _, own in owned}))}
+        of = self.layout.keys.of
+        parts = {prefixed_key(index, own): of(index, ranks[own], len(ranks)) for index, own in owned}
+        return {**parts, WATERMARK_DRIVER: self.layout.keys.of_driver}
+
+    @cached_property
+    def _keys(self) -> Mapping[Parts, str]:
+        return {parts: key for key, parts in self._parts.items()}
+
+    @cached_property
+    def _values(self) -> Mapping[str, Mapping[str, Any]]:
+        kinds = {"value": self.layout.value, "member": self.layout.member}
+        return {
+            holds: {text: kind.of(rank) for rank, text in enumerate(self._texts(holds))}
+            for holds, kind in kinds.items()
+        }
+
+    @cached_property
+    def _read(self) -> Mapping[str, str]:
+        return {repr(value): text for of in self._values.values() for text, value in of.items()}
+
+    def null_parts(self, index: int | None) -> Parts:
+        """Return the parts of a null key: of some histories the first is null, of others the last, or all."""
+        width = len(self.layout.keys.types)
+        if index is None:
+            return (None,) * width
+        parts = list(self.layout.keys.of(index, 0, 1))
+        match index % 3:
+            case 0:
+                parts[0] = None
+            case 1:
+                parts[-1] = None
+            case _:
+                parts = [None] * width
+        return tuple(parts)
+
+    def tables(self) -> list[pa.Table]:
+        """Return the records, one table a batch."""
+        first, tables = 0, []
+        for table in self.packed:
+            owners = self.owners[first : first + table.num_rows]
+            tables.append(self._typed(table, owners, first))
+            first += table.num_rows
+        return tables
+
+    def _typed(self, table: pa.Table, owners: Sequence[int | None], first: int) -> pa.Table:
+        columns: dict[str, pa.Array] = {}
+        for name in table.column_names:
+            column, holds = table.column(name).combine_chunks(), self.holds.get(name)
+            if holds == "key":
+                keys = [
+                    self.null_parts(index) if key is None else self._parts[key]
+                    for key, index in zip(column.to_pylist(), owners, strict=True)
+                ]
+                names = self.layout.columns.of(name)
+                for one, kind, parts in zip(names, self.layout.keys.types, zip(*keys, strict=True), strict=True):
+                    columns[one] = pa.array(parts, kind)
+            elif name == TIMESTAMP:
+                columns[name] = self._times(column, first)
+            elif name == ORDER and self.layout.order is None:
+                continue
+            elif name == ORDER and self.layout.order == "struct":
+                columns[name] = pa.array([{"epoch": None, "offset": {"at": at}} for at in column.to_pylist()], _ORDER)
+            elif holds is not None and holds in self._values:
+                typed = self._values[holds]
+                kind = self.layout.value.type if holds == "value" else self.layout.member.type
+                columns[name] = pa.array([None if one is None else typed[one] for one in column.to_pylist()], kind)
+            else:
+                columns[name] = column.cast(self.layout.number) if holds == "number" else column
+        return pa.table(columns)
+
+    def _times(self, column: pa.Array, first: int) -> pa.Array:
+        shifted = [at - self.before_1970_ms for at in column.to_pylist()]
+        if self.layout.time == "bigint":
+            return pa.array(shifted, pa.int64())
+        exact = [1000 * at + (first + row) * MICROSECONDS % 1000 for row, at in enumerate(shifted)]
+        if self.layout.time == "timestamp":
+            return pa.array(exact, pa.timestamp("us", "UTC"))
+        return pc.local_timestamp(pa.array(exact, pa.timestamp("us", self.layout.time_zone)))
+
+    def read(self, table: pa.Table) -> pa.Table:
+        """Return what was emitted with the keys of the cohort, each null key being `NULL_KEY` of its history."""
+        causes = table.column("cause").to_pylist()
+        if self.layout.order == "struct":
+            causes = [None if cause is None else cause["offset"]["at"] for cause in causes]
+        for name in (KEY, FOREIGN_KEY):
+            names = self.layout.columns.of(name)
+            if not set(names) <= set(table.column_names):
+                continue
+            parts = zip(*(table.column(one).to_pylist() for one in names), strict=True)
+            keys = [self._key(name, one, cause) for one, cause in zip(parts, causes, strict=True)]
+            rest = [one for one in table.column_names if one not in names]
+            table = table.select(rest).append_column(name, pa.array(keys, pa.string()))
+        return table
+
+    def _key(self, name: str, parts: Parts, cause: int | None) -> str | None:
+        if None not in parts:
+            found = self._keys.get(parts)
+            return prefixed_key(self._index(parts), repr(parts)) if found is None else found
+        if name != KEY:
+            return None
+        # A null key doesn't say whose it is, but the row that set it off does.
+        index = None if cause is None else self.owners[cause]
+        return WATERMARK_DRIVER if index is None else prefixed_key(index, NULL_KEY)
+
+    def _index(self, parts: Parts) -> int:
+        try:
+            index = self.layout.keys.index(parts)
+        except (ValueError, TypeError, AttributeError):
+            return 0
+        return index if 0 <= index < len(self.cohort.histories) else 0
+
+    def read_value(self, value: Any) -> Any:
+        """Return a value that was emitted with the JSON texts for which its parts stand."""
+        text = self._read.get(repr(value))
+        if text is not None:
+            return text
+        if isinstance(value, dict):
+            return {name: self.read_value(member) for name, member in value.items()}
+        return [self.read_value(member) for member in value] if isinstance(value, list) else value
