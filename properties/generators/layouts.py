@@ -246,13 +246,16 @@ class Typed:
     def _read(self) -> Mapping[str, str]:
         return {repr(value): text for of in self._values.values() for text, value in of.items()}
 
-    def null_parts(self, index: int | None) -> Parts:
-        """Return the parts of a null key: of some histories the first is null, of others the last, or all."""
+    def null_parts(self, index: int | None, at: int) -> Parts:
+        """Return the parts of a null key: of records of some times (ms) the first is null, of others the last, or all.
+
+        So it stays what it is when a history is asked again alone.
+        """
         width = len(self.layout.keys.types)
         if index is None:
             return (None,) * width
         parts = list(self.layout.keys.of(index, 0, 1))
-        match index % 3:
+        match at % 3:
             case 0:
                 parts[0] = None
             case 1:
@@ -272,12 +275,13 @@ class Typed:
 
     def _typed(self, table: pa.Table, owners: Sequence[int | None], first: int) -> pa.Table:
         columns: dict[str, pa.Array] = {}
+        times = table.column(TIMESTAMP).to_pylist()
         for name in table.column_names:
             column, holds = table.column(name).combine_chunks(), self.holds.get(name)
             if holds == "key":
                 keys = [
-                    self.null_parts(index) if key is None else self._parts[key]
-                    for key, index in zip(column.to_pylist(), owners, strict=True)
+                    self.null_parts(index, at) if key is None else self._parts[key]
+                    for key, index, at in zip(column.to_pylist(), owners, times, strict=True)
                 ]
                 names = self.layout.columns.of(name)
                 for one, kind, parts in zip(names, self.layout.keys.types, zip(*keys, strict=True), strict=True):
@@ -293,7 +297,7 @@ class Typed:
                 kind = self.layout.value.type if holds == "value" else self.layout.member.type
                 columns[name] = pa.array([None if one is None else typed[one] for one in column.to_pylist()], kind)
             else:
-                columns[name] = column.cast(self.layout.number) if holds == "number" else column
+                columns[name] = _cast_where_it_fits(column, self.layout.number) if holds == "number" else column
         return pa.table(columns)
 
     def _times(self, column: pa.Array, first: int) -> pa.Array:
@@ -345,3 +349,10 @@ class Typed:
         if isinstance(value, dict):
             return {name: self.read_value(member) for name, member in value.items()}
         return [self.read_value(member) for member in value] if isinstance(value, list) else value
+
+
+def _cast_where_it_fits(numbers: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return numbers.cast(kind)
+    except pa.ArrowInvalid:
+        return numbers
