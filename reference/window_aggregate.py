@@ -46,7 +46,8 @@ class Filled:
     @property
     def not_emitted(self) -> list[Message]:
         """The messages for which the window is pending."""
-        return [message for message in self.messages if self.name not in message.emitted_by]
+        name = self.name
+        return [message for message in self.messages if name not in message.emitted_by]
 
     def is_complete(self, clock: int) -> bool:
         """Whether the window has reached its size at that clock (ms)."""
@@ -56,10 +57,11 @@ class Filled:
 
     def is_over(self, clock: int) -> bool:
         """Whether the window has been complete for longer than the retention at that clock (ms)."""
-        latest = max(record.timestamp for record in _records(self.messages))
         retention_ms = self.windows.retention_ms
-        retained = self.windows.unit == "tuple" and retention_ms > 0 and latest >= clock - retention_ms
-        return self.is_complete(clock - self.windows.retention_ms) and not retained
+        if self.windows.unit == "ms" or retention_ms == 0:
+            return self.is_complete(clock - retention_ms)
+        latest = max(record.timestamp for record in _records(self.messages))
+        return self.is_complete(clock) and latest < clock - retention_ms
 
     def is_due(self, clock: int) -> bool:
         """Whether the window is pending, and complete or due by the early-emission policy."""

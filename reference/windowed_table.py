@@ -73,12 +73,13 @@ def _windows(table: WindowedTable, side: str, taken: Sequence[Accepted], clock: 
             members[row].append((index, record))
     rows: dict[Row, Latest] = {}
     for row, records in members.items():
-        value = table.aggregate.of(row[0] or "", [record.value for _, record in records])
         came: float = records[-1][0]
         if table.emit == "close":
+            if not table.is_closed(row, clock):
+                continue
             came = sum(not table.is_closed(row, now) for _, now in taken) - 0.5
-        if table.emit == "update" or table.is_closed(row, clock):
-            rows[row] = Latest(value, max(record.timestamp for _, record in records), came)
+        value = table.aggregate.of(row[0] or "", [record.value for _, record in records])
+        rows[row] = Latest(value, max(record.timestamp for _, record in records), came)
     return rows
 
 

@@ -184,7 +184,7 @@ def canonical(result: Result, unordered: bool) -> Result:
 
     if isinstance(result, dict):
         return {row: (value_of(value), at) for row, (value, at) in result.items()}
-    return [change._replace(value=value_of(change.value)) for change in result]
+    return [Change(key, window, value_of(value), at) for key, window, value, at in result]
 
 
 def _steps(
