@@ -20,13 +20,22 @@ from .table_table_join import Latest, TableJoin, joined_tables
 def meaning(table: WindowedTable, accepted: Iterable[Accepted], clock: int) -> Table | Bag:
     """Return the result for the accepted records at a clock (ms): the aggregates of the windows, joined.
 
-    Where the result is a stream, it is every change of that table, by a record or by the clock passing an end.
+    Where the result is a stream, it is every change of that table, by a record or by the clock passing an end; what
+    changes the rows of a key is of that key.
     """
     taken = list(accepted)
     if not table.is_stream:
         return fold(_rekeyed(table, Change(*row, *at[:2])) for row, at in _joined(table, taken, clock).items())
+    by_key: dict[Key | None, list[Accepted]] = defaultdict(list)
+    for at in taken:
+        by_key[at.record.key].append(at)
+    return bag(change for of_key in by_key.values() for change in _changes(table, of_key, clock))
+
+
+def _changes(table: WindowedTable, taken: Sequence[Accepted], clock: int) -> list[Change]:
+    """The changes of the rows of one key."""
     if table.with_ == "stream_lookup":
-        return bag(_looked_up(table, taken, index) for index, at in enumerate(taken) if at.record.input == "right")
+        return [_looked_up(table, taken, index) for index, at in enumerate(taken) if at.record.input == "right"]
     emitted: list[Change] = []
     before: dict[Row, Latest] = {}
     ends = {start + table.size_ms + table.grace_ms for at in taken for start in table.starts(at.record.timestamp)}
@@ -37,7 +46,7 @@ def meaning(table: WindowedTable, accepted: Iterable[Accepted], clock: int) -> T
             joined = _joined(table, known, then)
             emitted += [_rekeyed(table, Change(*row, *at[:2])) for row, at in joined.items() if before.get(row) != at]
             before = joined
-    return bag(emitted)
+    return emitted
 
 
 def _looked_up(table: WindowedTable, taken: Sequence[Accepted], index: int) -> Change:
