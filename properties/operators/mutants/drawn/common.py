@@ -139,8 +139,8 @@ def ascii_only(value: Any) -> Any:
 
 
 def before_separator(value: Any) -> Any:
-    """Cut a text at the first `|`."""
-    return value.split("|", 1)[0] if isinstance(value, str) else value
+    """Cut a text at the first `@`, which stands between a key and its window."""
+    return value.split("@", 1)[0] if isinstance(value, str) else value
 
 
 def own_part(part: Any) -> tuple[str, Any]:

@@ -59,7 +59,7 @@ class ForeignKeyStripped(SenderLogic):
 
 
 class ForeignKeyCutAtSeparator(SenderLogic):
-    """A foreign key is looked up by what is before its `|`."""
+    """A foreign key is looked up by what is before its `@`."""
 
     def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
         found = super().foreign_key_of(value, names)

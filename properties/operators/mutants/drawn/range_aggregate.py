@@ -85,10 +85,10 @@ class CauseOfRowBefore(MistakingCauses, RangeLogic):
 
 
 class LongRangeCut(RangeLogic):
-    """A range reaches back 20 ms at most, however long it is declared."""
+    """A range reaches back 10 ms at most, however long it is declared."""
 
     def __init__(self, ranges: RangeAggregate) -> None:
-        super().__init__(redeclared(ranges, preceding_ms=min(ranges.preceding_ms, 20)))
+        super().__init__(redeclared(ranges, preceding_ms=min(ranges.preceding_ms, 10)))
 
 
 class RangeOfOneEmpty(RangeLogic):

@@ -178,14 +178,6 @@ class LastNeverForgotten(SessionLogic):
         return super().keep(sessions, emitted, clock) or sessions[-1:]
 
 
-class LongGapHalvedBackwards(SessionLogic):
-    """A session with a gap of more than 20 ms takes rows before its start only up to half a gap away."""
-
-    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
-        half = self.windows.gap_ms // 2 if self.windows.gap_ms > 20 else self.windows.gap_ms
-        return [one for one in super().near(sessions, timestamp, edge) if one.start - timestamp <= half]
-
-
 class CauselessTombstones(SessionLogic):
     """The tombstone of a merged session has no cause."""
 

@@ -40,7 +40,7 @@ class ValuesOverflow(Altering, StreamStreamLogic):
 
 
 class KeysCutAtSeparator(MistakingKeys, StreamStreamLogic):
-    """Keys that are the same up to a `|` share their records."""
+    """Keys that are the same up to an `@` share their records."""
 
     bug = staticmethod(before_separator)
 
