@@ -70,6 +70,7 @@ class Layout:
         is_batch: Whether all records are one batch DataFrame rather than a stream.
         has_null_keys: Whether records without a key come; one part of theirs is null, or all.
         before_1970_ms: How far before 1970 the times of histories begin.
+        state_groups: Over how many groups the state's keys are spread; None: each has a state of its own.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Layout:
     is_batch: bool
     has_null_keys: bool
     before_1970_ms: int
+    state_groups: int | None = None
 
     @property
     def columns(self) -> Columns:
@@ -143,6 +145,7 @@ LAYOUTS = (
         is_batch=False,
         has_null_keys=True,
         before_1970_ms=2_200_000_000_000,
+        state_groups=16,
     ),
     Layout(
         name="a bigint key, no order",

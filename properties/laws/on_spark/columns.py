@@ -16,6 +16,7 @@ from ....reference.core.records import Change, Dropped
 from ...generators.cohorts import Cohort, clock_schedule, cohorts_of, record_batches, with_clock_advances
 from ...generators.layouts import LAYOUTS, Layout
 from ...registration.registration import Registration, registration_of
+from ...witnesses.base import RunOptions
 from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.spark.typed import TypedSparkWitness
 from ...witnesses.spark.witness import JobWitness, QueryWitness
@@ -114,7 +115,8 @@ def outcomes_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[O
     """Run a cohort in a layout, with the logic of a witness."""
     registration = registration_of(cohort.operator)
     before_1970_ms = _before_1970_ms(layout, registration, registration.declare(cohort.options))
-    return TypedSparkWitness(layout, before_1970_ms, witness).run(cohort)[0]
+    run = RunOptions(state_groups=layout.state_groups)
+    return TypedSparkWitness(layout, before_1970_ms, witness).run(cohort, run)[0]
 
 
 def prepared(layout: Layout, history: History) -> History:
