@@ -20,17 +20,18 @@ Options: TypeAlias = Mapping[str, Any]
 
 AGGREGATES = {
     "count": "count(value.position)",
-    "sum": "{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place)}",
+    "sum": "{whole: sum(value.whole_term), fraction: sum(value.fraction_term ORDER BY place)}",
     "min": "{whole: min(value.whole), fraction: min(value.fraction), text: min(value.text)}",
     "max": "{whole: max(value.whole), fraction: max(value.fraction), text: max(value.text)}",
     "list": "coalesce(list(value.position ORDER BY place) FILTER (value.position IS NOT NULL), [])",
     "average": (
-        "{whole: sum(value.whole), fraction: sum(value.fraction ORDER BY place), members: count(value.position)}"
+        "{whole: sum(value.whole_term), fraction: sum(value.fraction_term ORDER BY place), "
+        "members: count(value.position)}"
     ),
 }
-"""What statements call `aggregated(value, place)`, by the aggregate's name: over `value`, a struct {position, whole,
-fraction, text} of the number of its arrival and, where the aggregate computes with it, the value itself; and over
-`place`, its order."""
+"""What statements call `aggregated(value, place)` has a field for each aggregate: over `value`, a struct of the number
+of its arrival (`position`) and, where the definition's aggregate computes with it, of the value itself, as something to
+compare (`whole`, `fraction`, `text`) or to add (`whole_term`, `fraction_term`); and over `place`, its order."""
 
 
 class Answer(Protocol):

@@ -16,39 +16,19 @@ from ..outcomes import Result
 from .relation import Arrivals
 
 
-class _Columns:
-    """The columns of an answer, each read once for all definitions."""
-
-    def __init__(self, arrivals: Arrivals, answer: pa.Table) -> None:
-        self.arrivals, self.answer = arrivals, answer
-        self.read: dict[tuple[str, str], list[Value]] = {}
-
-    def records(self, column: str) -> list[Value]:
-        if ("records", column) not in self.read:
-            values, positions = self.arrivals.values, listed(self.answer.column(column))
-            self.read["records", column] = [None if position is None else values[position] for position in positions]
-        return self.read["records", column]
-
-    def aggregates(self, column: str) -> list[Value]:
-        if ("aggregates", column) not in self.read:
-            aggregate = self.arrivals.aggregate or "count"
-            self.read["aggregates", column] = values_of(aggregate, self.answer.column(column), self.arrivals.values)
-        return self.read["aggregates", column]
-
-
 class _Answer:
     """What a statement answers of one definition, column by column."""
 
-    def __init__(self, columns: _Columns, rows: Sequence[int]) -> None:
-        self.columns, self.rows = columns, rows
+    def __init__(self, arrivals: Arrivals, answer: pa.Table, aggregate: str) -> None:
+        self.arrivals, self.answer, self.aggregate = arrivals, answer, aggregate
 
     def records(self, column: str) -> list[Value]:
-        values = self.columns.records(column)
-        return [values[row] for row in self.rows]
+        values = self.arrivals.values
+        return [None if position is None else values[position] for position in listed(self.answer.column(column))]
 
     def aggregates(self, column: str) -> list[Value]:
-        values = self.columns.aggregates(column)
-        return [values[row] for row in self.rows]
+        aggregated = pc.struct_field(self.answer.column(column), self.aggregate)
+        return values_of(self.aggregate, aggregated, self.arrivals.values)
 
 
 def results_of(arrivals: Arrivals, answer: pa.Table) -> list[Result]:
@@ -63,14 +43,16 @@ def results_of(arrivals: Arrivals, answer: pa.Table) -> list[Result]:
     """
     sql, definition_of = arrivals.sql, arrivals.definition_of
     histories, keys = _keys(arrivals, answer)
-    windows, timestamps, columns = _windows(answer), listed(answer.column("timestamp")), _Columns(arrivals, answer)
+    windows, timestamps = _windows(answer), listed(answer.column("timestamp"))
+    answer = answer.combine_chunks()  # a definition's rows are taken sooner from one piece
     rows_of: list[list[int]] = [[] for _ in arrivals.definitions]
     for row, history in enumerate(histories):
         rows_of[definition_of[history]].append(row)
     changes_of: list[list[Change]] = [[] for _ in definition_of]
-    for (options, _), rows in zip(arrivals.definitions, rows_of, strict=True):
+    for (options, _), aggregate, rows in zip(arrivals.definitions, arrivals.aggregates, rows_of, strict=True):
         changed = sql.changed(options)
-        for row, value in zip(rows, sql.values(options, _Answer(columns, rows)), strict=True):
+        own = _Answer(arrivals, answer.take(pa.array(rows, pa.int64())), aggregate)
+        for row, value in zip(rows, sql.values(options, own), strict=True):
             change = Change(keys[row], windows[row], value, timestamps[row])
             changes_of[histories[row]].append(change if changed is None else changed(change))
     is_stream = [sql.is_stream(options) for options, _ in arrivals.definitions]

@@ -24,7 +24,7 @@ from ...registration.sql import AGGREGATES, Options, Sql
 INT64 = range(-(2**63), 2**63)
 NUMBERS = range(-(2**60), 2**60)
 WIDE = pa.decimal128(38, 0)
-COMPARED = ("sum", "min", "max", "average")
+COMPARED, ADDED = ("min", "max"), ("sum", "average")
 INPUTS = ("events", "left", "right")
 
 
@@ -33,7 +33,7 @@ class Arrivals:
 
     Attributes:
         sql: The operator's statement.
-        aggregate: The name of the aggregate, the same in all definitions; None where nothing is aggregated.
+        aggregates: By the number of a definition: the name of its aggregate, a count where nothing is aggregated.
         definitions: By number: the options of a definition, as in a history file, and its clock.
         definition_of: By the index of a history: the number of its definition.
         keys: By number: the index of the history, and the key. No two histories share a number; within one, a key that
@@ -41,13 +41,15 @@ class Arrivals:
         values: By position: the values of the arrivals; of an aggregate, what is aggregated.
     """
 
-    def __init__(self, sql: Sql, aggregate: str | None) -> None:
-        self.sql, self.aggregate = sql, aggregate
+    def __init__(self, sql: Sql) -> None:
+        self.sql = sql
+        self.aggregates: list[str] = []
         self.definitions: list[tuple[Options, str]] = []
         self.definition_of: list[int] = []
         self.keys: list[tuple[int, Key]] = []
         self.values: list[Value] = []
         self.compared: list[Value] = []
+        self.added: list[Value] = []
         self.rows: list[tuple[int, int, int, bool, int | None, int | None, int, int | None]] = []
 
     def add(self, histories: Sequence[History], definition: Definition) -> None:
@@ -59,10 +61,15 @@ class Arrivals:
 
         Raises:
             BadInput: A record is on an input that the operator doesn't have, or the operator can't take its value; or
-                there is a delivery, for which DuckDB has no channels.
+                there is a delivery, for which DuckDB has no channels; or the aggregate isn't one by name.
         """
         options = histories[0].options
         _check_numbers(options)
+        aggregated = self.sql.aggregated(options)
+        name = "count" if aggregated is None else aggregated[0]
+        if name not in AGGREGATES:
+            raise BadInput(f"duckdb has no statement for the aggregate {name!r}: use one of {', '.join(AGGREGATES)}")
+        self.aggregates.append(name)
         self.definitions.append((options, histories[0].clock))
         for history in histories:
             self.definition_of.append(len(self.definitions) - 1)
@@ -86,14 +93,16 @@ class Arrivals:
         inputs = {name: INPUTS.index(name) for name in definition.inputs}
         aggregated, member_of = sql.aggregated(options), sql.member(options)
         key_named, number_named = sql.key_named(options), sql.number_named(options)
-        compares = () if aggregated is None or aggregated[0] not in COMPARED else aggregated[1]
+        name, aggregated_inputs = aggregated or ("count", ())
+        compares = aggregated_inputs if name in COMPARED else ()
+        adds = aggregated_inputs if name in ADDED else ()
         batch = 0
         for line in history.lines:
             if isinstance(line, Cut):
                 batch += 1
                 continue
             number = named = value = side = None
-            is_compared = False
+            is_compared = is_added = False
             if isinstance(line, Record):
                 side, value = inputs.get(line.input), line.value
                 if side is None:
@@ -108,13 +117,14 @@ class Arrivals:
                         named = number_named(line)
                     if member_of is not None:
                         value = member_of(value)
-                    is_compared = line.input in compares
+                    is_compared, is_added = line.input in compares, line.input in adds
             elif isinstance(line, Delivery):
                 raise BadInput(f"{history.operator} has no channels to deliver from: leave the line out")
             is_heartbeat = isinstance(line, ClockAdvance)
             self.rows.append((number_of_definition, index, batch, is_heartbeat, side, number, line.timestamp, named))
             self.values.append(value)
             self.compared.append(value if is_compared else None)
+            self.added.append(value if is_added else None)
 
     def relation(self) -> pa.Table:
         """The relation `arrivals`, as the statements read it."""
@@ -122,7 +132,7 @@ class Arrivals:
         definition, history, batch, heartbeat, side, key, timestamp, named = columns
         named_keys = pa.array(named, pa.int64())
         return relation(
-            value_columns(self.compared) if self.aggregate in COMPARED else {},
+            {**value_columns(self.compared), **term_columns(self.added)},
             definition=pa.array(definition, pa.int64()),
             history=pa.array(history, pa.int64()),
             batch=pa.array(batch, pa.int64()),
@@ -175,13 +185,17 @@ def value_columns(values: Sequence[Value]) -> dict[str, Any]:
         raise BadInput(f"duckdb can't compare the string {error.object!r}: half a surrogate pair is no text") from None
 
 
+def term_columns(values: Sequence[Value]) -> dict[str, Any]:
+    """Split numbers to be added into whole numbers and fractions; as `value_columns`."""
+    columns = value_columns(values)
+    return {"whole_term": columns["whole"], "fraction_term": columns["fraction"]}
+
+
 def relation(value: Mapping[str, Any], /, **columns: Any) -> pa.Table:
-    """The relation `arrivals`; the parts of `value` that aren't there are empty."""
+    """The relation `arrivals`, of the parts of `value` and the other columns."""
     rows = len(columns["key"])
     position = pa.array(np.arange(rows), pa.int64())
-    kinds = {"whole": pa.int64(), "fraction": pa.float64(), "text": pa.string()}
-    parts = {name: value[name] if name in value else pa.nulls(rows, kind) for name, kind in kinds.items()}
-    values = pa.StructArray.from_arrays([position, *parts.values()], ["position", *parts])
+    values = pa.StructArray.from_arrays([position, *value.values()], ["position", *value])
     return pa.table({**columns, "position": position, "value": values})
 
 
@@ -189,13 +203,11 @@ def run_statement(arrivals: Arrivals) -> pa.Table:
     """Run the statement of an operator on the arrivals of many histories.
 
     Raises:
-        BadInput: The aggregate isn't one by name, a number has too many digits or a sum more than 38.
+        BadInput: A number has too many digits, or a sum more than 38.
     """
-    name = arrivals.aggregate or "count"
-    if name not in AGGREGATES:
-        raise BadInput(f"duckdb has no statement for the aggregate {name!r}: use one of {', '.join(AGGREGATES)}")
+    forms = ", ".join(f"'{name}': {AGGREGATES[name]}" for name in dict.fromkeys(arrivals.aggregates))
     with _database().cursor() as connection:
-        connection.execute(f"CREATE TEMP MACRO aggregated(value, place) AS {AGGREGATES[name]}")
+        connection.execute(f"CREATE TEMP MACRO aggregated(value, place) AS {{{forms}}}")
         connection.register("arrivals", arrivals.relation())
         connection.register("definitions", arrivals.given())
         try:

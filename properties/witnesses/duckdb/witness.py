@@ -22,7 +22,7 @@ from .relation import Arrivals, run_statement
 
 @dataclass(frozen=True)
 class DuckDBWitness(Witness):
-    """One SQL statement an operator; histories of the same aggregate share a query, whatever their other options."""
+    """One SQL statement an operator; its histories share a query, whatever their options."""
 
     name = "duckdb"
     grain = Grain.END
@@ -49,10 +49,10 @@ class DuckDBWitness(Witness):
                 than 38 digits, or `min` or `max` is to compare strings with numbers.
         """
         outcomes: dict[int, Outcome] = {}
-        for (operator, aggregate), definitions in _by_statement(histories).items():
+        for operator, definitions in _by_operator(histories).items():
             sql = registration_of(operator).sql
             assert sql is not None
-            arrivals = Arrivals(sql, aggregate)
+            arrivals = Arrivals(sql)
             for indexes in definitions:
                 of_definition = [histories[index] for index in indexes]
                 arrivals.add(of_definition, registration_of(operator).declare(of_definition[0].options))
@@ -65,8 +65,8 @@ class DuckDBWitness(Witness):
         return [outcomes[index] for index in range(len(histories))]
 
 
-def _by_statement(histories: Sequence[History]) -> dict[tuple[str, str | None], list[list[int]]]:
-    """Return by operator and name of the aggregate the indexes of the histories of each definition.
+def _by_operator(histories: Sequence[History]) -> dict[str, list[list[int]]]:
+    """Return by operator the indexes of the histories of each definition.
 
     Raises:
         BadInput: There is no statement for a definition.
@@ -75,13 +75,9 @@ def _by_statement(histories: Sequence[History]) -> dict[tuple[str, str | None], 
     for index, history in enumerate(histories):
         options = tuple(sorted((name, repr(value)) for name, value in history.options.items()))
         by_definition[history.operator, options, history.clock].append(index)
-    by_statement: dict[tuple[str, str | None], list[list[int]]] = defaultdict(list)
+    by_operator: dict[str, list[list[int]]] = defaultdict(list)
     for (operator, _, _), indexes in by_definition.items():
-        first = histories[indexes[0]]
-        if (reason := DuckDBWitness().refuses(first)) is not None:
+        if (reason := DuckDBWitness().refuses(histories[indexes[0]])) is not None:
             raise BadInput(f"{reason}; use another witness")
-        sql = registration_of(operator).sql
-        assert sql is not None
-        aggregated = sql.aggregated(first.options)
-        by_statement[operator, None if aggregated is None else aggregated[0]].append(indexes)
-    return by_statement
+        by_operator[operator].append(indexes)
+    return by_operator

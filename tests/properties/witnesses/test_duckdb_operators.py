@@ -534,7 +534,7 @@ def test_a_bug_in_a_statement_shows(monkeypatch, operator, kind, right, wrong):
 
 WRONG_FORMS = {
     "count": "1 + count(value.position)",
-    "sum": "{whole: min(value.whole), fraction: min(value.fraction)}",
+    "sum": "{whole: min(value.whole_term), fraction: min(value.fraction_term)}",
     "min": AGGREGATES["max"],
     "max": AGGREGATES["min"],
     "list": AGGREGATES["list"].replace("ORDER BY place", "ORDER BY -place[1]"),
