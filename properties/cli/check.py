@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from .witnesses import start_spark
 
 if TYPE_CHECKING:
     from ..laws.base import LawResult
+    from ..runner.counterexample import Store
     from ..runner.report import Report
 
 
@@ -48,8 +50,7 @@ def check(
     from ...reference.core.operator import OPERATORS, operator_named
     from ..laws.base import worst
     from ..report.counterexamples import FolderStore
-    from ..runner.check import check as run_check
-    from ..runner.check import check_reference
+    from ..runner.check import check_operators
     from ..runner.recheck import witness_of
     from ..runner.report import Report
 
@@ -58,29 +59,39 @@ def check(
     if only is not Part.REFERENCE:
         start_spark(master, partitions, shared)
 
-    def on_reference(name: str, progress: Callable[[str], None], report: Report) -> None:
-        check_reference(name, store, histories, seed, progress, report)
-
-    def on_spark(name: str, progress: Callable[[str], None], report: Report) -> None:
-        run_check(name, store, histories, seed, progress, witness, report)
-
-    parts = [(name, "the reference", on_reference) for name in names if mutant is None and only is not Part.SPARK]
-    parts += [(name, "on Spark", on_spark) for name in names if only is not Part.REFERENCE]
     verdicts = []
-    for name, subject, part in parts:
-        report = Report(name, [], seed, subject=subject)
+
+    def reported(reports: dict[str, Report], part: Callable[[Callable[[str], None]], object]) -> None:
         try:
             with signals.interrupting(), steps() as progress:
-                part(name, progress, report)
+                part(progress)
         except BaseException:
             # Whatever ended it, what was found until then is reported.
             if signals.received():
                 signals.leave()
-            _print_report(report)
+            for report in reports.values():
+                _print_report(report)
             raise
-        _print_report(report)
-        verdicts.append(report.verdict)
+        for report in reports.values():
+            _print_report(report)
+            verdicts.append(report.verdict)
+
+    if mutant is None and only is not Part.SPARK:
+        for name in names:
+            report = Report(name, [], seed, subject="the reference")
+            reported({name: report}, partial(_on_reference, name, store, histories, seed, report))
+    if only is not Part.REFERENCE:
+        reports = {name: Report(name, [], seed) for name in names}
+        reported(reports, lambda progress: check_operators(names, store, histories, seed, progress, witness, reports))
     raise typer.Exit(EXITS[worst(verdicts)])
+
+
+def _on_reference(
+    name: str, store: Store, histories: int, seed: int, report: Report, progress: Callable[[str], None]
+) -> None:
+    from ..runner.check import check_reference
+
+    check_reference(name, store, histories, seed, progress, report)
 
 
 def _print_report(report: Report) -> None:

@@ -110,6 +110,7 @@ class Law:
         follows_changelog: Whether a wrong changelog breaks it too: then it makes no counterexample beside that.
         needs_original: Whether it relates a variant to its original, so that both are needed to ask it again.
         is_plain: Whether single histories can be judged in one run of Spark, however many.
+        shows_neighbours: Whether it has shown nothing before each number of a definition that is off by one shows.
         at_once: How many candidates of a round of shrinking it can be asked about, where each costs a query; 0: all.
     """
 
@@ -120,6 +121,7 @@ class Law:
     follows_changelog: ClassVar[bool] = False
     needs_original: ClassVar[bool] = False
     is_plain: ClassVar[bool] = False
+    shows_neighbours: ClassVar[bool] = False
     at_once: ClassVar[int] = 0
 
     def sentence(self, registration: Registration) -> str:

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 from ...reference.core.history import History
 from ...reference.core.play import Played, play
-from ..generators.cohorts import Cohort, one_cohort
-from ..generators.coverage import covered_by
-from ..registration.key_space import owner
+from ..generators.coverage import EMITTED, count_goals_met, covered_by, emitted
+from ..generators.options import met_by
 from ..registration.registration import Registration
 from ..witnesses.base import RunOptions
 from ..witnesses.outcomes import Outcome
-from ..witnesses.spark.query import StreamOutput
-from ..witnesses.spark.witness import QueryWitness
+from ..witnesses.spark.answers import Answers, of_shared
+from ..witnesses.spark.shared import Play, can_share, run_shared
+from ..witnesses.spark.witness import SPARK, QueryWitness, SparkWitness
 from .case import Case
 
-MANY = 200
-"""A cohort of more histories than this spreads its keys over state groups."""
-FINE_GROUPS = 1024
-"""Over so many state groups their keys are spread: a key without a timer is served by those that share its group."""
 PART = 5
 """A run again, with other options, is of one in so many histories of a sample."""
-
-WitnessFor: TypeAlias = Callable[[Sequence[int]], QueryWitness]
-"""Returns the witness of a cohort in which the subjects have so many histories each, one subject after the other."""
 
 
 class Kind(Enum):
@@ -76,7 +70,9 @@ class Sample:
         histories: The histories, as they are run.
         covered: In how many of them each coverage goal was met.
         is_first: Whether it is of the operator's first profile, of which the runs with other options are asked.
-        more: What the laws of its kind need to know besides: a retention (ms), settings of Spark.
+        is_pooled: Whether its definition was drawn: then a goal is one of the operator, not of this definition.
+        more: What the laws of its kind need to know besides: a retention (ms), settings of Spark, the goals that the
+            clock of a pool meets.
     """
 
     registration: Registration
@@ -86,6 +82,7 @@ class Sample:
     histories: Sequence[History]
     covered: Counter[str] = field(default_factory=Counter)
     is_first: bool = False
+    is_pooled: bool = False
     more: Any = None
 
     @cached_property
@@ -107,71 +104,124 @@ class Sample:
         return self.kind is Kind.RANDOM and bounded is not None and bounded(self.definition)
 
     def goals(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of goals as those of this profile."""
-        return tuple(f"{name} ({self.profile})" for name in names)
+        """Return the names of goals as those of this profile, or of the operator where the definition was drawn."""
+        return tuple(names) if self.is_pooled else tuple(f"{name} ({self.profile})" for name in names)
 
     def cover(self, counts: Mapping[str, int]) -> Counter[str]:
-        """Return how often goals were met, as those of this profile."""
+        """Return how often goals were met; as `goals`."""
+        if self.is_pooled:
+            return Counter({name: count for name, count in counts.items() if count})
         return Counter({f"{name} ({self.profile})": count for name, count in counts.items() if count})
 
 
 class CohortRun:
-    """One query over a sample's histories and their variants, as often as there are subjects.
+    """A sample's histories and their variants, run for each subject in queries that the samples of a pool share.
 
     Args:
         sample: The sample.
         variants: The variants, which travel behind the sample's histories.
-        witness_for: Returns the witness for so many histories of each subject.
-        subjects: How many subjects there are: one, or each mutant.
+        witnesses: What runs, for each subject: the operator itself, or mutants of it.
     """
 
-    def __init__(self, sample: Sample, variants: Sequence[Variant], witness_for: WitnessFor, subjects: int = 1) -> None:
-        self.sample, self.variants, self.witness_for, self.subjects = sample, variants, witness_for, subjects
-        self.queries = 0
+    def __init__(
+        self, sample: Sample, variants: Sequence[Variant] = (), witnesses: Sequence[QueryWitness] = (SPARK,)
+    ) -> None:
+        self.sample, self.variants, self.witnesses = sample, variants, witnesses
         self.each = [*sample.histories, *(variant.case.history for variant in variants)]
-        options = RunOptions(read_state=sample.bounds_state or sample.kind is Kind.RETENTION)
-        self.outcomes, self.output, self.cohort = self._run(self.each, options, self.is_fine)
-        self._again: dict[RunOptions, tuple[int, list[Outcome], StreamOutput]] = {}
-
-    @property
-    def is_fine(self) -> bool:
-        """Whether timers decide when something is emitted: then state groups are fine, so that a missing one shows."""
-        sample = self.sample
-        return sample.is_first or sample.options.get("emit") == "close"
-
-    def _run(
-        self, each: Sequence[History], options: RunOptions, is_fine: bool
-    ) -> tuple[list[Outcome], StreamOutput, Cohort]:
-        self.queries += 1
-        cohort = one_cohort([history for _ in range(self.subjects) for history in each])
-        if is_fine and self.sample.registration.has_timers and len(cohort.histories) > MANY:
-            options = replace(options, state_groups=FINE_GROUPS)
-        outcomes, output = self.witness_for([len(each)] * self.subjects).run(cohort, options)
-        return outcomes, output, cohort
+        self.pool = Pool([self])
 
     @cached_property
-    def leftover(self) -> list[list[str]]:
-        """For each history of all subjects, its keys whose state is left at the end."""
-        return leftover(self.output, len(self.cohort.histories))
+    def played(self) -> list[Played]:
+        """The reference's play of each history; all subjects are asked about the same ones."""
+        return [play(history) for history in self.each]
 
-    def again(self, options: RunOptions) -> tuple[int, list[Outcome], StreamOutput]:
-        """Run a part of the sample's histories with other options, once for all laws that ask for it.
+    @cached_property
+    def covered(self) -> Counter[str]:
+        """In how many of the drawn histories each coverage goal was met."""
+        sample = self.sample
+        if not sample.is_pooled:
+            return sample.covered
+        played = self.played[: len(sample.histories)]
+        found = count_goals_met(sample.histories, played)
+        found[EMITTED] = sum(bool(emitted(one)) for one in played)
+        of_all = {*met_by(sample.registration, sample.options), *(sample.more or ())}
+        return found + Counter(dict.fromkeys(of_all, len(played)))
 
-        Returns:
-            How many histories of each subject that is, their outcomes, and what the query wrote.
-        """
-        if options not in self._again:
-            count = len(self.sample.histories)
-            part = count if self.subjects > 1 else max(1, count // PART)
-            outcomes, output, _ = self._run(self.each[:part], options, self.is_fine)
-            self._again[options] = part, outcomes, output
-        return self._again[options]
+    def part(self, options: RunOptions) -> list[History]:
+        """Return the histories that are run with such options: of a rerun the first ones."""
+        if not options.is_rerun:
+            return self.each
+        count = len(self.sample.histories)
+        return self.each[: count if len(self.witnesses) > 1 else max(1, count // PART)]
 
     def shares(self) -> Iterator[Run]:
         """Yield each subject's share of the run."""
-        played = [play(history) for history in self.each]  # all subjects are asked about the same histories
-        for subject in range(self.subjects):
-            yield Run(self, subject, played)
+        for subject in range(len(self.witnesses)):
+            yield Run(self, subject)
+
+
+class Pool:
+    """Samples that are run together, and what came out of them, in each way in which they are run.
+
+    Args:
+        members: The samples, with their variants and subjects.
+    """
+
+    def __init__(self, members: Sequence[CohortRun]) -> None:
+        self.members = members
+        self.queries = 0
+        self._answers: dict[RunOptions, dict[int, Answers]] = {}
+        self._prepared: dict[RunOptions, Future[dict[int, Answers]]] = {}
+        for member in members:
+            member.pool = self
+
+    def prepare(self, ways: Sequence[RunOptions], executor: Executor) -> None:
+        """Let the histories be run in some ways, one after the other, beside what is done meanwhile."""
+        self._prepared = {options: executor.submit(self._run, options) for options in ways}
+
+    @property
+    def plain(self) -> RunOptions:
+        """How the histories are run first."""
+        reads = any(one.sample.bounds_state or one.sample.kind is Kind.RETENTION for one in self.members)
+        return RunOptions(read_state=reads)
+
+    def answers(self, member: CohortRun, options: RunOptions | None = None) -> Answers:
+        """Return what came out of a member's histories, one subject after the other; each way is run once."""
+        options = self.plain if options is None else options
+        if options not in self._answers:
+            prepared = self._prepared.get(options)
+            self._answers[options] = self._run(options) if prepared is None else prepared.result()
+        return self._answers[options][id(member)]
+
+    def _run(self, options: RunOptions) -> dict[int, Answers]:
+        found: dict[int, Answers] = {}
+        plays: list[Play] = []
+        starts: list[tuple[CohortRun, int, int]] = []
+        for member in self.members:
+            part = member.part(options)
+            if all(isinstance(one, SparkWitness) for one in member.witnesses) and all(map(can_share, part)):
+                starts.append((member, len(plays), len(part) * len(member.witnesses)))
+                plays += [Play(history, one.logic) for one in member.witnesses for history in part]
+            else:
+                found[id(member)] = joined([one.answers(part, options) for one in member.witnesses])
+                self.queries += len(member.witnesses)
+        if plays:
+            together = of_shared(run_shared(plays, options))
+            self.queries += together.queries
+            found |= {id(member): together.part(start, count) for member, start, count in starts}
+        return found
+
+
+def joined(of_subjects: Sequence[Answers]) -> Answers:
+    """Return what came out for several subjects, one after the other."""
+    first = of_subjects[0]
+    return Answers(
+        [outcome for one in of_subjects for outcome in one.outcomes],
+        [left for one in of_subjects for left in one.left],
+        [keys for one in of_subjects for keys in one.rewritten],
+        first.replayed,
+        first.partitions,
+    )
 
 
 class ReferenceRun:
@@ -204,48 +254,28 @@ class TypedRun:
 class Run:
     """One subject's share of a cohort's run: the histories, their outcomes, the reference's play of them."""
 
-    def __init__(self, whole: CohortRun, subject: int, played: Sequence[Played]) -> None:
-        self.whole, self.subject, self.played = whole, subject, played
+    def __init__(self, whole: CohortRun, subject: int) -> None:
+        self.whole, self.subject, self.witness = whole, subject, whole.witnesses[subject]
         self.sample, self.histories, self.variants = whole.sample, whole.each, whole.variants
-        self.outcomes: list[Outcome] = self.own(whole.outcomes, len(whole.each))
+        self.played = whole.played
+        self.answers = self.again(whole.pool.plain)
 
-    def own(self, of_all: Sequence[Any], count: int) -> list[Any]:
-        """Return the share of this subject in what there is of each history, `count` a subject."""
-        return list(of_all[self.subject * count : (self.subject + 1) * count])
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The outcome of each history."""
+        return self.answers.outcomes
+
+    @property
+    def leftover(self) -> list[list[str]]:
+        """For each history, its keys whose state is left at the end."""
+        return self.answers.left
 
     @property
     def drawn(self) -> int:
         """How many of the histories were drawn; variants of them follow."""
         return len(self.sample.histories)
 
-    @cached_property
-    def leftover(self) -> list[list[str]]:
-        """For each history, its keys whose state is left at the end."""
-        return self.own(self.whole.leftover, len(self.histories))
-
-    def again(self, options: RunOptions) -> tuple[list[Outcome], StreamOutput, int]:
-        """Run a part of the histories with other options.
-
-        Returns:
-            Their outcomes, what the query wrote, and the index of this subject's first history in that.
-        """
-        part, outcomes, output = self.whole.again(options)
-        return self.own(outcomes, part), output, self.subject * part
-
-
-def leftover(
-    output: StreamOutput, count: int, is_left: Callable[[Mapping[str, Any]], bool] = lambda group: True
-) -> list[list[str]]:
-    """Return for each of `count` histories its keys whose state is left at the end.
-
-    Args:
-        output: What the query wrote, and its state.
-        count: How many histories the cohort has.
-        is_left: Whether what is left of a key counts; all does by default.
-    """
-    keys: list[list[str]] = [[] for _ in range(count)]
-    for row in output.leftover:
-        for group in row["value"]["keys"]:  # type: ignore[index]
-            if is_left(group) and (owned := owner(group["key_0"])) is not None:
-                keys[owned[0]].append(owned[1])
-    return keys
+    def again(self, options: RunOptions) -> Answers:
+        """Return what comes out of the first histories with other options; all laws that ask share that run."""
+        count = len(self.whole.part(options))
+        return self.whole.pool.answers(self.whole, options).part(self.subject * count, count)

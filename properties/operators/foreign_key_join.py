@@ -31,6 +31,7 @@ from ..registration.options import OptionSpace
 from ..registration.protocol import MessageProtocol
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
 from ..registration.repeats import unchanged
+from ..registration.shared import Shared, decode_sides, referring_content
 from ..registration.sql import Options, Sql, beside, pair_values
 
 if TYPE_CHECKING:
@@ -187,6 +188,27 @@ COVERAGE = Coverage(
 )
 KEY_INDEPENDENCE = KeyIndependence(_left_keys, _concerns_left_key)
 
+
+def _logic(join: ForeignKeyJoin) -> Any:
+    from ...spark_impl.foreign_key_stages import foreign_key_stages
+
+    return foreign_key_stages(join)
+
+
+_SUBSCRIPTION = ("instruction", "digest", "carries", "refers", "left")
+_RESPONSE = ("answers", "digest", "right", "carries", "asked", "refers", "left")
+
+
+def _to_right(key: tuple[Any, ...], sent: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    to, *rest = sent.value or (None,) * 6
+    return (to,), {**dict(zip(_SUBSCRIPTION, rest, strict=True)), "key_0": key[0]}
+
+
+def _to_left(key: tuple[Any, ...], sent: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    to, *rest = sent.value or (None,) * 8
+    return (to,), dict(zip(_RESPONSE, rest, strict=True))
+
+
 REGISTRATION = Registration(
     operator_named("foreign_key_join"),
     profiles=PROFILES,
@@ -197,7 +219,13 @@ REGISTRATION = Registration(
     repeats=unchanged,
     stamped_by_last=True,
     key_independence=KEY_INDEPENDENCE,
-    spark=Binding(_build, lambda join, records: referring_fields(join), decode_pair, typed=_build),
+    spark=Binding(
+        _build,
+        lambda join, records: referring_fields(join),
+        decode_pair,
+        shared=Shared(_logic, referring_content, decode_sides, hops=(_to_right, _to_left)),
+        typed=_build,
+    ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values, refusal=_refused_by_sql),
     kafka=Kafka(_topology, _refused_by_kafka),
     protocol=MessageProtocol(Protocol, lambda join: join.answers_all, _staged),

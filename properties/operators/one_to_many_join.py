@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...reference.core.operator import operator_named
-from ...reference.core.records import Key
+from ...reference.core.records import Key, Value
 from ...reference.definitions.joins import OneToManyJoin
 from ..registration.bindings import (
     FOREIGN_KEY,
@@ -24,11 +24,14 @@ from ..registration.bindings import (
 )
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import unchanged
+from ..registration.shared import Shared, referring_content
 from ..registration.sql import Sql, beside, pair_values
 from .foreign_key_join import COVERAGE, DOMAIN, KEY_INDEPENDENCE, PROFILES, SPACE, key_named, referring
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from ...spark_impl.runtime.shared import PackedChange
 
 
 def _build(
@@ -62,6 +65,27 @@ def _is_of(join: OneToManyJoin, emitted: Key, key: Key) -> bool:
     return bool(json.loads(emitted)[1] == key)
 
 
+def _logic(join: OneToManyJoin) -> Any:
+    from ...spark_impl.one_to_many_join import one_to_many_stages
+
+    return one_to_many_stages(join)
+
+
+def _to_right(key: tuple[Any, ...], sent: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    to, left = sent.value or (None, None)
+    return (to,), {"left": left, "key_0": key[0]}
+
+
+def _shared_key(join: OneToManyJoin, change: PackedChange) -> Key | None:
+    own = None if change.value is None else change.value[0]
+    return None if own is None else json.dumps([change.key[0], own], ensure_ascii=False)
+
+
+def _decoded(join: OneToManyJoin, change: PackedChange) -> Value:
+    joined = None if change.value is None else change.value[1]
+    return None if joined is None else [joined["left"], joined["right"]]
+
+
 REGISTRATION = Registration(
     operator_named("one_to_many_join"),
     profiles=PROFILES,
@@ -72,7 +96,14 @@ REGISTRATION = Registration(
     repeats=unchanged,
     stamped_by_last=True,
     key_independence=replace(KEY_INDEPENDENCE, is_of=_is_of),
-    spark=Binding(_build, lambda join, records: referring_fields(join), decode_pair, _keys, typed=_build),
+    spark=Binding(
+        _build,
+        lambda join, records: referring_fields(join),
+        decode_pair,
+        _keys,
+        shared=Shared(_logic, referring_content, _decoded, _shared_key, hops=(_to_right,)),
+        typed=_build,
+    ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values),
     mutants=MutantsOf("one_to_many_join"),
     specification="OneToManyJoin",

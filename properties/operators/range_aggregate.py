@@ -29,6 +29,7 @@ from ..registration.domain import Domain, number_of
 from ..registration.options import OptionSpace
 from ..registration.registration import MutantsOf, Registration, Retention
 from ..registration.repeats import changes_of, doubled_value
+from ..registration.shared import Shared
 from ..registration.sql import Sql, aggregate_values, aggregated_events, always, beside
 from ..witnesses.outcomes import Difference, Outcome, differences
 
@@ -107,6 +108,12 @@ def _sides(history: History, retention_ms: int) -> set[str]:
     return {"beyond the retention" if age > retention_ms else "within the retention" for age in ages}
 
 
+def _logic(ranges: RangeAggregate) -> Any:
+    from ...spark_impl.range_aggregate import RangeLogic
+
+    return RangeLogic(ranges)
+
+
 REGISTRATION = Registration(
     operator_named("range_aggregate"),
     profiles={
@@ -125,7 +132,7 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, lambda ranges: ("range of several", "exact bound", "bound + 1")),
     repeats=_repeats,
     keeps_lists_in_order=lambda ranges: ranges.aggregate.ordered,
-    spark=Binding(_build, fields_of_aggregate, decode_aggregate, typed=_build),
+    spark=Binding(_build, fields_of_aggregate, decode_aggregate, shared=Shared(_logic), typed=_build),
     sql=Sql(beside(__file__), aggregated_events, is_stream=always, values=aggregate_values),
     # A row must be reached from behind the next batch's clock: the range is longer than a step of the schedule.
     retention=Retention({"list": ({"preceding_ms": 20}, 15)}, _build, _retention_differences, _sides),

@@ -40,6 +40,7 @@ from ..registration.kafka import Kafka, read_aggregate
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import doubled
+from ..registration.shared import Shared
 from ..registration.sql import Sql, aggregate_values, aggregated_events, beside
 
 if TYPE_CHECKING:
@@ -188,6 +189,12 @@ def _impossible_under_stream_time(windows: SessionWindows) -> tuple[str, ...]:
     return () if windows.grace_ms else (THREE, BEYOND)
 
 
+def _logic(windows: SessionWindows) -> Any:
+    from ...spark_impl.session_windows import SessionLogic
+
+    return SessionLogic(windows)
+
+
 REGISTRATION = Registration(
     operator_named("session_windows"),
     profiles={
@@ -227,7 +234,7 @@ REGISTRATION = Registration(
     without_late_data={"update": {"grace_ms": 1000}},
     repeats=doubled,
     keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
-    spark=Binding(_build, fields_of_aggregate, decode_aggregate, typed=_build),
+    spark=Binding(_build, fields_of_aggregate, decode_aggregate, shared=Shared(_logic), typed=_build),
     native=Native(
         _check_native,
         _build_native,

@@ -34,6 +34,7 @@ from ..registration.kafka import Kafka, refuse_dropped_null_keys
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import emitted_again
+from ..registration.shared import Shared, decode_sides
 from ..registration.sql import Sql, always, beside, pair_values
 
 if TYPE_CHECKING:
@@ -145,6 +146,12 @@ def _goals(join: StreamStreamJoin) -> Iterator[str]:
         yield "unmatched row"
 
 
+def _logic(join: StreamStreamJoin) -> Any:
+    from ...spark_impl.stream_stream_join import StreamStreamLogic
+
+    return StreamStreamLogic(join)
+
+
 REGISTRATION = Registration(
     operator_named("stream_stream_join"),
     profiles={
@@ -182,7 +189,7 @@ REGISTRATION = Registration(
     without_late_data={"outer, close": {"grace_ms": 1000}},
     # A pair comes for either partner's second coming, everything else for one.
     repeats=emitted_again(lambda value: 2 if None in value else 4),
-    spark=Binding(_build, decode=decode_pair, typed=_build),
+    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build),
     native=Native(
         _check_native,
         _build_native,

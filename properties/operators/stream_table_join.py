@@ -36,6 +36,7 @@ from ..registration.kafka import Kafka, refuse_dropped_null_keys
 from ..registration.options import OptionSpace
 from ..registration.registration import MutantsOf, Registration
 from ..registration.repeats import emitted_again
+from ..registration.shared import Shared, decode_sides
 from ..registration.sql import Sql, always, beside, pair_values
 
 if TYPE_CHECKING:
@@ -109,6 +110,12 @@ def _met(history: History, played: Played) -> Iterator[str]:
             yield "row deleted before" if any(value is not None for value in values) else "row missing"
 
 
+def _logic(join: StreamTableJoin) -> Any:
+    from ...spark_impl.stream_table_join import StreamTableLogic
+
+    return StreamTableLogic(join)
+
+
 REGISTRATION = Registration(
     operator_named("stream_table_join"),
     profiles={
@@ -120,7 +127,7 @@ REGISTRATION = Registration(
     domain=Domain(value=_value, kinds=any_kind),
     coverage=Coverage(_met, lambda join: ("row found", "row missing", "row deleted before", "dropped: null value")),
     repeats=emitted_again(),
-    spark=Binding(_build, decode=decode_pair, typed=_build),
+    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build),
     native=Native(
         lambda join: None,
         _build_native,

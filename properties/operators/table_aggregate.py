@@ -30,6 +30,7 @@ from ..registration.kafka import Kafka, as_text, read_aggregate
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
 from ..registration.repeats import unchanged
+from ..registration.shared import Content, Shared
 from ..registration.sql import Options, Sql, aggregate_values, aggregated_events, beside
 
 if TYPE_CHECKING:
@@ -140,6 +141,22 @@ def _concerns_group(history: History, group: Key) -> Callable[[Record], bool]:
     return concerns
 
 
+def _logic(groups: TableAggregate) -> Any:
+    from ...spark_impl.table_aggregate import table_aggregate_stages
+
+    return table_aggregate_stages(groups)
+
+
+def _content(groups: TableAggregate, record: Record) -> Content:
+    group = groups.group(record.value)
+    return Content({"group_0": group, "member": None if group is None else groups.member(record.value)})
+
+
+def _to_group(key: tuple[Any, ...], sent: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    group, *rest = sent.value or (None, None, None, None, None)
+    return (group,), dict(zip(("taken", "added", "takes", "adds"), rest, strict=True))
+
+
 REGISTRATION = Registration(
     operator_named("table_aggregate"),
     profiles={
@@ -157,7 +174,7 @@ REGISTRATION = Registration(
     repeats=unchanged,
     keeps_lists_in_order=lambda groups: groups.aggregate.ordered,
     key_independence=KeyIndependence(_groups_of, _concerns_group),
-    spark=Binding(_build, _fields, decode_aggregate, typed=_build),
+    spark=Binding(_build, _fields, decode_aggregate, shared=Shared(_logic, _content, hops=(_to_group,)), typed=_build),
     sql=Sql(beside(__file__), aggregated_events, _member, _group_named, values=aggregate_values),
     kafka=Kafka(_topology, sent=_sent, is_text=False, read=read_aggregate),
     mutants=MutantsOf("table_aggregate"),

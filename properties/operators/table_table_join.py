@@ -17,6 +17,7 @@ from ..registration.kafka import Kafka
 from ..registration.options import OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import unchanged
+from ..registration.shared import Shared, decode_sides
 from ..registration.sql import Sql, beside, pair_values
 
 if TYPE_CHECKING:
@@ -52,6 +53,12 @@ def _met(history: History, played: Played) -> Iterator[str]:
         yield "tombstone"
 
 
+def _logic(join: TableTableJoin) -> Any:
+    from ...spark_impl.table_table_join import TableTableLogic
+
+    return TableTableLogic(join)
+
+
 REGISTRATION = Registration(
     operator_named("table_table_join"),
     profiles={join: {"join": join} for join in JOINS},
@@ -63,7 +70,7 @@ REGISTRATION = Registration(
     free_order=lambda join: FreeOrder.INPUTS,
     repeats=unchanged,
     stamped_by_last=True,
-    spark=Binding(_build, decode=decode_pair, typed=_build),
+    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build),
     sql=Sql(beside(__file__), values=pair_values),
     kafka=Kafka(_topology),
     mutants=MutantsOf("table_table_join"),

@@ -37,6 +37,7 @@ from ..registration.domain import Aligned, Domain, Number, number_of
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import doubled
+from ..registration.shared import Shared
 from ..registration.sql import Answer, Options, Sql, aggregated_events, beside
 
 if TYPE_CHECKING:
@@ -191,6 +192,12 @@ def _repeats(windows: WindowAggregate, once: Outcome, twice: Outcome) -> tuple[R
     return None if windows.unit == "tuple" else doubled(windows, once, twice)
 
 
+def _logic(windows: WindowAggregate) -> Any:
+    from ...spark_impl.window_aggregate import WindowLogic
+
+    return WindowLogic(windows)
+
+
 REGISTRATION = Registration(
     operator_named("window_aggregate"),
     profiles={
@@ -244,7 +251,7 @@ REGISTRATION = Registration(
     },
     repeats=_repeats,
     keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
-    spark=Binding(_build, _fields, _decode, typed=_build),
+    spark=Binding(_build, _fields, _decode, shared=Shared(_logic), typed=_build),
     native=Native(
         _check_native,
         _build_native,

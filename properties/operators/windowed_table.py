@@ -42,12 +42,14 @@ from ..registration.key_space import WATERMARK_DRIVER
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Retention
 from ..registration.repeats import doubled, emitted_again
+from ..registration.shared import Content, Shared
 from ..registration.sql import Answer, Options, Sql, beside, pairs
 from ..witnesses.outcomes import Difference, Outcome, differences
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ...spark_impl.runtime.shared import PackedChange
     from ..witnesses.kafka.builder import Builder
     from ..witnesses.outcomes import Result
 
@@ -336,6 +338,33 @@ def _sides(history: History, retention_ms: int) -> Iterator[str]:
             yield "beyond the retention" if beyond else "within the retention"
 
 
+def _logic(table: WindowedTable) -> Any:
+    from ...spark_impl.windowed_table import WindowedLogic
+
+    return WindowedLogic(table)
+
+
+def _content(table: WindowedTable, record: Record) -> Content:
+    if record.input == "events" or table.with_ == "windowed_table" or record.value is None:
+        return Content(record.value)
+    window = table.looked_up_window(record.value) if table.looked_up else None
+    return Content({"value": record.value, "start": None if window is None else window[0]})
+
+
+def _shared_key(table: WindowedTable, change: PackedChange) -> Key | None:
+    key: Key | None = change.key[0]
+    return f"{key}@{change.start}" if table.to_stream == "window_in_key" and change.start is not None else key
+
+
+def _decoded(table: WindowedTable, change: PackedChange) -> Value:
+    value = change.value
+    if value is not None and table.with_ is not None:
+        value = [value["left"], value["right"]]
+    if table.to_stream == "window_in_value" and change.start is not None:
+        return {"value": value, "window": [change.start, change.end]}
+    return value
+
+
 REGISTRATION = Registration(
     operator_named("windowed_table"),
     profiles={
@@ -388,7 +417,13 @@ REGISTRATION = Registration(
     repeats=_repeats,
     keeps_lists_in_order=lambda table: table.aggregate.ordered,
     key_independence=KeyIndependence(is_of=_is_of),
-    spark=Binding(_build, _fields, _decode, typed=_build),
+    spark=Binding(
+        _build,
+        _fields,
+        _decode,
+        shared=Shared(_logic, _content, _decoded, _shared_key, lambda table: table.to_stream is None),
+        typed=_build,
+    ),
     native=Native(
         _check_native,
         _build_native,

@@ -14,6 +14,7 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.records import Key, Record, Value
 from ...reference.definitions.aggregates import Aggregate
+from .shared import Shared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -153,6 +154,7 @@ class Binding:
         keys: Of what was written: the prefixed keys, as the reference emits them.
         typed: As `build`, and by the keyword `columns` the `Columns` to call the operator by; None: the law *columns*
             isn't asked.
+        shared: How its logic runs in a query that it shares with others; None: it has queries of its own.
     """
 
     build: Callable[[Any, DataFrame, Any, int | None], DataFrame]
@@ -160,6 +162,7 @@ class Binding:
     decode: Callable[[Any, Any], Value] = lambda definition, value: from_json(value)
     keys: Callable[[pa.Table], list[Key | None]] = of_key_column
     typed: Callable[..., DataFrame] | None = None
+    shared: Shared | None = None
 
 
 def keyed_build(

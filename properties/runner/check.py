@@ -6,25 +6,36 @@ samples are drawn, which laws are asked, and whose logic runs.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ...reference.core.errors import MissingTool
+from ...reference.core.history import History
+from ...reference.core.play import Played
 from ..generators.coverage import without_neighbours
+from ..generators.neighbours import neighbour_goals_of, neighbours_met
 from ..laws.all import OF_REFERENCE, ON_SPARK, Subject, asked_of
 from ..laws.base import OWN, Law, LawResult, Violation
 from ..laws.case import Case
-from ..laws.runs import ReferenceRun, Run, Sample, StagedRun, TypedRun
+from ..laws.metamorphic.reruns import RerunLaw
+from ..laws.runs import CohortRun, Pool, ReferenceRun, Run, Sample, StagedRun, TypedRun
 from ..registration.registration import Registration, registration_of
+from ..witnesses.base import RunOptions
+from ..witnesses.spark.query import stop_queries
 from ..witnesses.spark.witness import QueryWitness
 from .confirm import confirmed
 from .counterexample import NOT_RECHECKED, Counterexample, Progress, Store, verdict_sentence
+from .pools import pools_on_spark
 from .replays import replay
 from .report import Report
-from .running import AnyRun, run_sample
-from .samples import samples_of_reference, samples_on_spark
+from .running import AnyRun, cohort_run, run_sample
+from .samples import samples_of_reference, samples_of_their_own, samples_on_spark
 
 
 def check(
@@ -36,7 +47,7 @@ def check(
     witness: QueryWitness = OWN,
     report: Report | None = None,
 ) -> Report:
-    """Check an operator's Spark implementation by every law.
+    """Check an operator's Spark implementation by every law; as `check_operators`.
 
     Args:
         operator: The operator's name.
@@ -46,16 +57,99 @@ def check(
         progress: Is given the name of each step before it starts.
         witness: What runs: the operator's own implementation, or one with a mutated logic.
         report: Filled as the check goes, so that an interrupted one reports what it had; made when not given.
+    """
+    report = report or Report(operator, [], seed)
+    return check_operators([operator], store, histories, seed, progress, witness, {operator: report})[operator]
+
+
+def check_operators(
+    operators: Sequence[str],
+    store: Store,
+    histories: int = 2000,
+    seed: int = 0,
+    progress: Progress = lambda step: None,
+    witness: QueryWitness = OWN,
+    reports: dict[str, Report] | None = None,
+) -> dict[str, Report]:
+    """Check the Spark implementations of operators by every law; they share queries.
+
+    Args:
+        operators: The operators' names.
+        store: Where counterexamples are saved; those that are there already are replayed first.
+        histories: How many histories of each to draw; each law judges a share of them.
+        seed: What they are drawn from.
+        progress: Is given the name of each step before it starts.
+        witness: What runs: the operators' own implementations, or one with a mutated logic.
+        reports: By operator: filled as the check goes, so that an interrupted one reports what it had.
 
     Raises:
         BadInput: There is no such operator, or a saved counterexample can't be read.
         StreamproofError: Spark couldn't be started, or a query failed.
     """
-    registration = registration_of(operator)
-    report = report or Report(operator, [], seed)
-    samples = samples_on_spark(registration, histories, seed)
-    Check(registration, report, ON_SPARK, "spark", store, progress, witness).run(samples)
-    return report
+    reports = {} if reports is None else reports
+    checks = {}
+    for name in operators:
+        report = reports.setdefault(name, Report(name, [], seed))
+        checks[name] = Check(registration_of(name), report, ON_SPARK, "spark", store, progress, witness)
+    sharing = [one for one in checks.values() if shares_queries(one.registration)]
+    with contextlib.ExitStack() as unfinished:
+        for one in checks.values():
+            unfinished.enter_context(one.unfinished_if_it_fails())
+            one.begin()
+        judge_pools(sharing, pools_on_spark([one.registration for one in sharing], histories, seed), progress)
+        for one in checks.values():
+            samples = samples_of_their_own if one in sharing else samples_on_spark
+            for sample in samples(one.registration, histories, seed):
+                one.judge(sample)
+    return reports
+
+
+def shares_queries(registration: Registration) -> bool:
+    """Whether the histories of an operator can share queries with others'."""
+    return registration.spark is not None and registration.spark.shared is not None
+
+
+def judge_pools(checks: Sequence[Check], pools: Iterable[Sequence[Sample]], progress: Progress) -> None:
+    """Run pools of samples, the next one while one is judged, and let the laws judge each."""
+    of = {one.registration.name: one for one in checks}
+    with query_thread() as executor:
+        waiting: Pool | None = None
+        for pool in (*map(partial(_prepared, of, executor, progress), pools), None):
+            if waiting is not None:
+                for member in waiting.members:
+                    of[member.sample.registration.name].judge_run(member)
+            waiting = pool
+    for one in checks:
+        one.show_neighbours()
+
+
+def _prepared(of: Mapping[str, Check], executor: Executor, progress: Progress, samples: Sequence[Sample]) -> Pool:
+    """Begin to run a pool."""
+    members = []
+    ways: dict[RunOptions, None] = {}
+    for sample in samples:
+        check = of[sample.registration.name]
+        laws = check.laws_of(sample)
+        members.append(cohort_run(sample, laws, check.report.seed, [check.witness]))
+        ways |= dict.fromkeys(way for law in laws if isinstance(law, RerunLaw) for way in law.ways)
+    pool = Pool(members)
+    progress(f"{sum(len(one.each) for one in members):,} histories of {len(members)} definitions together")
+    pool.prepare([pool.plain, *ways], executor)
+    return pool
+
+
+@contextlib.contextmanager
+def query_thread() -> Iterator[Executor]:
+    """Give a thread for queries; where what is done meanwhile fails, or is interrupted, its queries are stopped."""
+    executor = ThreadPoolExecutor(1, thread_name_prefix="queries")
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        stop_queries()
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
 
 
 def check_reference(
@@ -86,6 +180,10 @@ def check_reference(
     return report
 
 
+FOR_NEIGHBOURS = 30
+"""So many histories of a sample are looked at for numbers that are off by one."""
+
+
 @dataclass
 class Check:
     """One check: an operator, its laws, where counterexamples are saved, and what runs on Spark."""
@@ -97,23 +195,45 @@ class Check:
     store: Store
     progress: Progress
     witness: QueryWitness
+    pooled: list[tuple[History, Played]] = field(default_factory=list)
 
     def run(self, samples: Iterable[Sample]) -> None:
         """Ask every law, about the saved counterexamples first."""
-        laws, self.report.not_checked = asked_of(self.registration, self.laws)
-        self.report.results = [LawResult(law, law.sentence(self.registration)) for law in laws]
-        started = time.monotonic()
-        try:
-            self.replay_saved()
+        with self.unfinished_if_it_fails():
+            self.begin()
             for sample in samples:
                 self.judge(sample)
+
+    @contextlib.contextmanager
+    def unfinished_if_it_fails(self) -> Iterator[None]:
+        """Mark every law as unfinished where something ends the check."""
+        try:
+            yield
         except BaseException:
             # What was begun may have judged only a part of its histories.
             for result in self.report.results:
                 result.unfinished = True
             raise
+
+    def begin(self) -> None:
+        """Choose the laws, and ask about the saved counterexamples."""
+        laws, self.report.not_checked = asked_of(self.registration, self.laws)
+        self.report.results = [LawResult(law, law.sentence(self.registration)) for law in laws]
+        with self.timed():
+            self.replay_saved()
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Add what is done within to the time of the report."""
+        started = time.monotonic()
+        try:
+            yield
         finally:
-            self.report.seconds = time.monotonic() - started
+            self.report.seconds += time.monotonic() - started
+
+    def laws_of(self, sample: Sample) -> list[Law]:
+        """Return the laws that are asked of a sample."""
+        return [one.law for one in self.report.results if not one.skipped and one.law.is_asked_of(sample)]
 
     def replay_saved(self) -> None:
         """Ask about the saved counterexamples of such a check again, each by its law; that covers no goal."""
@@ -130,21 +250,49 @@ class Check:
 
     def judge(self, sample: Sample) -> None:
         """Run a sample, and let each law judge it that is asked of it."""
-        results = [one for one in self.report.results if not one.skipped and one.law.is_asked_of(sample)]
-        if not results:
+        laws = self.laws_of(sample)
+        if not laws:
             return
         self.report.covered.update(without_neighbours(sample.covered))
-        laws = [result.law for result in results]
-        for run in run_sample(sample, laws, self.report.seed, [self.witness], lambda _: self.witness, self.progress):
-            self.report.histories += len(run.histories)
-            if isinstance(run, ReferenceRun):
-                self.report.covered.update(without_neighbours(run.covered))
-            for result in results:
-                result.goals = tuple(dict.fromkeys((*result.goals, *result.law.goals(sample))))
-                self.progress(f"{result.law.name}: {len(run.histories)} histories, {sample.profile}")
-                self.ask(result, run)
-            staged = 3 * isinstance(run, StagedRun)
-            self.report.queries += run.whole.queries if isinstance(run, Run) else staged + isinstance(run, TypedRun)
+        with self.timed():
+            for run in run_sample(sample, laws, self.report.seed, [self.witness], self.progress):
+                if isinstance(run, ReferenceRun):
+                    self.report.covered.update(without_neighbours(run.covered))
+                self.ask_all(laws, sample, run)
+                staged = 3 * isinstance(run, StagedRun)
+                own = staged + isinstance(run, TypedRun)
+                self.report.queries += run.whole.pool.queries if isinstance(run, Run) else own
+
+    def judge_run(self, whole: CohortRun) -> None:
+        """Let each law judge a member of a pool."""
+        laws = self.laws_of(whole.sample)
+        with self.timed():
+            for run in whole.shares():
+                self.ask_all(laws, whole.sample, run)
+            self.report.covered.update(_of_histories(whole.covered))
+        if whole.sample.is_pooled:
+            self.pooled += zip(whole.sample.histories[:FOR_NEIGHBOURS], whole.played, strict=False)
+
+    def show_neighbours(self) -> None:
+        """Look for histories of the pools on which each number that is off by one shows."""
+        histories, played = [history for history, _ in self.pooled], [own for _, own in self.pooled]
+        with self.timed():
+            goals = neighbour_goals_of(self.registration, [history.options for history in histories])
+            found = Counter(neighbours_met(histories, played).keys())
+        for result in self.report.results:
+            if result.law.shows_neighbours and histories:
+                result.goals = tuple(dict.fromkeys((*result.goals, *goals)))
+                result.covered.update(found)
+        self.pooled.clear()
+
+    def ask_all(self, laws: Sequence[Law], sample: Sample, run: AnyRun) -> None:
+        """Let laws judge a run of a sample."""
+        self.report.histories += len(run.histories)
+        for law in laws:
+            result = self.report.result(law.name)
+            result.goals = tuple(dict.fromkeys((*result.goals, *law.goals(sample))))
+            self.progress(f"{law.name}: {len(run.histories)} histories, {sample.registration.name}, {sample.profile}")
+            self.ask(result, run)
 
     def ask(self, result: LawResult, run: AnyRun) -> None:
         """Let a law judge a run; of its violations the first becomes a counterexample."""
@@ -203,3 +351,10 @@ class Check:
         """Write a counterexample, and note where."""
         self.report.found.append((counterexample, self.store.save(counterexample)))
         return self.report.found[-1]
+
+
+def _of_histories(covered: Mapping[str, int]) -> Counter[str]:
+    """Return a count of goals without those of options and neighbours, which say nothing of single histories."""
+    return Counter(
+        {goal: count for goal, count in without_neighbours(covered).items() if not goal.startswith("options ")}
+    )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 
 from ...reference.core.errors import BadInput
 from ...reference.core.history import History
@@ -18,9 +17,9 @@ from ..laws.metamorphic.packing import Packing
 from ..laws.metamorphic.partitions import Partitions
 from ..laws.on_spark.native import Native
 from ..laws.on_spark.retention import Retention
-from ..registration.mutants import Mutant, logic_by_history
+from ..registration.mutants import Mutant
 from ..registration.registration import Registration, registered, registration_of
-from ..witnesses.spark.witness import QueryWitness, SparkWitness
+from ..witnesses.spark.witness import LogicsWitness, SparkWitness
 from .counterexample import Progress
 from .running import run_sample
 from .samples import random_sample, sample_without_late_data, scheduled_sample
@@ -136,17 +135,11 @@ def _of_profile(
     for sample in samples:
         asked = [law for law in laws if law.is_asked_of(sample)]
         progress(f"{len(mutants)} mutants, {len(sample.histories)} histories each: {sample.profile}")
-        runs = run_sample(sample, asked, seed, witnesses, lambda counts: _together(mutants, counts), progress)
+        runs = run_sample(sample, asked, seed, witnesses, progress)
         for kill, run in zip(kills, runs, strict=True):
             for law in asked:
                 result = kill.results.setdefault(law.name, LawResult(law, law.sentence(registration)))
                 result.violations.extend(law.judge(run, result))  # type: ignore[arg-type]
-
-
-def _together(mutants: Sequence[Mutant], counts: Sequence[int]) -> QueryWitness:
-    """Return the witness of a cohort in which each mutant has so many histories, one mutant after the other."""
-    starts = [0, *accumulate(counts)][: len(counts)]
-    return SparkWitness(logic_by_history(mutants, starts))
 
 
 def _shrink(kills: Sequence[Kill], rounds: int, progress: Progress) -> None:
@@ -160,7 +153,8 @@ def _shrink(kills: Sequence[Kill], rounds: int, progress: Progress) -> None:
             asked: Sequence[Sequence[History]], killed: Sequence[Kill] = killed, law: Law = law
         ) -> list[list[bool]]:
             progress(f"shrinking: {sum(map(len, asked))} candidates in one query")
-            witness = _together([kill.mutant for kill in killed], [len(of_one) for of_one in asked])
+            logics = {id(one): kill.mutant.logic for kill, of_one in zip(killed, asked, strict=True) for one in of_one}
+            witness = LogicsWitness(logics=logics)
             cases = [Case(history) for of_one in asked for history in of_one]
             broken = iter(law.recheck(cases, witness))
             return [[bool(next(broken).differences) for _ in of_one] for of_one in asked]

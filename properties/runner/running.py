@@ -11,7 +11,7 @@ from ..laws.metamorphic.variants import VariantLaw
 from ..laws.on_spark.columns import outcomes_in
 from ..laws.on_spark.native import settings_of
 from ..laws.on_spark.retention import with_retention
-from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, TypedRun, Variant, WitnessFor
+from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, TypedRun, Variant
 from ..witnesses.spark.witness import NativeSparkWitness, QueryWitness
 from .counterexample import Progress
 
@@ -22,12 +22,7 @@ SHARE_WITH_VARIANTS, OF_MUTANTS = 6, 2
 
 
 def run_sample(
-    sample: Sample,
-    laws: Sequence[Law],
-    seed: int,
-    witnesses: Sequence[QueryWitness],
-    witness_for: WitnessFor,
-    progress: Progress,
+    sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness], progress: Progress
 ) -> Iterator[AnyRun]:
     """Run a sample once for all subjects together, and yield each one's share.
 
@@ -36,7 +31,6 @@ def run_sample(
         laws: The laws; those that are asked of the sample may add variants of its histories.
         seed: What the variants are drawn from.
         witnesses: The witness of each subject.
-        witness_for: Returns the witness of a cohort of all subjects.
         progress: Is given the name of each step before it starts.
     """
     if sample.kind is Kind.REFERENCE:
@@ -51,11 +45,15 @@ def run_sample(
             ((cohort, _),) = cohorts_of(sample.histories, null_keys_alone=False)
             yield TypedRun(sample, outcomes_in(sample.more, cohort, witness))
         return
-    variants = variants_of(sample, laws, seed, SHARE_WITH_VARIANTS if len(witnesses) == 1 else OF_MUTANTS)
-    count = len(witnesses) * (len(sample.histories) + len(variants))
-    progress(f"{count} histories in one query: {sample.profile}, {sample.kind.value}")
-    whole = CohortRun(sample, variants, _witness_of_kind(sample, witness_for), len(witnesses))
+    whole = cohort_run(sample, laws, seed, witnesses)
+    progress(f"{len(witnesses) * len(whole.each)} histories in one query: {sample.profile}, {sample.kind.value}")
     yield from whole.shares()
+
+
+def cohort_run(sample: Sample, laws: Sequence[Law], seed: int, witnesses: Sequence[QueryWitness]) -> CohortRun:
+    """Return a sample with the variants that laws ask for, and what runs of its kind; as `run_sample`."""
+    variants = variants_of(sample, laws, seed, SHARE_WITH_VARIANTS if len(witnesses) == 1 else OF_MUTANTS)
+    return CohortRun(sample, variants, [_of_kind(sample, one) for one in witnesses])
 
 
 def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> list[Variant]:
@@ -71,15 +69,15 @@ def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> l
     ]
 
 
-def _witness_of_kind(sample: Sample, witness_for: WitnessFor) -> WitnessFor:
+def _of_kind(sample: Sample, witness: QueryWitness) -> QueryWitness:
+    """Return what runs a sample of its kind."""
+    name = sample.registration.name
     match sample.kind:
         case Kind.NATIVE:
-            settings = settings_of(sample.registration.name, sample.options)
-            return lambda counts: NativeSparkWitness(settings)
+            return NativeSparkWitness(settings_of(name, sample.options))
         case Kind.RETENTION:
-            name = sample.registration.name
-            return lambda counts: with_retention(name, sample.options, sample.more, witness_for(counts))
-    return witness_for
+            return with_retention(name, sample.options, sample.more, witness)
+    return witness
 
 
 def _staged(sample: Sample, witnesses: Sequence[QueryWitness], progress: Progress) -> Iterator[StagedRun]:

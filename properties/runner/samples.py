@@ -36,12 +36,19 @@ def samples_on_spark(registration: Registration, histories: int, seed: int) -> I
         histories: How many histories are drawn over all profiles; samples of other kinds are smaller.
         seed: What they are drawn from.
     """
-    name, profiles = registration.name, registration.profiles
+    profiles = registration.profiles
     small = max(1, round(histories / 20))
     for profile in profiles:
         yield random_sample(registration, profile, max(1, round(histories / len(profiles))), seed)
     for profile in registration.without_late_data:
         yield sample_without_late_data(registration, profile, small, seed)
+    yield from samples_of_their_own(registration, histories, seed)
+
+
+def samples_of_their_own(registration: Registration, histories: int, seed: int) -> Iterator[Sample]:
+    """Draw the samples of an operator that share no queries with others; as `samples_on_spark`."""
+    name, profiles = registration.name, registration.profiles
+    small = max(1, round(histories / 20))
     if registration.retention is not None:
         for profile, (changed, retention_ms) in registration.retention.profiles.items():
             options = {**profiles[profile], **changed}
@@ -163,10 +170,14 @@ def drawn_under(registration: Registration, options: Options, quarter: int, seed
 
 def long_after(history: History, registration: Registration) -> History:
     """Return the history with one more batch, in which the clock has passed all that the state is for."""
-    definition = registration.declare(history.options)
-    horizon = registration.domain.lateness_horizon(definition) + getattr(definition, "retention_ms", 0)
-    after = ClockAdvance(clock_schedule(history)[-1] + LONG_AFTER_MS + 2 * horizon)
+    after = ClockAdvance(clock_schedule(history)[-1] + LONG_AFTER_MS + 2 * horizon_of(registration, history.options))
     return history.with_lines([*history.lines, CUT, after])
+
+
+def horizon_of(registration: Registration, options: Options) -> int:
+    """Return how far (ms) behind the clock nothing of a definition is open or stored any more."""
+    definition = registration.declare(options)
+    return registration.domain.lateness_horizon(definition) + int(getattr(definition, "retention_ms", 0))
 
 
 def seed_for(seed: int, name: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ...reference.core.history import History
@@ -27,6 +27,11 @@ class RunOptions:
     read_state: bool = False
     state_groups: int | None = None
     partitions: int | None = None
+
+    @property
+    def is_rerun(self) -> bool:
+        """Whether it differs from how histories are run first, which reads the state at most."""
+        return replace(self, read_state=False) != PLAIN
 
 
 PLAIN = RunOptions()

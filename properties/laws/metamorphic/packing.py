@@ -11,10 +11,12 @@ from ...witnesses.base import PLAIN
 from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.spark.witness import QueryWitness
 from ..base import CannotRecheck, Comparison, LawResult, Violation, violations
-from ..runs import MANY, Run
+from ..runs import Run
 from .reruns import RerunLaw
 
-ALONE = 2
+MANY = 200
+"""Among so many histories it is asked about again: with them keys share their state."""
+ALONE = 1
 """So many histories are run alone, those that emit most."""
 
 
@@ -28,11 +30,10 @@ class Packing(RerunLaw):
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
         """Run some of the histories alone."""
-        witness = run.whole.witness_for([1])
         for index in sorted(range(len(run.outcomes)), key=lambda one: -len(run.outcomes[one].entries))[:ALONE]:
             history, together = run.histories[index], run.outcomes[index]
-            (alone,), _ = witness.run(one_cohort([history]), PLAIN)
-            run.whole.queries += 1
+            (alone,), _ = run.witness.run(one_cohort([history]), PLAIN)
+            run.whole.pool.queries += 1
             result.judged += 1
             result.covered[self.goal] += bool(alone.entries)
             yield from violations([history], [_compared(together, alone)])
@@ -54,8 +55,7 @@ def _packed(history: History, witness: QueryWitness) -> Comparison:
     if len(cohorts_of([history] * 2)) > 1:
         raise CannotRecheck("a history with a null key travels in no cohort: there is nothing to compare it with")
     (alone,), _ = witness.run(one_cohort([history]), PLAIN)
-    outcomes, _ = witness.run(one_cohort(packed), PLAIN)
-    own = outcomes[:: 1 + len(mates)]
+    own = witness.answers(packed).outcomes[:: 1 + len(mates)]
     return next((found for one in own if (found := _compared(one, alone)).differences), _compared(own[0], alone))
 
 

@@ -29,6 +29,7 @@ class Partitions(RerunLaw):
 
     name = "partitions"
     says = "how many shuffle partitions a query has plays no part"
+    ways = (RunOptions(partitions=PARTITIONS[0]), RunOptions(partitions=PARTITIONS[-1]))
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Something must be emitted with each number of partitions."""
@@ -36,25 +37,26 @@ class Partitions(RerunLaw):
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
         """Compare the runs with other numbers of partitions with the sample's own."""
-        own = run.whole.output.partitions
+        own = run.answers.partitions
         for count in PARTITIONS:
             if count == own:
                 continue
-            outcomes, output, _ = run.again(RunOptions(partitions=count))
+            again = run.again(RunOptions(partitions=count))
+            outcomes = again.outcomes
             result.judged += len(outcomes)
             before = run.outcomes[: len(outcomes)]
             result.covered[counted(own)] += sum(bool(outcome.entries) for outcome in before)
-            result.covered[counted(output.partitions)] += sum(bool(outcome.entries) for outcome in outcomes)
+            result.covered[counted(again.partitions)] += sum(bool(outcome.entries) for outcome in outcomes)
             pairs = zip(before, outcomes, strict=True)
             yield from violations(run.histories, (_compared(own, one, count, other) for one, other in pairs))
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Compare runs with more partitions with that with the fewest, of each history until one differs."""
         first, *others = PARTITIONS
-        expected, _ = witness.run(cohort, RunOptions(partitions=first))
+        expected = witness.answers(cohort.histories, RunOptions(partitions=first)).outcomes
         comparisons: list[Comparison] = []
         for count in others:
-            outcomes, _ = witness.run(cohort, RunOptions(partitions=count))
+            outcomes = witness.answers(cohort.histories, RunOptions(partitions=count)).outcomes
             now = [_compared(first, before, count, after) for before, after in zip(expected, outcomes, strict=True)]
             comparisons = [one if one.differences else new for one, new in zip(comparisons or now, now, strict=True)]
         return comparisons

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...generators.cohorts import Cohort
-from ...witnesses.base import PLAIN, RunOptions
+from ...witnesses.base import RunOptions
 from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.spark.witness import QueryWitness
 from ..base import Comparison, LawResult, Violation, violations
@@ -22,10 +22,12 @@ class Restart(RerunLaw):
     name = "restart"
     says = "stopping at a batch and restarting from the checkpoint changes nothing"
     goal = "changes after the restart"
+    ways = (STOPPED_AND_CRASHED,)
+    of_all = True
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
         """Compare the outcomes of the part that is run again."""
-        outcomes, _, _ = run.again(STOPPED_AND_CRASHED)
+        outcomes = run.again(STOPPED_AND_CRASHED).outcomes
         result.judged += len(outcomes)
         stopped_after = STOPPED_AND_CRASHED.stop_after or 0
         result.covered[self.goal] += sum(
@@ -35,9 +37,9 @@ class Restart(RerunLaw):
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Run a cohort without and with a restart."""
-        plain, _ = witness.run(cohort, PLAIN)
-        restarted, _ = witness.run(cohort, STOPPED_AND_CRASHED)
-        return list(map(_compared, plain, restarted))
+        plain = witness.answers(cohort.histories)
+        restarted = witness.answers(cohort.histories, STOPPED_AND_CRASHED)
+        return list(map(_compared, plain.outcomes, restarted.outcomes))
 
 
 def _compared(before: Outcome, after: Outcome) -> Comparison:

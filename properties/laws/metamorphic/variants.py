@@ -13,7 +13,6 @@ from ....reference.core.records import Record
 from ...generators.cohorts import clock_schedule, one_cohort, record_batches, with_clock_advances
 from ...generators.coverage import goals_met
 from ...registration.registration import FreeOrder, Registration, registration_of
-from ...witnesses.base import PLAIN
 from ...witnesses.outcomes import Difference, Grain, Outcome, canonical, differences, result_differences, untimed
 from ...witnesses.spark.witness import QueryWitness
 from ..base import OWN, CannotRecheck, Comparison, Law, LawResult, Violation
@@ -97,10 +96,10 @@ class VariantLaw(Law):
         """Run all originals and variants in one query, and compare each with its own."""
         pairs = [history for case in cases for history in (require_original(self, case), case.history)]
         try:
-            cohort = one_cohort(pairs)
+            one_cohort(pairs)
         except ValueError:
             raise CannotRecheck("the history and its original don't travel together: one of them was changed") from None
-        outcomes, _ = witness.run(cohort, PLAIN)
+        outcomes = witness.answers(pairs).outcomes
         return [self.compare(case, outcomes[2 * index], outcomes[2 * index + 1]) for index, case in enumerate(cases)]
 
     def cases_of(self, history: History) -> list[Case]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from ....reference.core.history import History
 from ...generators.cohorts import Cohort
 from ...registration.registration import registration_of
-from ...witnesses.base import PLAIN
 from ...witnesses.duckdb.witness import DuckDBWitness
 from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.spark.witness import QueryWitness
@@ -37,8 +36,7 @@ class DuckDB(OutcomeLaw):
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Run the histories again on Spark and on DuckDB."""
-        outcomes, _ = witness.run(cohort, PLAIN)
-        return _compared(cohort.histories, outcomes)
+        return _compared(cohort.histories, witness.answers(cohort.histories).outcomes)
 
 
 def _compared(histories: Sequence[History], outcomes: Sequence[Outcome]) -> list[Comparison]:

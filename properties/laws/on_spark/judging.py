@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
 from ...generators.cohorts import Cohort, record_batches
-from ...generators.coverage import goals
+from ...generators.coverage import EMITTED, coverage_goals, goals
+from ...generators.options import option_goals
+from ...generators.schedules import edge_goals
 from ...witnesses.base import PLAIN
 from ...witnesses.outcomes import Difference, Outcome
 from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import REFERENCE, Comparison, Law, LawResult, Named, Violation
 from ..case import Case
-from ..runs import Kind, Run, Sample, leftover
+from ..runs import Kind, Run, Sample
 
 EMPTY_BATCH = "empty batch"
 
@@ -26,7 +28,7 @@ def by_reference(history: History, played: Played | None = None) -> Named:
 
 def covered(run: Run) -> Counter[str]:
     """Count the goals that the drawn histories of a run met; the last batch is empty where it is long after them."""
-    found = run.sample.cover(run.sample.covered)
+    found = run.sample.cover(run.whole.covered)
     found[EMPTY_BATCH] = sum(not all(record_batches(one)[:-1]) for one in run.histories[: run.drawn])
     return found
 
@@ -35,6 +37,7 @@ class OutcomeLaw(Law):
     """A law that judges each history of a random sample, its variants too, by its outcome on Spark."""
 
     is_plain = True
+    shows_neighbours = True
     options = PLAIN
 
     def is_asked_of(self, sample: Sample) -> bool:
@@ -43,7 +46,12 @@ class OutcomeLaw(Law):
     def goals(self, sample: Sample) -> Sequence[str]:
         if sample.kind is not Kind.RANDOM:
             return ()
-        return [EMPTY_BATCH, *sample.goals(goals(sample.registration.name, sample.options))]
+        registration = sample.registration
+        if sample.is_pooled:
+            of_clock = edge_goals((registration.name, sample.options))
+            of_definition = coverage_goals(registration, sample.definition)
+            return [EMPTY_BATCH, EMITTED, *of_definition, *of_clock, *option_goals(registration)]
+        return [EMPTY_BATCH, *sample.goals(goals(registration.name, sample.options))]
 
     def differences(
         self, history: History, played: Played, outcome: Outcome, left: Sequence[str]
@@ -70,11 +78,10 @@ class OutcomeLaw(Law):
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Run a cohort again, and judge each of its histories."""
-        outcomes, output = witness.run(cohort, self.options)
-        left = leftover(output, len(cohort.histories))
+        answers = witness.answers(cohort.histories, self.options)
         name = "the job" if isinstance(witness, JobWitness) else "Spark"
         comparisons = []
-        for history, outcome, keys in zip(cohort.histories, outcomes, left, strict=True):
+        for history, outcome, keys in zip(cohort.histories, answers.outcomes, answers.left, strict=True):
             played = play(history)
             found = self.differences(history, played, outcome, keys)
             comparisons.append(Comparison(by_reference(history, played), (name, outcome), found))

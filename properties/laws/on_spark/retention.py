@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ....reference.core.history import History
 from ...generators.cohorts import Cohort
 from ...registration.registration import Options, registration_of
 from ...witnesses.base import RunOptions
-from ...witnesses.outcomes import Outcome
-from ...witnesses.spark.query import StreamOutput
+from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import CannotRecheck, Comparison, Law, LawResult, Violation, violations
-from ..runs import Kind, Run, Sample, leftover
+from ..runs import Kind, Run, Sample
 from .judging import by_reference
 from .state import state_left
 
@@ -48,15 +48,13 @@ class Retention(Law):
         for history in run.histories:
             met = retention.sides(history, run.sample.more)
             result.covered.update(run.sample.cover(dict.fromkeys(met, 1)))
-        yield from violations(
-            run.histories, _compared(run.whole.cohort, run.sample.more, run.outcomes, run.whole.output)
-        )
+        yield from violations(run.histories, _compared(run.histories, run.sample.more, run.answers))
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Run the histories again with the retention of their profile."""
         retention_ms = retention_of(cohort)
         bounded = with_retention(cohort.operator, cohort.options, retention_ms, witness)
-        return _compared(cohort, retention_ms, *bounded.run(cohort, WITH_STATE))
+        return _compared(cohort.histories, retention_ms, bounded.answers(cohort.histories, WITH_STATE))
 
 
 def with_retention(operator: str, options: Options, retention_ms: int, witness: QueryWitness) -> JobWitness:
@@ -73,7 +71,7 @@ def with_retention(operator: str, options: Options, retention_ms: int, witness: 
     definition = registration.declare(options)
     build = registration.retention.build
     return JobWitness(
-        partial(build, definition, logic=witness.logic, state_groups=None, retention=f"{retention_ms} ms")
+        partial(build, definition, logic=witness.logic, state_groups=None, retention=f"{retention_ms} ms"), has_rows
     )
 
 
@@ -91,17 +89,16 @@ def retention_of(cohort: Cohort) -> int:
     raise CannotRecheck(f"with which retention {cohort.operator} ran under {dict(cohort.options)} isn't known any more")
 
 
-def _compared(cohort: Cohort, retention_ms: int, outcomes: Sequence[Outcome], output: StreamOutput) -> list[Comparison]:
-    retention = registration_of(cohort.operator).retention
+def _compared(histories: Sequence[History], retention_ms: int, answers: Answers) -> list[Comparison]:
+    retention = registration_of(histories[0].operator).retention
     assert retention is not None
-    left = leftover(output, len(cohort.histories), has_rows)
     return [
         Comparison(
             by_reference(history),
             ("Spark", outcome),
             retention.differences(history, retention_ms, outcome) or state_left(history.name, keys),
         )
-        for history, outcome, keys in zip(cohort.histories, outcomes, left, strict=True)
+        for history, outcome, keys in zip(histories, answers.outcomes, answers.left, strict=True)
     ]
 
 

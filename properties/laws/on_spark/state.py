@@ -21,6 +21,7 @@ class State(OutcomeLaw):
     needs = "bounded_state"
     reason = "its registration names no definition that bounds its state"
     options = RunOptions(read_state=True)
+    shows_neighbours = False
 
     def is_asked_of(self, sample: Sample) -> bool:
         return sample.bounds_state

@@ -10,6 +10,8 @@ import contextlib
 import json
 import os
 import re
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -69,6 +71,7 @@ def run_stream(
     crash_in: int | None = None,
     stepwise: bool = False,
     state: str | None = None,
+    stages: int = 1,
 ) -> StreamOutput:
     """Run a streaming query over the batches, in a fresh checkpoint.
 
@@ -80,6 +83,7 @@ def run_stream(
         crash_in: Let the query die in that batch, after its output and before its commit, and start it again.
         stepwise: Hand over one batch at a time and wait for the batch without data that follows it.
         state: The state variable whose rows are read at the end with Spark's state data source.
+        stages: How many stateful operators the query has, whose state is read.
 
     Raises:
         BadInput: Spark refuses the query as it stands, for want of a watermark for example.
@@ -87,16 +91,31 @@ def run_stream(
         MachineTooBusy: A Python worker didn't start in time, and when all was run once more, again not.
     """
     return once_more_if_busy(
-        partial(_run_once, spark, batches, build, stop_after, crash_in, stepwise=stepwise, state=state)
+        partial(_run_once, spark, batches, build, stop_after, crash_in, stepwise=stepwise, state=state, stages=stages)
     )
+
+
+def stop_queries() -> None:
+    """Stop the queries of this process's session, if there is one; what waits for them fails."""
+    context = sys.modules.get("pyspark.sql")
+    session = None if context is None else context.SparkSession.getActiveSession()
+    if session is not None:
+        with contextlib.suppress(Exception):  # the JVM may have died
+            for query in session.streams.active:
+                query.stop()
+
+
+ONE_QUERY = threading.RLock()
+"""Queries of several threads run one after the other: they share the session's settings, and the machine."""
 
 
 def once_more_if_busy(run: Callable[[], Result]) -> Result:
     """Call `run`, and a second time where the machine was too busy for it; it must begin anew each time."""
-    try:
-        return run()
-    except MachineTooBusy:
-        return run()
+    with ONE_QUERY:
+        try:
+            return run()
+        except MachineTooBusy:
+            return run()
 
 
 def _run_once(
@@ -108,6 +127,7 @@ def _run_once(
     *,
     stepwise: bool,
     state: str | None,
+    stages: int,
 ) -> StreamOutput:
     with temporary_folder(work_folder()) as folder:
         run = _Run(spark, folder, batches, build)
@@ -122,8 +142,10 @@ def _run_once(
             run.make_available(len(batches))
             run.drain(crash_in if crash_in is not None and crash_in > stop_after else None)
         if state is not None:
-            reader = spark.read.format("statestore").option("path", str(run.checkpoint)).option("stateVarName", state)
-            run.output.leftover = [row.asDict(recursive=True) for row in reader.load().collect()]
+            for stage in range(stages):
+                reader = spark.read.format("statestore").option("path", str(run.checkpoint))
+                reader = reader.option("stateVarName", state).option("operatorId", stage)
+                run.output.leftover += [row.asDict(recursive=True) for row in reader.load().collect()]
         return run.finished()
 
 

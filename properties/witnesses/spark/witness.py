@@ -18,14 +18,16 @@ from ....reference.core.operator import operator_named
 from ....reference.core.play import Entry
 from ....reference.core.records import Change
 from ....spark_impl.runtime.keyed import STATE
-from ...generators.cohorts import Cohort, cohorts_of, pack, unpack
+from ...generators.cohorts import Cohort, cohorts_of, one_cohort, pack, unpack
 from ...registration.bindings import Binding, Native
 from ...registration.registration import Options, registration_of
 from ..base import PLAIN, RunOptions, Witness
 from ..outcomes import Grain, Outcome
+from .answers import Answers, of_query, of_shared
 from .decode import entries_of
-from .query import Build, StreamOutput, run_stream
+from .query import ONE_QUERY, Build, StreamOutput, run_stream
 from .session import spark_session
+from .shared import Play, can_share, run_shared
 from .staged import play_staged
 
 if TYPE_CHECKING:
@@ -107,9 +109,8 @@ class QueryWitness(Witness):
         records = [record for history in cohort.histories for record in history.records]
         tables = pack(cohort, binding.fields(definition, records))
         spark = spark_session()
-        with session_settings(
-            spark, self.settings() | ({} if run.partitions is None else {PARTITIONS: str(run.partitions)})
-        ):
+        settings = self.settings() | ({} if run.partitions is None else {PARTITIONS: str(run.partitions)})
+        with ONE_QUERY, session_settings(spark, settings):
             output = run_stream(
                 spark,
                 tables,
@@ -124,6 +125,20 @@ class QueryWitness(Witness):
             Outcome(history.name, self.grain, own, knows_dropped=self.knows_dropped, is_stream=definition.is_stream)
             for history, own in zip(cohort.histories, unpack(cohort, entries), strict=True)
         ], output
+
+    def answers(self, histories: Sequence[History], run: RunOptions = PLAIN) -> Answers:
+        """Run histories that may share a cohort; return what came out of each, and what is known besides.
+
+        Raises:
+            ValueError: They may share none.
+            BadInput: A history is refused, or a value doesn't fit its column.
+            StreamproofError: A query failed, or Spark couldn't be started.
+        """
+        return of_query(*self.run(one_cohort(histories), run), self.is_left)
+
+    def is_left(self, group: Mapping[str, Any]) -> bool:
+        """Whether what is stored of a key at the end counts as left."""
+        return True
 
     def settings(self) -> dict[str, str]:
         """Return the settings of the session under which the query runs."""
@@ -171,6 +186,31 @@ class SparkWitness(QueryWitness):
         outcomes |= zip(others, super().evaluate([histories[index] for index in others], run), strict=True)
         return [outcomes[index] for index in range(len(histories))]
 
+    def answers(self, histories: Sequence[History], run: RunOptions = PLAIN) -> Answers:
+        """Run histories in shared queries, where their operators can; as `QueryWitness.answers`."""
+        if not all(map(can_share, histories)):
+            return super().answers(histories, run)
+        return of_shared(run_shared([Play(history, self.logic_for(history)) for history in histories], run))
+
+    def logic_for(self, history: History) -> Callable[[Any], Any] | None:
+        """Return what decides about a history; None: the operator's own logic."""
+        return self.logic
+
+
+@dataclass(frozen=True)
+class LogicsWitness(SparkWitness):
+    """The operators of `spark_impl`, each history with a logic of its own.
+
+    Attributes:
+        logics: By the identity of a history: what decides about it.
+    """
+
+    logics: Mapping[int, Callable[[Any], Any]] = field(default_factory=dict)
+
+    def logic_for(self, history: History) -> Callable[[Any], Any] | None:
+        """Return what decides about a history."""
+        return self.logics[id(history)]
+
 
 @dataclass(frozen=True)
 class NativeSparkWitness(QueryWitness):
@@ -217,15 +257,21 @@ class JobWitness(QueryWitness):
     Attributes:
         job: Takes the streaming input (key string, value, timestamp bigint ms, order bigint), and returns the columns
             of the operator's changelog, of which `change`, `reason`, `cause` and `ordinal` may be missing.
+        counts: Whether what is stored of a key at the end counts as left; all does by default.
     """
 
     job: Job
+    counts: Callable[[Mapping[str, Any]], bool] = lambda group: True
 
     name = "the job"
 
     def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
         """Return the job."""
         return self.job
+
+    def is_left(self, group: Mapping[str, Any]) -> bool:
+        """Whether what is stored of a key at the end counts as left."""
+        return self.counts(group)
 
     def refuses(self, history: History) -> str | None:
         """Refuse histories with manual delivery, for a job has no channels that are known."""

@@ -264,7 +264,7 @@ def mount(folder: Path) -> None:
 
 def fill(folder: Path) -> None:
     """Leave no room on the disk of a folder."""
-    with (folder / "filler").open("wb") as file, contextlib.suppress(OSError):
+    with contextlib.suppress(OSError), (folder / "filler").open("wb") as file:  # it may be full already
         while True:
             file.write(bytes(1 << 16))
             file.flush()

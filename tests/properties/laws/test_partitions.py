@@ -13,7 +13,6 @@ from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.metamorphic.partitions import PARTITIONS, Partitions, counted
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.laws.runs import CohortRun, Kind, Sample
-from streamproof.properties.registration.mutants import Mutant, logic_by_history
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.counterexample import verdict_sentence
 from streamproof.properties.witnesses.base import RunOptions
@@ -63,13 +62,8 @@ def test_partitions_catches_what_depends_on_the_other_keys_of_a_partition(spark:
             return super().take(key, state, row, clock) if context.partitionId() < 2 else []
 
     logics = (TableTableLogic, CountsAllKeys, KnowsTwoPartitions)
-    mutants = [Mutant("table_table_join", logic.__name__, logic, TableTableLogic, "", "") for logic in logics]
-
-    def together(counts: Sequence[int]) -> SparkWitness:
-        return SparkWitness(logic_by_history(mutants, [sum(counts[:number]) for number in range(len(counts))]))
-
     sample = sample_of("table_table_join", drawn("table_table_join", 4))
-    runs = list(CohortRun(sample, [], together, subjects=3).shares())
+    runs = list(CohortRun(sample, [], [SparkWitness(logic) for logic in logics]).shares())
     # With two partitions the third logic shows nothing; this law alone sees it.
     changelogs = [list(Changelog().judge(run, LawResult(Changelog()))) for run in runs]
     assert [bool(violations) for violations in changelogs] == [False, True, False]

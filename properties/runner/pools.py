@@ -1,0 +1,126 @@
+"""Draws the pools of a check: many definitions of many operators under one clock schedule, to share queries.
+
+A definition is drawn as the records are: in a run every value of every option, and every legal pair of values comes up.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ...reference.core.history import CUT, ClockAdvance, History
+from ..generators.draws import HistorySettings, draw_histories
+from ..generators.options import described, draw_definitions
+from ..generators.schedules import draw_schedules_for, edges_met
+from ..laws.runs import Kind, Sample
+from ..registration.registration import Options, Registration
+from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for
+
+SCHEDULES = 4
+"""Under so many clock schedules each definition is run to which the clock means something."""
+STANDING_POOLS = 2
+"""In so many pools the other definitions are, under a clock that stands still."""
+LEAST, MOST = 3, 5
+"""So many batches these have, beside the one that is long after them."""
+
+
+def pools_on_spark(registrations: Sequence[Registration], histories: int, seed: int) -> Iterator[list[Sample]]:
+    """Draw the samples whose histories share queries, one pool after the other; the same for the same seed.
+
+    Each definition is in several pools of random histories, and so under several schedules.
+
+    Args:
+        registrations: The operators.
+        histories: How many histories of each are drawn over all definitions and pools; each has one in each at least.
+        seed: What they are drawn from.
+    """
+    by_clock: list[Definition] = []
+    others: list[Definition] = []
+    for one in registrations:
+        drawn = draw_definitions(one, 1, seed_for(seed, f"{one.name} options"))
+        for number, options in enumerate(drawn):
+            share = histories / len(drawn)
+            (by_clock if one.by_clock(one.declare(options)) else others).append(
+                Definition(one, options, share, not number)
+            )
+    on_board = [(one.registration.name, one.options) for one in by_clock]
+    schedules = draw_schedules_for(on_board, SCHEDULES, seed_for(seed, "schedules")).schedules if by_clock else ()
+    for number, schedule in enumerate(schedules):
+        whole = (*schedule, long_after_all(schedule[-1], [one[:2] for one in by_clock]))
+        yield [_sample(one, whole, number, len(schedules), seed) for one in by_clock]
+    for number in range(STANDING_POOLS if others else 0):
+        batches = random.Random(seed_for(seed, f"batches {number}")).randint(LEAST, MOST)
+        yield [_sample(one, STANDING[:1] * (batches + 1), number, STANDING_POOLS, seed) for one in others]
+    yield _without_late_data(registrations, max(1, round(histories / 20)), seed)
+
+
+class Definition(NamedTuple):
+    """A definition that rides in pools.
+
+    Attributes:
+        registration: The operator.
+        options: Its options.
+        histories: How many histories it has in all pools.
+        is_first: Whether it is the operator's first.
+    """
+
+    registration: Registration
+    options: Options
+    histories: float
+    is_first: bool
+
+
+def _sample(definition: Definition, schedule: Sequence[int], number: int, pools: int, seed: int) -> Sample:
+    """Draw the histories of a definition in one of so many pools."""
+    one, options, histories, is_first = definition
+    own = seed_for(seed, f"{number} {one.name} {sorted(options.items())} in a pool")
+    return Sample(
+        one,
+        Kind.RANDOM,
+        described(one, options),
+        options,
+        _drawn(one, options, schedule, max(1, round(histories / pools)), own),
+        is_first=is_first and not number,
+        is_pooled=True,
+        more=edges_met((one.name, options), schedule[:-1]),
+    )
+
+
+def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options]]) -> int:
+    """Return a clock (ms) that has passed all that the state of any of the definitions is for."""
+    horizon = max((horizon_of(one, options) for one, options in definitions), default=0)
+    return clock + LONG_AFTER_MS + 2 * horizon
+
+
+def _without_late_data(registrations: Sequence[Registration], count: int, seed: int) -> list[Sample]:
+    """Draw histories in which nothing is late, under a clock that stands still."""
+    definitions = [
+        (one, profile, {**one.profiles[profile], **changed})
+        for one in registrations
+        for profile, changed in one.without_late_data.items()
+    ]
+    after = long_after_all(STANDING[-1], [(one, options) for one, _, options in definitions])
+    return [
+        Sample(
+            one,
+            Kind.WITHOUT_LATE_DATA,
+            profile,
+            options,
+            _drawn(one, options, (*STANDING, after), count, seed_for(seed, f"{one.name} {profile}, without late data")),
+        )
+        for one, profile, options in definitions
+    ]
+
+
+def _drawn(
+    registration: Registration, options: Options, schedule: Sequence[int], count: int, seed: int
+) -> list[History]:
+    """Draw histories whose last batch has no records; of some the records may have no key."""
+    *before, after = schedule
+    nulls = count // 8 or int(seed % 8 == 0)
+    drawn: list[History] = []
+    for null_keys, share in ((False, count - nulls), (True, nulls)):
+        settings = HistorySettings(registration.name, options, tuple(before), null_keys=null_keys)
+        drawn += draw_histories(settings, share, seed + null_keys, mixed=True)
+    return [one.with_lines([*one.lines, CUT, ClockAdvance(after)]) for one in drawn]

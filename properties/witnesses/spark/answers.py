@@ -1,0 +1,102 @@
+"""What the histories of a run came to: their outcomes, what is left of them in the state, what was written twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....reference.core.records import Key
+from ...registration.key_space import owner
+from ..outcomes import Outcome
+from .query import StreamOutput
+from .shared import SharedOutput
+
+
+@dataclass
+class Answers:
+    """What came out of histories that were run in one way, history by history.
+
+    Attributes:
+        outcomes: The outcome of each.
+        left: Of each, the keys whose state is left at the end, where it was read.
+        rewritten: Of each, the keys whose rows a batch wrote otherwise when it ran again after a crash.
+        replayed: How many batches ran again after a crash.
+        partitions: In how many shuffle partitions the state lay.
+        queries: How many queries that took.
+    """
+
+    outcomes: list[Outcome]
+    left: list[list[str]]
+    rewritten: list[set[Key]]
+    replayed: int = 0
+    partitions: int = 0
+    queries: int = 1
+
+    def part(self, start: int, count: int) -> Answers:
+        """Return the share of `count` histories from `start` on."""
+        share = slice(start, start + count)
+        return Answers(
+            self.outcomes[share],
+            self.left[share],
+            self.rewritten[share],
+            self.replayed,
+            self.partitions,
+            self.queries,
+        )
+
+
+def of_query(
+    outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callable[[Mapping[str, Any]], bool]
+) -> Answers:
+    """Return what a query over typed columns wrote, history by history; `is_left` as in `leftover`."""
+    count = len(outcomes)
+    wrong = keys_replayed_otherwise(output)
+    return Answers(
+        list(outcomes),
+        leftover(output, count, is_left),
+        [wrong[index] for index in range(count)],
+        len(output.replayed),
+        output.partitions,
+    )
+
+
+def of_shared(output: SharedOutput) -> Answers:
+    """Return what shared queries wrote, history by history."""
+    left = [sorted({str(one.key[0]) for one in state}) for state in output.state]
+    return Answers(output.outcomes, left, output.rewritten, output.replayed, output.partitions, output.queries)
+
+
+def leftover(output: StreamOutput, count: int, is_left: Callable[[Mapping[str, Any]], bool]) -> list[list[str]]:
+    """Return for each of `count` histories its keys whose state is left at the end.
+
+    Args:
+        output: What the query wrote, and its state.
+        count: How many histories the cohort has.
+        is_left: Whether what is left of a key counts.
+    """
+    keys: list[list[str]] = [[] for _ in range(count)]
+    for row in output.leftover:
+        for group in row["value"]["keys"]:  # type: ignore[index]
+            if is_left(group) and (owned := owner(group["key_0"])) is not None:
+                keys[owned[0]].append(owned[1])
+    return keys
+
+
+def keys_replayed_otherwise(output: StreamOutput) -> dict[int, set[Key]]:
+    """Return by the history's index in its cohort the keys whose rows a replayed batch wrote otherwise."""
+    wrong: dict[int, set[Key]] = defaultdict(set)
+    for before, after in output.replayed:
+        first, second = (_rows_by_key(table.to_pylist()) for table in (before, after))
+        for key in first.keys() | second.keys():
+            if first.get(key) != second.get(key) and (owned := owner(key)) is not None:
+                wrong[owned[0]].add(owned[1])
+    return wrong
+
+
+def _rows_by_key(rows: Iterable[dict[str, object]]) -> dict[str, list[dict[str, object]]]:
+    by_key: dict[str, list[dict[str, object]]] = defaultdict(list)
+    for row in rows:
+        by_key[str(row["key"])].append({name: value for name, value in row.items() if name != "ordinal"})
+    return by_key

@@ -1,0 +1,297 @@
+"""Runs histories of any operators, options and mutants together: those without stages in one query, the others in one.
+
+Rows, state and changes travel as binaries (`spark_impl.runtime.shared`), so that a query's cost hardly depends on how
+many definitions ride in it. The typed columns of production have queries of their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ....reference.core.history import History
+from ....reference.core.play import Entry
+from ....reference.core.records import Change, Dropped, Key, Record
+from ....spark_impl.runtime.keyed import DROPPED, STATE
+from ...generators.cohorts import clock_schedule
+from ...registration.registration import Registration, registration_of
+from ...registration.shared import Shared
+from ..base import PLAIN, RunOptions
+from ..outcomes import Grain, Outcome
+from .query import ONE_QUERY, StreamOutput, run_stream
+from .session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ....spark_impl.runtime.shared import PackedChange, PackedRow, PackedState, SharedLogic
+
+GROUPS = 64
+"""Over so many groups the histories are spread; each is read and written whole."""
+PARTS = 2
+"""In so many rows of a group its records come, mixed, for a shuffle promises no order."""
+BEFORE_ALL_TIMES = -(2**62)
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+@dataclass(frozen=True)
+class Play:
+    """A history, and what decides about it.
+
+    Attributes:
+        history: The history; it may have null keys.
+        logic: Makes the logic of its definition, a mutant's for example; None: the operator's own.
+    """
+
+    history: History
+    logic: Callable[[Any], Any] | None = None
+
+    @cached_property
+    def registration(self) -> Registration:
+        """The registration of the history's operator."""
+        return registration_of(self.history.operator)
+
+    @cached_property
+    def definition(self) -> Any:
+        """What the history declares."""
+        return self.registration.declare(self.history.options)
+
+    @property
+    def shared(self) -> Shared:
+        """How it runs in a shared query."""
+        binding = self.registration.spark
+        assert binding is not None
+        assert binding.shared is not None
+        return binding.shared
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether it runs in stages."""
+        return bool(self.shared.hops)
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether the clock means something to it."""
+        return self.registration.by_clock(self.definition)
+
+
+@dataclass
+class SharedOutput:
+    """What came out of histories that shared queries.
+
+    Attributes:
+        outcomes: The outcome of each.
+        changes: Of each: what was emitted, with the batch, as it was emitted.
+        state: Of each: what is stored at the end, by stage and key, where it was read.
+        rewritten: Of each: the keys of which a batch wrote something else when it ran again after a crash.
+        replayed: How many batches ran again after a crash.
+        partitions: In how many shuffle partitions the state lay, at the least.
+        queries: How many queries that took.
+    """
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    changes: list[list[tuple[int, PackedChange]]] = field(default_factory=list)
+    state: list[list[PackedState]] = field(default_factory=list)
+    rewritten: list[set[Key]] = field(default_factory=list)
+    replayed: int = 0
+    partitions: int = 0
+    queries: int = 0
+
+
+def can_share(history: History) -> bool:
+    """Whether a history can run in a shared query: its operator says how, and it has no schedule of delivery."""
+    binding = registration_of(history.operator).spark
+    return binding is not None and binding.shared is not None and not history.has_schedule
+
+
+def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
+    """Return which plays run together, by their numbers: those in stages, and by clock schedule all others.
+
+    Where the clock means nothing, a history goes with any schedule, so with the first one.
+    """
+    staged = [number for number, play in enumerate(plays) if play.is_staged]
+    timed: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    others = []
+    for number, play in enumerate(plays):
+        if play.is_staged:
+            continue
+        if play.by_clock:
+            timed[clock_schedule(play.history)].append(number)
+        else:
+            others.append(number)
+    queries = list(timed.values()) or [[]]
+    queries[0] = sorted(queries[0] + others)
+    return [query for query in (*queries, staged) if query]
+
+
+def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
+    """Run histories in as few queries as their clocks and stages allow.
+
+    Raises:
+        StreamproofError: A query failed, or Spark couldn't be started.
+    """
+    nothing: list[Any] = [None] * len(plays)
+    found = SharedOutput(list(nothing), list(nothing), list(nothing), list(nothing))
+    for query in shared_queries(plays):
+        own = _run_query([plays[number] for number in query], run)
+        found.queries, found.replayed = found.queries + own.queries, found.replayed + own.replayed
+        found.partitions = min(filter(None, (found.partitions, own.partitions)), default=0)
+        for index, number in enumerate(query):
+            found.outcomes[number], found.changes[number] = own.outcomes[index], own.changes[index]
+            found.state[number], found.rewritten[number] = own.state[index], own.rewritten[index]
+    return found
+
+
+def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
+    from ....spark_impl.runtime.shared import shared
+
+    spark = spark_session()
+    logics, logic_of = _logics(plays)
+    tables = pack_plays(plays)
+
+    def build(frame: DataFrame) -> DataFrame:
+        return shared(frame, logics, logic_of)
+
+    with ONE_QUERY, partitions_set(spark, run.partitions):
+        output = run_stream(
+            spark,
+            tables,
+            build,
+            stop_after=run.stop_after,
+            crash_in=run.crash_in,
+            state=STATE if run.read_state else None,
+            stages=max(len(logic.stages) for logic in logics),
+        )
+    return _read(plays, output)
+
+
+def _logics(plays: Sequence[Play]) -> tuple[list[SharedLogic], list[int]]:
+    """Return the different logics, and for each play the index of its own."""
+    found: dict[Any, int] = {}
+    logics: list[SharedLogic] = []
+    logic_of = []
+    for play in plays:
+        options = tuple(sorted((name, repr(value)) for name, value in play.history.options.items()))
+        key = (play.history.operator, options, play.logic)
+        if key not in found:
+            found[key] = len(logics)
+            logics.append(play.shared.packed(play.definition, play.logic))
+        logic_of.append(found[key])
+    return logics, logic_of
+
+
+def pack_plays(plays: Sequence[Play]) -> list[pa.Table]:
+    """Lay histories out as one table a batch, with the columns of `spark_impl.runtime.shared.shared`."""
+    from ....spark_impl.runtime.shared import CLOCK, GROUP, PACKED, STAGE, PackedRow, pack_rows
+
+    schedules = {clock_schedule(play.history) for play in plays if play.by_clock}
+    assert len(schedules) <= 1, "one query has one clock"
+    count = max(len(play.history.batches) for play in plays)
+    schedule = next(iter(schedules), (0,) * count)
+    schedule += (schedule[-1],) * (count - len(schedule))
+    groups = min(GROUPS, len(plays))
+    batches: list[dict[tuple[int, int, int], list[PackedRow]]] = [defaultdict(list) for _ in schedule]
+    order = 0
+    for number, play in enumerate(plays):
+        definition, content, is_staged = play.definition, play.shared.content, play.is_staged
+        for batch, lines in zip(batches, play.history.batches, strict=False):
+            for line in lines:
+                if isinstance(line, Record):
+                    value, stage = content(definition, line)
+                    place = order if not is_staged else _place(order, line.timestamp, stage)
+                    # Odd ones come in another row than even ones.
+                    rows = batch[number % groups, stage, order % PARTS]
+                    rows.append(PackedRow(number, (line.key,), line.timestamp, place, line.input, value))
+                    order += 1
+    tables = []
+    for clock, rows_of in zip(schedule, batches, strict=True):
+        places = [(0, 0), *((group, stage) for group, stage, _ in rows_of)]
+        packed = [pack_rows([]), *(pack_rows(reversed(rows)) for rows in rows_of.values())]
+        tables.append(
+            pa.table(
+                {
+                    GROUP: pa.array([group for group, _ in places], pa.int32()),
+                    CLOCK: pa.array([clock] * len(places), pa.int64()),
+                    STAGE: pa.array([stage for _, stage in places], pa.int32()),
+                    PACKED: pa.array(packed, pa.binary()),
+                }
+            )
+        )
+    return tables
+
+
+def _place(order: int, timestamp: int, stage: int) -> dict[str, int]:
+    """Return a row's place at a stage; of equal places a row comes before the messages of other rows."""
+    return {"order": order, "at": timestamp, **{f"step_{step}": -1 for step in range(1, stage + 1)}}
+
+
+def _read(plays: Sequence[Play], output: StreamOutput) -> SharedOutput:
+    """Hand each history what was emitted of it."""
+    from ....spark_impl.runtime.shared import FAILED, PACKED, unpack_changes, unpack_state
+
+    changes: list[list[tuple[int, PackedChange]]] = [[] for _ in plays]
+    for batch, table in output.batches:
+        for packed in table.column(PACKED).to_pylist():
+            for change in unpack_changes(packed):
+                changes[change.history].append((batch, change))
+    outcomes = []
+    for play, own in zip(plays, changes, strict=True):
+        definition, shared = play.definition, play.shared
+        windowed = shared.windowed(definition)
+        entries = []
+        for batch, change in own:
+            key = shared.key(definition, change)
+            if change.change in (DROPPED, FAILED):
+                reason = change.reason or ""
+                dropped = Dropped(key, f"failed: {reason}" if change.change == FAILED else reason)
+                entries.append(Entry(-1, batch, dropped))
+                continue
+            window = (change.start, change.end) if windowed and change.start is not None else None
+            value = shared.decode(definition, change)
+            entries.append(Entry(-1, batch, Change(key, window, value, change.timestamp)))  # type: ignore[arg-type]
+        outcomes.append(Outcome(play.history.name, Grain.BATCH, entries, is_stream=definition.is_stream))
+    state: list[list[PackedState]] = [[] for _ in plays]
+    for row in output.leftover:
+        for one in unpack_state(row["value"][PACKED]):  # type: ignore[index]
+            state[one.history].append(one)
+    rewritten = _rewritten(len(plays), output)
+    return SharedOutput(outcomes, changes, state, rewritten, len(output.replayed), output.partitions, queries=1)
+
+
+def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:
+    """Return of each history the keys of which a batch wrote something else when it ran again."""
+    found: list[set[Key]] = [set() for _ in range(count)]
+    for tables in output.replayed:
+        first, second = map(_changes_by_key, tables)
+        for history, key in first.keys() | second.keys():
+            if first.get((history, key)) != second.get((history, key)):
+                found[history].add(str(key[0]))
+    return found
+
+
+def _changes_by_key(table: pa.Table) -> dict[tuple[int, Any], list[PackedChange]]:
+    from ....spark_impl.runtime.shared import PACKED, unpack_changes
+
+    changes: dict[tuple[int, Any], list[PackedChange]] = defaultdict(list)
+    for packed in table.column(PACKED).to_pylist():
+        for change in unpack_changes(packed):
+            changes[change.history, change.key].append(change)
+    return changes
+
+
+@contextmanager
+def partitions_set(spark: Any, partitions: int | None) -> Iterator[None]:
+    """Give the queries within so many shuffle partitions; None: as many as the session says."""
+    before = spark.conf.get(PARTITIONS)
+    try:
+        if partitions is not None:
+            spark.conf.set(PARTITIONS, str(partitions))
+        yield
+    finally:
+        spark.conf.set(PARTITIONS, before)
