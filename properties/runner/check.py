@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from ...reference.core.errors import MissingTool
@@ -114,7 +115,7 @@ def judge_pools(checks: Sequence[Check], pools: Iterable[Sequence[Sample]], prog
     of = {one.registration.name: one for one in checks}
     with query_thread() as executor:
         waiting: Pool | None = None
-        for pool in (*map(partial(_prepared, of, executor, progress), pools), None):
+        for pool in chain(map(partial(_prepared, of, executor, progress), pools), [None]):
             if waiting is not None:
                 for member in waiting.members:
                     of[member.sample.registration.name].judge_run(member)
