@@ -136,21 +136,31 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
         beside, distance = near.timestamp, distances[move.jitter % len(distances)]
         edge, by = edges[move.jitter // 3 % len(edges)], move.jitter % 3 - 1
         later = settings.schedule[min(batch + move.back, len(settings.schedule) - 1)]
-        timestamp = {
-            0: latest * move.jitter // 12,
-            1: beside,
-            2: beside + distance,
-            3: beside + distance + 1,
-            4: beside - distance,
-            5: beside - distance - 1,
-            6: beside + move.jitter % max(distance, 1),
-            7: clock - edge + by,
-            8: clock - max(edges) - move.jitter,
-            9: latest - move.jitter,
-            10: beside,
-            11: later - edge + by,
-            12: min(latest, later) - move.jitter * reach // 12,
-        }[move.kind]
+        match move.kind:
+            case 0:
+                timestamp = latest * move.jitter // 12
+            case 2:
+                timestamp = beside + distance
+            case 3:
+                timestamp = beside + distance + 1
+            case 4:
+                timestamp = beside - distance
+            case 5:
+                timestamp = beside - distance - 1
+            case 6:
+                timestamp = beside + move.jitter % max(distance, 1)
+            case 7:
+                timestamp = clock - edge + by
+            case 8:
+                timestamp = clock - max(edges) - move.jitter
+            case 9:
+                timestamp = latest - move.jitter
+            case 11:
+                timestamp = later - edge + by
+            case 12:
+                timestamp = min(latest, later) - move.jitter * reach // 12
+            case _:
+                timestamp = beside
         small = min(move.value, settings.values)
         value = kinds[side].of(small % domain.variety[side] if side in domain.variety else small, len(arrived))
         value = domain.value(definition, side, value, move.choice, beside)
@@ -231,13 +241,9 @@ def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool
             the settings say of them is then of no effect, and everything else as without.
     """
     generator, is_plain = random.Random(seed), settings.is_plain
-
-    def integer(least: int, most: int) -> int:
-        return generator.choice(range(least, most + 1))  # what `randint` draws, in half the time
-
     varied = _each_varied(settings, seed) if mixed else repeat(settings)
     for number, own in zip(range(count), varied, strict=False):
-        moves = [draw_move(integer, is_plain)._replace(cuts=0) for _ in range(settings.arrivals)]
+        moves = [draw_move(generator.randint, is_plain)._replace(cuts=0) for _ in range(settings.arrivals)]
         for _ in range(len(settings.schedule) - 1):
             index = generator.randrange(settings.arrivals)
             moves[index] = moves[index]._replace(cuts=moves[index].cuts + 1)
