@@ -313,7 +313,7 @@ def test_the_reference_its_meaning_and_duckdb_agree_on_mixed_histories(operator:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("operator", "profile"), PROFILES)
 def test_the_reference_its_meaning_and_duckdb_agree_on_many_mixed_histories(operator: str, profile: str) -> None:
-    assert broken(operator, profile, 200) == []
+    assert broken(operator, profile, 60) == []
 
 
 @pytest.mark.parametrize(

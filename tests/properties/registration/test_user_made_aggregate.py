@@ -17,16 +17,20 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from streamproof import Registration, check
+from streamproof import Registration
+from streamproof.properties.generators.coverage import draw_covering
 from streamproof.properties.generators.registering import register
 from streamproof.properties.generators.values import kinds_taken
 from streamproof.properties.operators.session_windows import REGISTRATION as SESSIONS
 from streamproof.properties.registration.bindings import VALUE, Binding, Field, aggregated_field, called
-from streamproof.properties.registration.registration import registration_of, unregister
+from streamproof.properties.registration.registration import unregister
 from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner.check import check_reference
+from streamproof.properties.witnesses.by_name import witness_named
+from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference import session_windows
 from streamproof.reference.core.operator import Operator
+from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Accepted, Record, Table
 from streamproof.reference.definitions.aggregates import Aggregate
 from streamproof.reference.definitions.declarations import PYTHON_ONLY
@@ -141,9 +145,9 @@ def test_sessions_that_are_merged_in_the_wrong_order_are_found_and_shrunk(tmp_pa
 
 
 @pytest.mark.spark
-def test_a_concatenation_on_spark_is_the_references(spark: SparkSession, tmp_path: Path) -> None:
-    concatenated()
-    assert registration_of("concatenated_sessions").spark is not None
-    reports = check("concatenated_sessions", 60, folder=tmp_path)
-    assert [report.found for report in reports] == [[], []]
-    assert [report.verdict for report in reports] == ["conforms", "conforms"]
+def test_a_concatenation_on_spark_is_the_references(spark: SparkSession) -> None:
+    registration = concatenated()
+    drawn = draw_covering("concatenated_sessions", registration.profiles["update"], 60, 1, contents="of one kind")
+    assert drawn.missing == ()
+    for history, outcome in zip(drawn.histories, witness_named("spark").evaluate(drawn.histories), strict=True):
+        assert differences(Outcome.of_play(history.name, play(history)), outcome) == [], history.to_text()
