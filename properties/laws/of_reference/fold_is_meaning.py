@@ -20,12 +20,13 @@ class FoldIsMeaning(ReferenceLaw):
 
     def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
         """Return the meaning of each history at its end."""
-        found = []
-        for history in histories:
-            played = play(history)
-            is_stream = played.definition.is_stream
-            found.append(Outcome(history.name, Grain.END, final=meant(history, played), is_stream=is_stream))
-        return found
+        return self.outcomes_beside(histories, [play(history) for history in histories])
+
+    def outcomes_beside(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
+        return [
+            Outcome(history.name, Grain.END, final=meant(history, one), is_stream=one.definition.is_stream)
+            for history, one in zip(histories, played, strict=True)
+        ]
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
         """Return where the folded changelog differs from the meaning after the first batch in which it does."""

@@ -40,6 +40,10 @@ class ReferenceLaw(Law):
         """Return the witness's outcome of each history."""
         raise NotImplementedError
 
+    def outcomes_beside(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
+        """Return the same as `outcomes`, with the reference's play of each history at hand."""
+        return self.outcomes(histories)
+
     def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
         """Return the histories of a run that the law judges, with the reference's play of each."""
         return list(zip(run.histories, run.played, strict=True))
@@ -55,7 +59,7 @@ class ReferenceLaw(Law):
         histories, played = [history for history, _ in served], [one for _, one in served]
         if not histories:
             return
-        outcomes = self.outcomes(histories)
+        outcomes = self.outcomes_beside(histories, played)
         result.judged += len(histories)
         covered = run.covered if histories == run.histories else covered_by(histories, played=played)
         result.covered.update(run.sample.cover(covered))
