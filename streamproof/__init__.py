@@ -12,7 +12,7 @@ Check a job of your own against the reference of an operator, in a test or anywh
   `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`.
 - An operator of your own: its reference (`Definition`, `Operator`, `Clock`, `Accepted`, `Change`, `Dropped`), and what
   it declares (`Registration`, `OptionSpace`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which
-  `register` makes known.
+  `register` makes known; `unpack_state` reads the state of a query that operators share.
 - Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Inconclusive`, an AssertionError.
 
 The operators themselves, for production use, are in `streamproof.spark_impl`, a module each.
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         TableTableJoin,
     )
     from .reference.definitions.windows import RangeAggregate, SessionWindows, WindowAggregate, WindowedTable
+    from .spark_impl.runtime.shared import unpack_state
 
     __version__: str
 
@@ -97,6 +98,7 @@ __all__ = [
     "play",
     "read_history",
     "register",
+    "unpack_state",
 ]
 
 # Imported when they are first asked for: PySpark, PyArrow and Hypothesis take seconds, and Spark's workers need none.
@@ -127,6 +129,7 @@ _HOMES = {
         "TableTableJoin",
     ),
     ".reference.definitions.windows": ("RangeAggregate", "SessionWindows", "WindowAggregate", "WindowedTable"),
+    ".spark_impl.runtime.shared": ("unpack_state",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _INSIDE = {"conforms": "assert_conforms"}
