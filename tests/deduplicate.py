@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import streamproof as sp
-from streamproof.properties.registration.bindings import keyed_build
+from streamproof.properties.registration.bindings import keyed_binding
 from streamproof.properties.registration.domain import domain_of_duration
 from streamproof.properties.registration.mutants import mutants_of
 from streamproof.reference.core.records import Bag, Output, bag
@@ -111,7 +111,7 @@ def register_deduplicate() -> sp.Registration:
             domain=domain_of_duration("horizon_ms"),
             by_clock=lambda definition: True,
             without_late_data={"short": {"horizon_ms": 1000}},
-            spark=sp.Binding(keyed_build(DeduplicateLogic, "seen array<bigint>")),
+            spark=keyed_binding(DeduplicateLogic, "seen array<bigint>"),
             bounded_state=lambda definition: True,
             has_timers=True,
             mutants=mutants_of("deduplicate", DeduplicateLogic, "short", (ExclusiveHorizon, KeptForEver)),

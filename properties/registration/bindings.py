@@ -197,6 +197,18 @@ def keyed_build(
     return build
 
 
+def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
+    """Return how an operator of one input is called that is a `Logic` and nothing else, in shared queries too.
+
+    The logic emits values as they came, or None: in shared queries they are Python values, elsewhere JSON texts.
+
+    Args:
+        make_logic: The logic of a definition.
+        state: The fields that a key's state is packed into, such as `"seen bigint"`.
+    """
+    return Binding(keyed_build(make_logic, state), shared=Shared(make_logic))
+
+
 def called(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
     """Return the arguments that every Spark implementation is called with; no logic is the operator's own."""
     return {
