@@ -1,0 +1,101 @@
+"""The pools of a check: which definitions and histories share queries; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import pytest
+from streamproof.properties.generators.cohorts import clock_schedule, record_batches
+from streamproof.properties.generators.options import option_goals, pairs_met
+from streamproof.properties.laws.runs import Kind, Sample
+from streamproof.properties.registration.registration import Registration, registration_of
+from streamproof.properties.runner.pools import LEAST, MOST, SCHEDULES, STANDING_POOLS, pools_on_spark
+from streamproof.properties.runner.samples import horizon_of
+from streamproof.reference.core.operator import OPERATORS
+
+SOME = [registration_of(name) for name in ("session_windows", "table_table_join", "windowed_table", "foreign_key_join")]
+ALL = [registration_of(name) for name in OPERATORS]
+
+
+def pools(registrations: Sequence[Registration], histories: int, seed: int) -> list[list[Sample]]:
+    return list(pools_on_spark(registrations, histories, seed))
+
+
+def shown(drawn: list[list[Sample]]) -> list[list[tuple[str, Kind, list[str]]]]:
+    """Return what a pool is made of, as texts."""
+    return [
+        [(sample.profile, sample.kind, [one.to_text() for one in sample.histories]) for sample in pool]
+        for pool in drawn
+    ]
+
+
+@pytest.fixture(scope="module")
+def of_all() -> list[list[Sample]]:
+    return pools(ALL, 1, 5)
+
+
+def test_the_same_seed_draws_the_same_samples_and_another_seed_others() -> None:
+    first = shown(pools(SOME, 20, 1))
+    assert shown(pools(SOME, 20, 1)) == first
+    assert shown(pools(SOME, 20, 2)) != first
+
+
+def test_every_value_and_every_legal_pair_of_values_is_on_board(of_all: list[list[Sample]]) -> None:
+    samples = [sample for sample in chain(*of_all) if sample.is_pooled]
+    for registration in ALL:
+        option_sets = [one.options for one in samples if one.registration is registration]
+        assert pairs_met(registration, option_sets).missing == ()
+        profiles = [*registration.profiles.values()]
+        assert [options for options in profiles if options not in option_sets] == []
+    assert all(option_goals(registration) for registration in ALL)
+
+
+def test_each_definition_is_under_several_schedules_and_each_pool_under_one(of_all: list[list[Sample]]) -> None:
+    *pooled, without_late_data = of_all
+    assert len(pooled) == SCHEDULES + STANDING_POOLS
+    for pool in pooled:
+        assert len({clock_schedule(one) for sample in pool for one in sample.histories}) == 1
+        assert all(sample.is_pooled and sample.histories for sample in pool)
+    assert len({clock_schedule(pool[0].histories[0]) for pool in pooled[:SCHEDULES]}) == SCHEDULES
+    for number, pool in enumerate(pooled):
+        by_clock = {one.registration.by_clock(one.definition) for one in pool}
+        assert by_clock == {number < SCHEDULES}
+    assert {sample.kind for sample in without_late_data} == {Kind.WITHOUT_LATE_DATA}
+
+
+def test_what_the_clock_means_nothing_to_stands_still_for_a_few_batches(of_all: list[list[Sample]]) -> None:
+    for pool in of_all[SCHEDULES : SCHEDULES + STANDING_POOLS]:
+        *schedule, _ = clock_schedule(pool[0].histories[0])
+        assert len({*schedule}) == 1
+        assert LEAST <= len(schedule) <= MOST
+
+
+def test_all_histories_end_long_after_what_any_definition_on_board_is_for(of_all: list[list[Sample]]) -> None:
+    for pool in of_all:
+        for sample in pool:
+            horizon = horizon_of(sample.registration, sample.options)
+            for history in sample.histories:
+                *_, last, after = clock_schedule(history)
+                assert record_batches(history)[-1] == []
+                if sample.registration.by_clock(sample.definition):
+                    assert after > last + 2 * horizon
+
+
+def test_one_history_in_eight_may_have_null_keys() -> None:
+    pool, *_ = pools([registration_of("range_aggregate")], 1600, 0)
+    null = [any(record.key is None for record in one.records) for sample in pool for one in sample.histories]
+    assert 1 / 20 < sum(null) / len(null) <= 1 / 8
+
+
+def test_each_operator_has_one_first_sample_for_the_laws_that_run_a_part_again(of_all: list[list[Sample]]) -> None:
+    firsts = [sample.registration.name for pool in of_all for sample in pool if sample.is_first]
+    assert sorted(firsts) == sorted(OPERATORS)
+    for sample in chain(*of_all):
+        if sample.is_first:
+            assert sample.profile == next(iter(sample.registration.profiles))
+
+
+def test_more_histories_are_shared_among_the_definitions() -> None:
+    few, many = (sum(len(one.histories) for one in chain(*pools(SOME[:2], count, 0))) for count in (200, 800))
+    assert 3 < many / few < 4.5

@@ -1,0 +1,63 @@
+"""Plays histories as a shared query does, without Spark: the real `SharedProcessor`, over groups in memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from logic_player import Memory
+from pyspark.sql import Row
+from streamproof.properties.witnesses.spark.query import StreamOutput
+from streamproof.properties.witnesses.spark.shared import Play, SharedOutput, _logics, _read, pack_plays
+from streamproof.spark_impl.runtime.shared import CLOCK, GROUP, PACKED, STAGE, SharedProcessor
+
+SCHEMA = pa.schema([(GROUP, pa.int32()), (PACKED, pa.binary())])
+
+
+def processor_of(memory: Memory, *arguments: Any) -> SharedProcessor:
+    """Return a processor of a group, opened; `arguments` as of `SharedProcessor`."""
+    processor = SharedProcessor(*arguments)
+    processor.init(memory)  # type: ignore[arg-type]
+    return processor
+
+
+def served(processor: SharedProcessor, memory: Memory, group: int, rows: Iterable[bytes]) -> list[bytes]:
+    """Serve a group in one batch, as Spark does: its rows, then each timer that is due."""
+    binaries = [(packed,) for packed in rows]
+    emitted: list[Row] = []
+    if binaries:
+        emitted += processor.handleInputRows((group,), iter(binaries), memory)  # type: ignore[arg-type]
+    for timer in sorted(timer for timer in memory.timers if timer <= memory.clock):
+        memory.timers.remove(timer)
+        emitted += processor.handleExpiredTimer((group,), memory, None)
+    return [row.packed for row in emitted]
+
+
+def play_shared(plays: Sequence[Play]) -> SharedOutput:
+    """Return what one shared query emits of histories, each batch's, and what is left in its state."""
+    logics, logic_of = _logics(plays)
+    stages = max(len(logic.stages) for logic in logics)
+    memories: dict[tuple[int, int], Memory] = defaultdict(Memory)
+    output = StreamOutput()
+    clock = 0
+    tables = [table.to_pylist() for table in pack_plays(plays)]
+    for number, rows in enumerate([*tables, []]):
+        passed: dict[int, list[bytes]] = {}
+        for stage in range(stages):
+            taken = defaultdict(list, passed)
+            for row in rows:
+                if stages == 1 or row[STAGE] == stage:
+                    taken[row[GROUP]].append(row[PACKED])
+            passed = {}
+            for group in {*taken, *(group for group, of_stage in memories if of_stage == stage)}:
+                memory = memories[group, stage]
+                memory.clock = clock if stages == 1 else 0
+                processor = processor_of(memory, logics, logic_of, stage)
+                passed[group] = served(processor, memory, group, taken[group])
+        written = [{GROUP: group, PACKED: packed} for group, binaries in passed.items() for packed in binaries]
+        output.batches.append((min(number, len(tables) - 1), pa.Table.from_pylist(written, SCHEMA)))
+        clock = max([clock, *(row[CLOCK] for row in rows)])
+    output.leftover = [{"value": {PACKED: one.state[0]}} for one in memories.values() if one.state is not None]
+    return _read(plays, output)
