@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
-from streamproof import History, parse_history
-from streamproof.properties.registration.registration import registration_of
+from deduplicate import register_deduplicate
+from shared_player import play_shared
+from streamproof import History, parse_history, play
+from streamproof.properties.registration.registration import registration_of, unregister
 from streamproof.properties.runner.pools import pools_on_spark
+from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.shared import GROUPS, PARTS, Play, _read, pack_plays, shared_queries
 from streamproof.reference.core.operator import OPERATORS
@@ -146,3 +151,29 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_and_its_stat
     assert read.state == [[], [kept]]
     assert read.rewritten == [{"a"}, set()]
     assert (read.replayed, read.queries) == (1, 1)
+
+
+def differing(plays: Sequence[Play]) -> list[History]:
+    """Return the histories of which shared queries emit something else than the reference."""
+    found = []
+    for query in shared_queries(plays):
+        of_query = [plays[number] for number in query]
+        for one, outcome in zip(of_query, play_shared(of_query).outcomes, strict=True):
+            if differences(Outcome.of_play(one.history.name, play(one.history)), outcome):
+                found.append(one.history)
+    return found
+
+
+def test_an_operator_of_ones_own_and_its_mutants_ride_together() -> None:
+    registration = register_deduplicate()
+    try:
+        histories = [one for pool in pools_on_spark([registration], 100, 0) for of in pool for one in of.histories]
+        plays = [Play(one) for one in histories]
+        assert [one.to_text() for one in differing(plays)] == []
+        mutant = registration.mutants["exclusive_horizon"].logic
+        mutated = [Play(one, mutant) for one in histories]
+        killed = differing([*plays, *mutated])
+        assert killed == differing(mutated)
+        assert len(killed) > 10
+    finally:
+        unregister("deduplicate")
