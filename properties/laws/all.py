@@ -23,6 +23,7 @@ from .of_reference.schedules import SchedulesOfReference
 from .on_spark.changelog import Changelog
 from .on_spark.columns import InColumns
 from .on_spark.duckdb import DuckDB
+from .on_spark.labels import Labels
 from .on_spark.native import Native
 from .on_spark.retention import Retention
 from .on_spark.schedules import Schedules
@@ -34,6 +35,7 @@ Subject: TypeAlias = Literal["spark", "reference", "job"]
 
 ON_SPARK: Sequence[Law] = (
     Changelog(),
+    Labels(),
     TableAtEveryCut(),
     Packing(),
     Partitions(),

@@ -16,6 +16,7 @@ from ..generators.coverage import EMITTED, count_goals_met, covered_by, emitted
 from ..generators.options import met_by
 from ..registration.registration import Registration
 from ..witnesses.base import RunOptions
+from ..witnesses.duckdb.witness import DuckDBWitness
 from ..witnesses.outcomes import Outcome
 from ..witnesses.spark.answers import Answers, of_shared
 from ..witnesses.spark.shared import Play, can_share, run_shared
@@ -171,6 +172,7 @@ class Pool:
         self.members = members
         self.queries = 0
         self._answers: dict[RunOptions, dict[int, Answers]] = {}
+        self._by_duckdb: dict[int, list[Outcome]] = {}
         self._prepared: dict[RunOptions, Future[dict[int, Answers]]] = {}
         for member in members:
             member.pool = self
@@ -192,6 +194,18 @@ class Pool:
             prepared = self._prepared.get(options)
             self._answers[options] = self._run(options) if prepared is None else prepared.result()
         return self._answers[options][id(member)]
+
+    def by_duckdb(self, member: CohortRun) -> list[Outcome]:
+        """Return what DuckDB says of a member's drawn histories; those of all members are asked at once."""
+        if not self._by_duckdb:
+            asked = [one for one in self.members if one.sample.kind is Kind.RANDOM and one.sample.registration.sql]
+            outcomes = DuckDBWitness().evaluate([history for one in asked for history in one.sample.histories])
+            start = 0
+            for one in asked:
+                count = len(one.sample.histories)
+                self._by_duckdb[id(one)] = outcomes[start : start + count]
+                start += count
+        return self._by_duckdb[id(member)]
 
     def _run(self, options: RunOptions) -> dict[int, Answers]:
         found: dict[int, Answers] = {}

@@ -9,6 +9,7 @@ the order of arrival, and a timer for each key.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -159,6 +160,7 @@ class SharedProcessor(StatefulProcessor):
         self.logics = logics
         self.logic_of = logic_of
         self.stage = stage
+        self.own: dict[int, Logic[Any]] = {}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
@@ -166,8 +168,10 @@ class SharedProcessor(StatefulProcessor):
         self.state = handle.getValueState(STATE, T.StructType().add(PACKED, "binary").add("timer", "long"))
 
     def logic(self, history: int) -> Logic[Any]:
-        """Return what decides for a history in this stage."""
-        return self.logics[self.logic_of[history]].stages[self.stage]
+        """Return what decides for a history in this stage: an object of its own, for mutants may remember something."""
+        if history not in self.own:
+            self.own[history] = copy(self.logics[self.logic_of[history]].stages[self.stage])
+        return self.own[history]
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Process the rows of a group, key by key, each key's in order of arrival."""

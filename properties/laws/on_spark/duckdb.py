@@ -32,17 +32,20 @@ class DuckDB(OutcomeLaw):
         result.judged += run.drawn
         result.covered.update(covered(run))
         drawn = run.histories[: run.drawn]
-        yield from violations(drawn, _compared(drawn, run.outcomes[: run.drawn]))
+        yield from violations(drawn, _compared(drawn, run.outcomes[: run.drawn], run.whole.pool.by_duckdb(run.whole)))
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Run the histories again on Spark and on DuckDB."""
-        return _compared(cohort.histories, witness.answers(cohort.histories).outcomes)
+        answered = DuckDBWitness().evaluate(cohort.histories)
+        return _compared(cohort.histories, witness.answers(cohort.histories).outcomes, answered)
 
 
-def _compared(histories: Sequence[History], outcomes: Sequence[Outcome]) -> list[Comparison]:
+def _compared(
+    histories: Sequence[History], outcomes: Sequence[Outcome], answered: Sequence[Outcome]
+) -> list[Comparison]:
     return [
         Comparison(("DuckDB", answer), ("Spark", outcome), differences(answer, outcome, unordered(history)))
-        for history, outcome, answer in zip(histories, outcomes, DuckDBWitness().evaluate(histories), strict=True)
+        for history, outcome, answer in zip(histories, outcomes, answered, strict=True)
     ]
 
 

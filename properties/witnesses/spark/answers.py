@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ....reference.core.records import Key
 from ...registration.key_space import owner
 from ..outcomes import Outcome
 from .query import StreamOutput
 from .shared import SharedOutput
+
+
+class Label(NamedTuple):
+    """What a change says of itself.
+
+    Attributes:
+        batch: The batch.
+        key: The key, as the reference emits it.
+        change: `update`, `tombstone` or `dropped`.
+        cause: The number (from 0) of the record in its history that set it off; None: the clock did.
+    """
+
+    batch: int
+    key: Key | None
+    change: str
+    cause: int | None
 
 
 @dataclass
@@ -25,6 +41,7 @@ class Answers:
         replayed: How many batches ran again after a crash.
         partitions: In how many shuffle partitions the state lay.
         queries: How many queries that took.
+        labels: Of each, in order, how each change is labelled; none where that isn't known.
     """
 
     outcomes: list[Outcome]
@@ -33,6 +50,7 @@ class Answers:
     replayed: int = 0
     partitions: int = 0
     queries: int = 1
+    labels: list[list[Label]] = field(default_factory=list)
 
     def part(self, start: int, count: int) -> Answers:
         """Return the share of `count` histories from `start` on."""
@@ -44,6 +62,7 @@ class Answers:
             self.replayed,
             self.partitions,
             self.queries,
+            self.labels[share],
         )
 
 
@@ -65,7 +84,14 @@ def of_query(
 def of_shared(output: SharedOutput) -> Answers:
     """Return what shared queries wrote, history by history."""
     left = [sorted({str(one.key[0]) for one in state}) for state in output.state]
-    return Answers(output.outcomes, left, output.rewritten, output.replayed, output.partitions, output.queries)
+    labels = [
+        [
+            Label(batch, entry.output.key, change.change, change.cause)
+            for (batch, change), entry in zip(changes, outcome.entries, strict=True)
+        ]
+        for changes, outcome in zip(output.changes, output.outcomes, strict=True)
+    ]
+    return Answers(output.outcomes, left, output.rewritten, output.replayed, output.partitions, output.queries, labels)
 
 
 def leftover(output: StreamOutput, count: int, is_left: Callable[[Mapping[str, Any]], bool]) -> list[list[str]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -236,10 +237,13 @@ def _read(plays: Sequence[Play], output: StreamOutput) -> SharedOutput:
     from ....spark_impl.runtime.shared import FAILED, PACKED, unpack_changes, unpack_state
 
     changes: list[list[tuple[int, PackedChange]]] = [[] for _ in plays]
+    # Orders go over all histories; a cause is the number of the record in its own.
+    firsts = list(accumulate((len(play.history.records) for play in plays), initial=0))
     for batch, table in output.batches:
         for packed in table.column(PACKED).to_pylist():
             for change in unpack_changes(packed):
-                changes[change.history].append((batch, change))
+                own = None if change.cause is None else change.cause - firsts[change.history]
+                changes[change.history].append((batch, change._replace(cause=own)))
     outcomes = []
     for play, own in zip(plays, changes, strict=True):
         definition, shared = play.definition, play.shared

@@ -1,0 +1,130 @@
+"""The law *labels*: each change says what it is, and which record set it off."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from ....reference.core.clocks import Clock
+from ....reference.core.history import History
+from ....reference.core.operator import operator_named
+from ....reference.core.play import Played, play
+from ....reference.core.records import Dropped, Output, Record
+from ....spark_impl.runtime.keyed import DROPPED, TOMBSTONE, UPDATE
+from ...generators.cohorts import Cohort
+from ...witnesses.outcomes import Difference
+from ...witnesses.spark.answers import Label
+from ...witnesses.spark.witness import QueryWitness
+from ..base import CannotRecheck, Comparison, Law, LawResult, Violation
+from ..case import Case
+from ..runs import Kind, Run, Sample
+from .judging import by_reference
+
+CAUSED, CLOSED = "changes that a record sets off", "changes that the clock sets off"
+_Steps: TypeAlias = dict[tuple[int, Any, bool], list[tuple[str, int | None]]]
+
+
+class Labels(Law):
+    """The columns `change` and `cause` are compared with what the reference did at each arrival."""
+
+    name = "labels"
+    says = "each change says whether it is an update or a tombstone, and which record set it off"
+    is_plain = True
+    follows_changelog = True
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        return sample.kind is Kind.RANDOM and sample.is_pooled
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        """Records must set changes off, and where something closes, the clock too."""
+        closes = sample.options.get("emit") == "close"
+        return [CAUSED, *[CLOSED] * closes]
+
+    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+        """Judge each drawn history of a run."""
+        result.judged += run.drawn
+        labels = run.answers.labels
+        for index in range(run.drawn):
+            history, played, outcome = run.histories[index], run.played[index], run.outcomes[index]
+            expected = expected_labels(history)
+            result.covered.update({CAUSED, CLOSED} & {_goal(cause) for of in expected.values() for _, cause in of})
+            found = label_differences(history, expected, labels[index])
+            if found:
+                yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
+
+    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
+        """Run the histories again in a shared query."""
+        answers = witness.answers(cohort.histories)
+        if not answers.labels:
+            raise CannotRecheck("the law 'labels' is asked in shared queries, and this operator has none")
+        return [
+            Comparison(
+                by_reference(history),
+                ("Spark", outcome),
+                label_differences(history, expected_labels(history), labels),
+            )
+            for history, outcome, labels in zip(cohort.histories, answers.outcomes, answers.labels, strict=True)
+        ]
+
+
+def _goal(cause: int | None) -> str:
+    return CLOSED if cause is None else CAUSED
+
+
+def expected_labels(history: History) -> _Steps:
+    """Return by batch, key and whether it is of a dropped record: what is emitted, and the record's number from 0."""
+    causes: list[int | None] = []
+    number = -1
+
+    class Noting:
+        """The behaviour, noting what sets each output off."""
+
+        def __init__(self, definition: Any, clock: Clock) -> None:
+            self.own = operator_named(history.operator).behaviour(definition, clock)
+
+        def arrive(self, record: Record) -> list[Output]:
+            nonlocal number
+            number += 1
+            outputs = self.own.arrive(record)
+            causes.extend([number] * len(outputs))
+            return outputs
+
+        def advance(self) -> list[Output]:
+            outputs = self.own.advance()
+            causes.extend([None] * len(outputs))
+            return outputs
+
+    played = play(history, Noting)
+    return _steps(played, causes)
+
+
+def _steps(played: Played, causes: Sequence[int | None]) -> _Steps:
+    steps: _Steps = defaultdict(list)
+    for entry, cause in zip(played.entries, causes, strict=True):
+        output = entry.output
+        if isinstance(output, Dropped):
+            steps[entry.batch, output.key, True].append((DROPPED, cause))
+        else:
+            steps[entry.batch, output.key, False].append((TOMBSTONE if output.value is None else UPDATE, cause))
+    return steps
+
+
+def label_differences(history: History, expected: _Steps, labels: Sequence[Label]) -> list[Difference]:
+    """Return where changes are labelled otherwise than what the reference emits."""
+    found: _Steps = defaultdict(list)
+    for batch, key, change, cause in labels:
+        found[batch, key, change == DROPPED].append((change, cause))
+    steps = sorted(
+        (step for step in expected.keys() | found.keys() if expected.get(step) != found.get(step)),
+        key=lambda step: (step[0], step[1] or "", step[2]),
+    )
+    return [
+        Difference(history.name, key, batch, _said(expected.get(step, [])), _said(found.get(step, [])))
+        for step in steps
+        for batch, key, _ in [step]
+    ]
+
+
+def _said(labels: Sequence[tuple[str, int | None]]) -> list[str]:
+    return [f"{change} by {'the clock' if cause is None else f'record {cause}'}" for change, cause in labels]
