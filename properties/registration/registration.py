@@ -158,11 +158,13 @@ class MutantsOf(Mapping[str, "Mutant"]):
 
     def __init__(self, operator: str) -> None:
         self.module = f"...operators.mutants.{operator}"
+        self.drawn = f"...operators.mutants.drawn.{operator}"
 
     @property
     def _mutants(self) -> Mapping[str, Mutant]:
         found: Mapping[str, Mutant] = import_module(self.module, __name__).MUTANTS
-        return found
+        drawn: Mapping[str, Mutant] = import_module(self.drawn, __name__).MUTANTS_OF_DRAWN
+        return {**found, **drawn}
 
     def __getitem__(self, name: str) -> Mutant:
         return self._mutants[name]

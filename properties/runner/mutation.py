@@ -17,11 +17,14 @@ from ..laws.metamorphic.packing import Packing
 from ..laws.metamorphic.partitions import Partitions
 from ..laws.on_spark.native import Native
 from ..laws.on_spark.retention import Retention
+from ..laws.runs import Pool
 from ..registration.mutants import Mutant
 from ..registration.registration import Registration, registered, registration_of
 from ..witnesses.spark.witness import LogicsWitness, SparkWitness
+from .check import shares_queries
 from .counterexample import Progress
-from .running import run_sample
+from .pools import pools_on_spark
+from .running import AnyRun, cohort_run, run_sample
 from .samples import random_sample, sample_without_late_data, scheduled_sample
 from .shrinking import shrink_together, size
 
@@ -112,12 +115,47 @@ def check_mutants(
     kills.update({mutant.name: Kill(mutant) for mutant in mutants})
     registration = registration_of(mutants[0].operator)
     laws, _ = asked_of(registration, LAWS)
-    for profile in dict.fromkeys(mutant.profile for mutant in mutants):
-        of_profile = [kills[mutant.name] for mutant in mutants if mutant.profile == profile]
+    together = [kills[mutant.name] for mutant in mutants if not mutant.scheduled]
+    if together and shares_queries(registration):
+        _together(registration, together, laws, histories, seed, progress)
+    alone = [mutant for mutant in mutants if mutant.scheduled or not shares_queries(registration)]
+    for profile in dict.fromkeys(mutant.profile for mutant in alone):
+        of_profile = [kills[mutant.name] for mutant in alone if mutant.profile == profile]
         _of_profile(registration, of_profile, laws, histories, seed, progress)
-        if rounds:
-            _shrink([kill for kill in of_profile if kill.killed], rounds, progress)
+    for profile in dict.fromkeys(mutant.profile for mutant in mutants) if rounds else ():
+        _shrink([kill for kill in kills.values() if kill.killed and kill.mutant.profile == profile], rounds, progress)
     return list(kills.values())
+
+
+def _together(
+    registration: Registration, kills: Sequence[Kill], laws: Sequence[Law], count: int, seed: int, progress: Progress
+) -> None:
+    """Check mutants in the pools of a check: each on its own profile, and on all definitions that are drawn."""
+    of: dict[int, list[Kill]] = {}
+    for samples in pools_on_spark([registration], count, seed):
+        members = []
+        for sample in samples:
+            own = [kill for kill in kills if sample.is_pooled or kill.mutant.profile == sample.profile]
+            if not own:
+                continue
+            asked = [law for law in laws if law.is_asked_of(sample)]
+            witnesses = [SparkWitness(kill.mutant.logic, kill.mutant.name) for kill in own]
+            members.append(cohort_run(sample, asked, seed, witnesses))
+            of[id(members[-1])] = own
+        pool = Pool(members)
+        progress(
+            f"{len(kills)} mutants together: {sum(len(one.each) * len(one.witnesses) for one in members):,} histories"
+        )
+        for member in members:
+            asked = [law for law in laws if law.is_asked_of(member.sample)]
+            for kill, run in zip(of[id(member)], member.shares(), strict=True):
+                _judge(kill, run, asked, registration)
+
+
+def _judge(kill: Kill, run: AnyRun, asked: Sequence[Law], registration: Registration) -> None:
+    for law in asked:
+        result = kill.results.setdefault(law.name, LawResult(law, law.sentence(registration)))
+        result.violations.extend(law.judge(run, result))  # type: ignore[arg-type]
 
 
 def _of_profile(
@@ -135,11 +173,8 @@ def _of_profile(
     for sample in samples:
         asked = [law for law in laws if law.is_asked_of(sample)]
         progress(f"{len(mutants)} mutants, {len(sample.histories)} histories each: {sample.profile}")
-        runs = run_sample(sample, asked, seed, witnesses, progress)
-        for kill, run in zip(kills, runs, strict=True):
-            for law in asked:
-                result = kill.results.setdefault(law.name, LawResult(law, law.sentence(registration)))
-                result.violations.extend(law.judge(run, result))  # type: ignore[arg-type]
+        for kill, run in zip(kills, run_sample(sample, asked, seed, witnesses, progress), strict=True):
+            _judge(kill, run, asked, registration)
 
 
 def _shrink(kills: Sequence[Kill], rounds: int, progress: Progress) -> None:
