@@ -198,6 +198,11 @@ def _logic(windows: WindowAggregate) -> Any:
     return WindowLogic(windows)
 
 
+def _by_clock(windows: WindowAggregate) -> bool:
+    # Windows of tuples may be emitted early by time.
+    return windows.unit == "ms" or (windows.early is not None and windows.early.every_ms is not None)
+
+
 REGISTRATION = Registration(
     operator_named("window_aggregate"),
     profiles={
@@ -244,7 +249,7 @@ REGISTRATION = Registration(
     ),
     coverage=Coverage(_met, _goals),
     free_order=lambda windows: FreeOrder.KEYS if windows.unit == "tuple" else FreeOrder.ANY,
-    by_clock=lambda windows: windows.unit == "ms",
+    by_clock=_by_clock,
     without_late_data={
         "hopping, late update": {"retention_ms": 1000},
         "session, early": {"late": "update", "retention_ms": 1000},

@@ -142,11 +142,9 @@ def _together(
             witnesses = [SparkWitness(kill.mutant.logic, kill.mutant.name) for kill in own]
             members.append(cohort_run(sample, asked, seed, witnesses))
             of[id(members[-1])] = own
-        pool = Pool(members)
-        progress(
-            f"{len(kills)} mutants together: {sum(len(one.each) * len(one.witnesses) for one in members):,} histories"
-        )
-        for member in members:
+        count_of_all = sum(len(one.each) * len(one.witnesses) for one in members)
+        progress(f"{len(kills)} mutants together: {count_of_all:,} histories")
+        for member in Pool(members).members:
             asked = [law for law in laws if law.is_asked_of(member.sample)]
             for kill, run in zip(of[id(member)], member.shares(), strict=True):
                 _judge(kill, run, asked, registration)
