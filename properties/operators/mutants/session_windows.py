@@ -205,14 +205,21 @@ class ForgetsAtRestart(SessionLogic):
         self.build = uuid.uuid4().int % 1_000_000
 
     def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
-        mine = [
+        mine = self.mine(sessions)
+        emitted = super().take(key, mine, row, clock)
+        sessions[:] = [session._replace(start=session.start * 1_000_000 + self.build) for session in mine]
+        return emitted
+
+    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
+        return super().close(self.mine(sessions), emitted, clock)
+
+    def mine(self, sessions: list[Session]) -> list[Session]:
+        """Return the sessions that this build has stored."""
+        return [
             session._replace(start=session.start // 1_000_000)
             for session in sessions
             if session.start % 1_000_000 == self.build
         ]
-        emitted = super().take(key, mine, row, clock)
-        sessions[:] = [session._replace(start=session.start * 1_000_000 + self.build) for session in mine]
-        return emitted
 
 
 class EmitsProcessingTime(SessionLogic):
