@@ -24,7 +24,7 @@ STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
 LONG_AFTER_MS = 500
 IN_COLUMNS = 50
 """So many histories, at the most, are asked in each layout of columns."""
-SCHEDULED_RECORDS = 8
+SCHEDULED_RECORDS = 6
 """So many records has a history with a schedule of delivery."""
 
 
