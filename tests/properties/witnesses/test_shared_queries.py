@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
+import pytest
 from deduplicate import register_deduplicate
 from shared_player import play_shared
 from streamproof import History, parse_history, play
@@ -162,6 +165,16 @@ def differing(plays: Sequence[Play]) -> list[History]:
             if differences(Outcome.of_play(one.history.name, play(one.history)), outcome):
                 found.append(one.history)
     return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_all_operators_together_emit_what_the_reference_emits(seed: int) -> None:
+    pools = pools_on_spark([registration_of(name) for name in OPERATORS], 1, seed)
+    histories = [one for pool in pools for sample in pool for one in sample.histories]
+    random.Random(seed).shuffle(histories)
+    plays = [Play(replace(one, name=f"{number}")) for number, one in enumerate(histories[:300])]
+    assert {play.history.operator for play in plays} == {*OPERATORS}
+    assert [one.to_text() for one in differing(plays)] == []
 
 
 def test_an_operator_of_ones_own_and_its_mutants_ride_together() -> None:
