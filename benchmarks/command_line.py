@@ -42,6 +42,7 @@ BENCHMARKS: Mapping[str, str] = {
     "memory": "peak resident memory of the driver for a large cohort",
     "specs": "what the wrapper adds to TLC, the small models, and behaviours replayed on the reference and on Spark",
     "queries": "what a small stateful query costs, with the session's settings and without them",
+    "shared": "how many histories a CPU second of Spark serves, in shared queries and in typed ones",
     "check": "the gate's wall time",
 }
 BY_OPERATOR = ("operators", "agreement", "production", "state", "judging")

@@ -34,17 +34,22 @@ def run(setting: Setting) -> list[Figure]:
         for kind, runs in costs.items():
             setting.progress(f"round {number + 1} of {rounds}: queries {kind} the session's settings")
             # What the start of a session costs drops out.
-            least, most = (_cpu_seconds(kind, str(histories), str(queries)) for queries in (few, many))
+            least, most = (
+                cpu_seconds("benchmarks.queries", kind, str(histories), str(queries)) for queries in (few, many)
+            )
             runs.append((most - least) / (many - few))
     sizes = f"{histories:,} histories of table_table_join a query"
     both = [figure(f"a query {kind} the session's settings", "CPU s", runs, sizes) for kind, runs in costs.items()]
     return [*both, ratio("a query, with over without", *both)]
 
 
-def _cpu_seconds(*words: str) -> float:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.queries", *words], cwd=ROOT, capture_output=True, text=True
-    )
+def cpu_seconds(module: str, *words: str) -> float:
+    """Run a module of the benchmarks, and return the CPU seconds that it prints last.
+
+    Raises:
+        StreamproofError: It failed; the message has the last line of what it said.
+    """
+    done = subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise StreamproofError(f"the queries failed: {done.stderr.strip().splitlines()[-1:]}")
     return float(done.stdout.split()[-1])
@@ -68,7 +73,7 @@ def _queries(settings: dict[str, str] | None, histories: int, queries: int) -> N
     session.stop()
 
 
-def _of_tree(call: Callable[[], None]) -> float:
+def of_tree(call: Callable[[], None]) -> float:
     """Call something in a process of its own, and return the CPU seconds of it and of all that it started."""
     ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
     child = os.fork()
@@ -89,4 +94,4 @@ def _of_tree(call: Callable[[], None]) -> float:
 if __name__ == "__main__":
     kind, histories, queries = sys.argv[1:]
     settings = None if kind == "with" else WITHOUT
-    print(_of_tree(lambda: _queries(settings, int(histories), int(queries))))
+    print(of_tree(lambda: _queries(settings, int(histories), int(queries))))

@@ -119,6 +119,8 @@ def judge_pools(checks: Sequence[Check], pools: Iterable[Sequence[Sample]], prog
             if waiting is not None:
                 for member in waiting.members:
                     of[member.sample.registration.name].judge_run(member)
+                for name in {member.sample.registration.name for member in waiting.members}:
+                    of[name].report.queries += waiting.queries
             waiting = pool
     for one in checks:
         one.show_neighbours()

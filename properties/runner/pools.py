@@ -22,7 +22,7 @@ SCHEDULES = 4
 STANDING_POOLS = 2
 """In so many pools the other definitions are, under a clock that stands still."""
 LEAST, MOST = 3, 5
-"""So many batches these have, beside the one that is long after them."""
+"""So many batches these have, beside a last one without records."""
 
 
 def pools_on_spark(registrations: Sequence[Registration], histories: int, seed: int) -> Iterator[list[Sample]]:

@@ -21,7 +21,7 @@ class Report:
         seed: The seed.
         found: The counterexamples, with the folders that they were written to.
         histories: How many histories were run, variants included.
-        queries: How many streaming queries that took.
+        queries: How many streaming queries that took, those that it shared with other operators included.
         seconds: How long it took.
         covered: In how many drawn histories each goal of the operator was met.
         not_checked: By the name of each law that the operator isn't asked: why.
