@@ -35,6 +35,7 @@ class InColumns(Law):
 
     name = "columns"
     says = "whatever the types of its columns, what is emitted is what the reference emits"
+    follows_changelog = True
 
     def not_checked(self, registration: Registration) -> str | None:
         """Return why an operator isn't asked: its binding calls it by the columns of cohorts alone."""
