@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from logic_player import Memory
 from pyspark.sql import Row
+from streamproof.properties.laws import runs
+from streamproof.properties.witnesses.spark import witness
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.shared import Play, SharedOutput, _logics, _read, pack_plays
 from streamproof.spark_impl.runtime.shared import CLOCK, GROUP, PACKED, STAGE, SharedProcessor
@@ -33,6 +36,12 @@ def served(processor: SharedProcessor, memory: Memory, group: int, rows: Iterabl
         memory.timers.remove(timer)
         emitted += processor.handleExpiredTimer((group,), memory, None)
     return [row.packed for row in emitted]
+
+
+def share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each definition have its own query, so that what stands in for `QueryWitness.run` is asked."""
+    for module in (runs, witness):
+        monkeypatch.setattr(module, "can_share", lambda history: False)
 
 
 def play_shared(plays: Sequence[Play]) -> SharedOutput:

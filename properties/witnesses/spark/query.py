@@ -270,6 +270,7 @@ def _started(query: DataStreamWriter) -> StreamingQuery:
 def reported_failures(planned: bool = False) -> Iterator[None]:
     """Turn a query's failure into a `StreamproofError` that says what went wrong; a planned crash is none."""
     from py4j.protocol import Py4JError
+    from pyspark.errors import StreamingQueryException
     from pyspark.errors.exceptions.captured import CapturedException
 
     try:
@@ -279,7 +280,7 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
         if dead is None:
             raise
         raise StreamproofError(dead) from None
-    except CapturedException as error:
+    except (CapturedException, StreamingQueryException) as error:
         if planned and _PlannedCrash.__name__ in str(error):
             return
         if _TOO_BUSY in str(error):

@@ -489,30 +489,31 @@ def counterexample() -> Counterexample:
 
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Replaces the check of an operator: it finds what the test asks for, without Spark."""
+    """Replaces the check of operators: it finds what the test asks for, without Spark."""
 
     def replace(violated: bool = False, judged: int = 1, stopped_by: BaseException | None = None) -> None:
-        def check(
-            operator: str,
+        def check_operators(
+            operators: Sequence[str],
             store: FolderStore,
             histories: int,
             seed: int,
             progress: Any,
             witness: Any,
-            report: Report,
-        ) -> Report:
+            reports: dict[str, Report],
+        ) -> dict[str, Report]:
             progress("a step")
-            result = LawResult(LAWS["spark"]["packing"], "it holds", ("run alone",), judged)
-            result.covered["run alone"] = judged
-            report.results = [result]
-            if violated:
-                found = counterexample()
-                comparison = Comparison(found.left, found.right, found.differences)
-                result.violations.append(Violation(Case(found.history), comparison))
-                report.found.append((found, store.save(found)))
+            for report in reports.values():
+                result = LawResult(LAWS["spark"]["packing"], "it holds", ("run alone",), judged)
+                result.covered["run alone"] = judged
+                report.results = [result]
+                if violated:
+                    found = counterexample()
+                    comparison = Comparison(found.left, found.right, found.differences)
+                    result.violations.append(Violation(Case(found.history), comparison))
+                    report.found.append((found, store.save(found)))
             if stopped_by is not None:
                 raise stopped_by
-            return report
+            return reports
 
         def sound(
             operator: str, store: FolderStore, histories: int, seed: int, progress: Any, report: Report
@@ -521,7 +522,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             report.results = [LawResult(LAWS["reference"]["fold is meaning"], "it holds", judged=1)]
             return report
 
-        monkeypatch.setattr(check_module, "check", check)
+        monkeypatch.setattr(check_module, "check_operators", check_operators)
         monkeypatch.setattr(check_module, "check_reference", sound)
 
     return replace

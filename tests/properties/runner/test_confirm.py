@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from shared_player import share_nothing
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.laws.all import LAWS
@@ -53,6 +54,7 @@ def lose(monkeypatch: pytest.MonkeyPatch, loses: Loses) -> None:
             outcomes.append(Outcome(history.name, Grain.BATCH, [] if lost else entries))
         return outcomes, StreamOutput(partitions=options.partitions or 2)
 
+    share_nothing(monkeypatch)
     monkeypatch.setattr(QueryWitness, "run", run)
 
 

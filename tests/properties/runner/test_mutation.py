@@ -56,6 +56,11 @@ def test_only_the_state_law_sees_that_state_never_expires(kills: dict[str, Kill]
     assert set(kills["state_never_expires"].laws) == {"state"}
 
 
+def test_only_the_law_labels_sees_a_tombstone_that_is_called_an_update(kills: dict[str, Kill]) -> None:
+    for name in ("tombstones_are_updates", "causeless_tombstones", "cause_of_row_before"):
+        assert set(kills[name].laws) == {"labels"}
+
+
 def test_only_the_restart_law_sees_that_a_restart_forgets(kills: dict[str, Kill]) -> None:
     assert set(kills["forgets_at_restart"].laws) == {"restart"}
 
