@@ -15,11 +15,11 @@ from rich.table import Table
 from ..system import signals
 from ..system.visible import visible
 from .options import CounterexamplesFolder, Master, Partitions, Seed, Shared
-from .terminal import EXITS, STYLES, results, steps
+from .terminal import EXITS, STYLES, Steps, results, steps
 from .witnesses import start_spark
 
 if TYPE_CHECKING:
-    from ..laws.base import LawResult
+    from ..laws.base import LawResult, Verdict
     from ..runner.counterexample import Store
     from ..runner.report import Report
 
@@ -59,22 +59,26 @@ def check(
     if only is not Part.REFERENCE:
         start_spark(master, partitions, shared)
 
-    verdicts = []
+    verdicts: list[Verdict] = []
 
-    def reported(reports: dict[str, Report], part: Callable[[Callable[[str], None]], object]) -> None:
+    def reported(reports: dict[str, Report], part: Callable[[Steps, Callable[[Report], None]], object]) -> None:
+        waiting = dict(reports)
         try:
             with signals.interrupting(), steps() as progress:
-                part(progress)
-        except BaseException:
+
+                def ready(report: Report) -> None:
+                    with progress.hidden():
+                        _print_report(report)
+                    del waiting[report.operator]
+
+                part(progress, ready)
+        finally:
             # Whatever ended it, what was found until then is reported.
             if signals.received():
                 signals.leave()
-            for report in reports.values():
+            for report in waiting.values():
                 _print_report(report)
-            raise
-        for report in reports.values():
-            _print_report(report)
-            verdicts.append(report.verdict)
+        verdicts.extend(report.verdict for report in reports.values())
 
     if mutant is None and only is not Part.SPARK:
         for name in names:
@@ -82,16 +86,23 @@ def check(
             reported({name: report}, partial(_on_reference, name, store, histories, seed, report))
     if only is not Part.REFERENCE:
         reports = {name: Report(name, [], seed) for name in names}
-        reported(reports, lambda progress: check_operators(names, store, histories, seed, progress, witness, reports))
+        on_spark = partial(check_operators, names, store, histories, seed)
+        reported(reports, lambda progress, ready: on_spark(progress, witness, reports, ready))
     raise typer.Exit(EXITS[worst(verdicts)])
 
 
 def _on_reference(
-    name: str, store: Store, histories: int, seed: int, report: Report, progress: Callable[[str], None]
+    name: str,
+    store: Store,
+    histories: int,
+    seed: int,
+    report: Report,
+    progress: Steps,
+    ready: Callable[[Report], None],
 ) -> None:
     from ..runner.check import check_reference
 
-    check_reference(name, store, histories, seed, progress, report)
+    ready(check_reference(name, store, histories, seed, progress, report))
 
 
 def _print_report(report: Report) -> None:

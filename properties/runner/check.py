@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -71,6 +71,7 @@ def check_operators(
     progress: Progress = lambda step: None,
     witness: QueryWitness = OWN,
     reports: dict[str, Report] | None = None,
+    ready: Callable[[Report], None] = lambda report: None,
 ) -> dict[str, Report]:
     """Check the Spark implementations of operators by every law; they share queries.
 
@@ -82,6 +83,7 @@ def check_operators(
         progress: Is given the name of each step before it starts.
         witness: What runs: the operators' own implementations, or one with a mutated logic.
         reports: By operator: filled as the check goes, so that an interrupted one reports what it had.
+        ready: Is given each operator's report as soon as its last sample has been judged.
 
     Raises:
         BadInput: There is no such operator, or a saved counterexample can't be read.
@@ -102,6 +104,8 @@ def check_operators(
             samples = samples_of_their_own if one in sharing else samples_on_spark
             for sample in samples(one.registration, histories, seed):
                 one.judge(sample)
+            one.report.is_whole = True
+            ready(one.report)
     return reports
 
 
@@ -206,16 +210,17 @@ class Check:
             self.begin()
             for sample in samples:
                 self.judge(sample)
+            self.report.is_whole = True
 
     @contextlib.contextmanager
     def unfinished_if_it_fails(self) -> Iterator[None]:
-        """Mark every law as unfinished where something ends the check."""
+        """Mark every law as unfinished where something ends the check before its last sample has been judged."""
         try:
             yield
         except BaseException:
             # What was begun may have judged only a part of its histories.
             for result in self.report.results:
-                result.unfinished = True
+                result.unfinished = not self.report.is_whole
             raise
 
     def begin(self) -> None:

@@ -26,6 +26,7 @@ class Report:
         covered: In how many drawn histories each goal of the operator was met.
         not_checked: By the name of each law that the operator isn't asked: why.
         subject: What of the operator was checked: `on Spark`, or `the reference`.
+        is_whole: Whether every sample has been judged.
     """
 
     operator: str
@@ -38,6 +39,7 @@ class Report:
     covered: Counter[str] = field(default_factory=Counter)
     not_checked: Mapping[str, str] = field(default_factory=dict)
     subject: str = "on Spark"
+    is_whole: bool = False
 
     @property
     def verdict(self) -> Verdict:

@@ -491,7 +491,9 @@ def counterexample() -> Counterexample:
 def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Replaces the check of operators: it finds what the test asks for, without Spark."""
 
-    def replace(violated: bool = False, judged: int = 1, stopped_by: BaseException | None = None) -> None:
+    def replace(
+        violated: bool = False, judged: int = 1, stopped_by: BaseException | None = None, early: bool = False
+    ) -> None:
         def check_operators(
             operators: Sequence[str],
             store: FolderStore,
@@ -500,6 +502,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             progress: Any,
             witness: Any,
             reports: dict[str, Report],
+            ready: Callable[[Report], None],
         ) -> dict[str, Report]:
             progress("a step")
             for report in reports.values():
@@ -511,6 +514,8 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                     comparison = Comparison(found.left, found.right, found.differences)
                     result.violations.append(Violation(Case(found.history), comparison))
                     report.found.append((found, store.save(found)))
+            if early:
+                ready(reports[operators[0]])
             if stopped_by is not None:
                 raise stopped_by
             return reports
@@ -579,6 +584,17 @@ def test_an_interrupted_check_prints_what_it_found_and_saves_it(
     assert "violated: it is." in said.out
     saved = tmp_path / "session_windows" / counterexample().name / "history.jsonl"
     assert read_history(saved) == counterexample().history
+
+
+@pytest.mark.parametrize("stopped_by", [None, KeyboardInterrupt(), RuntimeError("a bug of our own")])
+def test_a_report_that_is_ready_early_is_printed_then_and_only_once(
+    command: Command, checked: Callable[..., None], tmp_path: Path, stopped_by: BaseException | None
+) -> None:
+    checked(early=True, stopped_by=stopped_by)
+    said = command("check", "session_windows", "range_aggregate", "--findings", tmp_path)
+    for name in ("session_windows", "range_aggregate"):
+        assert said.out.count(f"\n{name}, on Spark: conforms — ") == 1
+    assert said.code == (3 if stopped_by else 0)
 
 
 def test_an_error_of_ours_in_a_check_is_no_verdict(
