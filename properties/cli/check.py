@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -12,16 +14,19 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from ...reference.core.errors import BadInput
 from ..system import signals
 from ..system.visible import visible
 from .options import CounterexamplesFolder, Master, Partitions, Seed, Shared
-from .terminal import EXITS, STYLES, Steps, results, steps
+from .terminal import EXITS, STYLES, results, steps
 from .witnesses import start_spark
 
 if TYPE_CHECKING:
-    from ..laws.base import LawResult, Verdict
+    from ..laws.base import LawResult
     from ..runner.counterexample import Store
     from ..runner.report import Report
+    from ..runner.rounds import Budget, Round
+    from ..witnesses.spark.witness import QueryWitness
 
 
 class Part(StrEnum):
@@ -37,6 +42,9 @@ def check(
     ] = None,
     histories: Annotated[int, typer.Option(min=1, help="How many random histories to draw.")] = 2000,
     seed: Seed = 0,
+    minutes: Annotated[
+        float | None, typer.Option(help="Go on with further seeds and longer histories until the time is up.")
+    ] = None,
     folder: CounterexamplesFolder = Path(".streamproof/counterexamples"),
     mutant: Annotated[
         str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")
@@ -50,59 +58,93 @@ def check(
     from ...reference.core.operator import OPERATORS, operator_named
     from ..laws.base import worst
     from ..report.counterexamples import FolderStore
-    from ..runner.check import check_operators
     from ..runner.recheck import witness_of
     from ..runner.report import Report
+    from ..runner.rounds import Budget
 
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise BadInput(f"--minutes {minutes:g}: there is no time to check anything in: give a number above 0")
     names = [operator_named(name).name for name in operators or OPERATORS]
-    witness, store = witness_of(names[0], mutant), FolderStore(folder)
+    witness = witness_of(names[0], mutant)
+    gate = _Gate(names, FolderStore(folder), histories, seed, witness, Budget(minutes))
+    if mutant is None and only is not Part.SPARK:
+        gate.of_reference = {name: Report(name, [], seed, subject="the reference") for name in names}
     if only is not Part.REFERENCE:
+        gate.on_spark = {name: Report(name, [], seed) for name in names}
         start_spark(master, partitions, shared)
+    gate.run()
+    raise typer.Exit(EXITS[worst(report.verdict for report in gate.reports)])
 
-    verdicts: list[Verdict] = []
 
-    def reported(reports: dict[str, Report], part: Callable[[Steps, Callable[[Report], None]], object]) -> None:
-        waiting = dict(reports)
+@dataclass
+class _Gate:
+    """One run of the command: what is checked, for how long, and the reports that are still to be printed."""
+
+    names: Sequence[str]
+    store: Store
+    histories: int
+    seed: int
+    witness: QueryWitness
+    budget: Budget
+    of_reference: dict[str, Report] = field(default_factory=dict)
+    on_spark: dict[str, Report] = field(default_factory=dict)
+    printed: list[Report] = field(default_factory=list)
+
+    @property
+    def reports(self) -> list[Report]:
+        """All reports, in the order in which they are made."""
+        return [*self.of_reference.values(), *self.on_spark.values()]
+
+    def run(self) -> None:
+        """Check, and print each report; whatever ends it, what was found until then."""
         try:
-            with signals.interrupting(), steps() as progress:
-
-                def ready(report: Report) -> None:
-                    with progress.hidden():
-                        _print_report(report)
-                    del waiting[report.operator]
-
-                part(progress, ready)
-        finally:
-            # Whatever ended it, what was found until then is reported.
+            with signals.interrupting(), steps() as self.progress:
+                for turn in self.budget.rounds():
+                    self.check(turn)
+        except BaseException:
             if signals.received():
                 signals.leave()
-            for report in waiting.values():
+            self.print_others([report for report in self.reports if report.results])
+            raise
+        self.print_others(self.reports)
+
+    def check(self, turn: Round) -> None:
+        """Check all operators once, the references first."""
+        from ..runner.check import check_operators, check_reference
+
+        ready = partial(self.ready, turn)
+        for name, report in self.of_reference.items():
+            ready(check_reference(name, self.store, self.histories, self.seed, self.progress, report, turn))
+        if self.on_spark:
+            check_operators(
+                self.names,
+                self.store,
+                self.histories,
+                self.seed,
+                self.progress,
+                self.witness,
+                self.on_spark,
+                ready,
+                turn,
+            )
+        if turn.is_first and self.budget.minutes is not None and self.budget.is_over():
+            late = f"the {self.budget.minutes:g} minutes were over before each law was asked of each operator once"
+            self.progress(f"{late}; that was finished, and took {self.budget.elapsed / 60:.1f} minutes")
+
+    def ready(self, turn: Round, report: Report) -> None:
+        """Print a report whose last sample is judged; where there are further rounds, its verdict until then."""
+        with self.progress.hidden():
+            if self.budget.minutes is None:
                 _print_report(report)
-        verdicts.extend(report.verdict for report in reports.values())
+                self.printed.append(report)
+            elif turn.is_first:
+                _print_verdict(report, "so far ")
 
-    if mutant is None and only is not Part.SPARK:
-        for name in names:
-            report = Report(name, [], seed, subject="the reference")
-            reported({name: report}, partial(_on_reference, name, store, histories, seed, report))
-    if only is not Part.REFERENCE:
-        reports = {name: Report(name, [], seed) for name in names}
-        on_spark = partial(check_operators, names, store, histories, seed)
-        reported(reports, lambda progress, ready: on_spark(progress, witness, reports, ready))
-    raise typer.Exit(EXITS[worst(verdicts)])
-
-
-def _on_reference(
-    name: str,
-    store: Store,
-    histories: int,
-    seed: int,
-    report: Report,
-    progress: Steps,
-    ready: Callable[[Report], None],
-) -> None:
-    from ..runner.check import check_reference
-
-    ready(check_reference(name, store, histories, seed, progress, report))
+    def print_others(self, reports: Sequence[Report]) -> None:
+        """Print those reports that aren't yet."""
+        for report in reports:
+            if not any(report is one for one in self.printed):
+                _print_report(report)
 
 
 def _print_report(report: Report) -> None:
@@ -132,10 +174,14 @@ def _print_report(report: Report) -> None:
     if report.divergences:
         named = ", ".join(f"{name} {count:,}" for name, count in report.divergences.most_common())
         results.print(f"Named divergences of Kafka Streams, in how many histories: {named}.", markup=False)
+    _print_verdict(report)
+
+
+def _print_verdict(report: Report, when: str = "") -> None:
     queries = f" in {report.queries} queries" if report.queries else ""
     results.print(
-        f"{_title(report)}: [{STYLES[report.verdict]}]{report.verdict}[/] — {report.histories:,} histories{queries}, "
-        f"{report.seconds:.0f} s, seed {report.seed}."
+        f"{_title(report)}: {when}[{STYLES[report.verdict]}]{report.verdict}[/] — {report.histories:,} "
+        f"histories{queries}, {report.seconds:.0f} s, {report.seeds}."
     )
 
 

@@ -35,6 +35,7 @@ from .counterexample import NOT_RECHECKED, Counterexample, Progress, Store, verd
 from .pools import pools_on_spark
 from .replays import replay
 from .report import Report
+from .rounds import FIRST, Round, TimeIsUp
 from .running import AnyRun, cohort_run, run_sample
 from .samples import samples_of_reference, samples_of_their_own, samples_on_spark
 
@@ -72,6 +73,7 @@ def check_operators(
     witness: QueryWitness = OWN,
     reports: dict[str, Report] | None = None,
     ready: Callable[[Report], None] = lambda report: None,
+    turn: Round = FIRST,
 ) -> dict[str, Report]:
     """Check the Spark implementations of operators by every law; they share queries.
 
@@ -79,11 +81,12 @@ def check_operators(
         operators: The operators' names.
         store: Where counterexamples are saved; those that are there already are replayed first.
         histories: How many histories of each to draw; each law judges a share of them.
-        seed: What they are drawn from.
+        seed: What they are drawn from in the first round; one more in each further round.
         progress: Is given the name of each step before it starts.
         witness: What runs: the operators' own implementations, or one with a mutated logic.
         reports: By operator: filled as the check goes, so that an interrupted one reports what it had.
         ready: Is given each operator's report as soon as its last sample has been judged.
+        turn: The round; a further one adds to the reports of the first.
 
     Raises:
         BadInput: There is no such operator, or a saved counterexample can't be read.
@@ -93,16 +96,18 @@ def check_operators(
     checks = {}
     for name in operators:
         report = reports.setdefault(name, Report(name, [], seed))
-        checks[name] = Check(registration_of(name), report, ON_SPARK, "spark", store, progress, witness)
+        checks[name] = Check(registration_of(name), report, ON_SPARK, "spark", store, progress, witness, turn)
     sharing = [one for one in checks.values() if shares_queries(one.registration)]
-    with contextlib.ExitStack() as unfinished:
+    with contextlib.suppress(TimeIsUp), contextlib.ExitStack() as unfinished:
         for one in checks.values():
             unfinished.enter_context(one.unfinished_if_it_fails())
             one.begin()
-        judge_pools(sharing, pools_on_spark([one.registration for one in sharing], histories, seed), progress)
+        own_seed = seed + turn.number
+        pools = pools_on_spark([one.registration for one in sharing], histories, own_seed, turn.records)
+        judge_pools(sharing, pools, progress)
         for one in checks.values():
             samples = samples_of_their_own if one in sharing else samples_on_spark
-            for sample in samples(one.registration, histories, seed):
+            for sample in samples(one.registration, histories, own_seed):
                 one.judge(sample)
             one.report.is_whole = True
             ready(one.report)
@@ -136,8 +141,9 @@ def _prepared(of: Mapping[str, Check], executor: Executor, progress: Progress, s
     ways: dict[RunOptions, None] = {}
     for sample in samples:
         check = of[sample.registration.name]
+        check.turn.go_on()
         laws = check.laws_of(sample)
-        members.append(cohort_run(sample, laws, check.report.seed, [check.witness]))
+        members.append(cohort_run(sample, laws, check.seed, [check.witness]))
         ways |= dict.fromkeys(way for law in laws if isinstance(law, RerunLaw) for way in law.ways)
     pool = Pool(members)
     progress(f"{sum(len(one.each) for one in members):,} histories of {len(members)} definitions together")
@@ -166,6 +172,7 @@ def check_reference(
     seed: int = 0,
     progress: Progress = lambda step: None,
     report: Report | None = None,
+    turn: Round = FIRST,
 ) -> Report:
     """Check the reference of an operator by every law that needs no Spark.
 
@@ -173,17 +180,18 @@ def check_reference(
         operator: The operator's name.
         store: Where counterexamples are saved; those that are there already are replayed first.
         histories: How many histories to draw, over all of its profiles.
-        seed: What they are drawn from.
+        seed: What they are drawn from in the first round; one more in each further round.
         progress: Is given the name of each step before it starts.
         report: Filled as the check goes, so that an interrupted one reports what it had; made when not given.
+        turn: The round; a further one adds to the report of the first.
 
     Raises:
         BadInput: There is no such operator, or a saved counterexample can't be read or one can't be written.
     """
     registration = registration_of(operator)
     report = report or Report(operator, [], seed, subject="the reference")
-    samples = samples_of_reference(registration, histories, seed)
-    Check(registration, report, OF_REFERENCE, "reference", store, progress, OWN).run(samples)
+    samples = samples_of_reference(registration, histories, seed + turn.number, turn.records)
+    Check(registration, report, OF_REFERENCE, "reference", store, progress, OWN, turn).run(samples)
     return report
 
 
@@ -202,11 +210,17 @@ class Check:
     store: Store
     progress: Progress
     witness: QueryWitness
+    turn: Round = FIRST
     pooled: list[tuple[History, Played]] = field(default_factory=list)
 
+    @property
+    def seed(self) -> int:
+        """What the histories of this round are drawn from."""
+        return self.report.seed + self.turn.number
+
     def run(self, samples: Iterable[Sample]) -> None:
-        """Ask every law, about the saved counterexamples first."""
-        with self.unfinished_if_it_fails():
+        """Ask every law, about the saved counterexamples first, until the time is up."""
+        with contextlib.suppress(TimeIsUp), self.unfinished_if_it_fails():
             self.begin()
             for sample in samples:
                 self.judge(sample)
@@ -224,7 +238,11 @@ class Check:
             raise
 
     def begin(self) -> None:
-        """Choose the laws, and ask about the saved counterexamples."""
+        """Choose the laws, and ask about the saved counterexamples; a further round goes on with what there is."""
+        self.turn.go_on()
+        self.report.rounds += 1
+        if not self.turn.is_first:
+            return
         laws, self.report.not_checked = asked_of(self.registration, self.laws)
         self.report.results = [LawResult(law, law.sentence(self.registration)) for law in laws]
         with self.timed():
@@ -258,12 +276,13 @@ class Check:
 
     def judge(self, sample: Sample) -> None:
         """Run a sample, and let each law judge it that is asked of it."""
+        self.turn.go_on()
         laws = self.laws_of(sample)
         if not laws:
             return
         self.report.covered.update(without_neighbours(sample.covered))
         with self.timed():
-            for run in run_sample(sample, laws, self.report.seed, [self.witness], self.progress):
+            for run in run_sample(sample, laws, self.seed, [self.witness], self.progress):
                 if isinstance(run, ReferenceRun):
                     self.report.covered.update(without_neighbours(run.covered))
                 self.ask_all(laws, sample, run)
@@ -273,6 +292,7 @@ class Check:
 
     def judge_run(self, whole: CohortRun) -> None:
         """Let each law judge a member of a pool."""
+        self.turn.go_on()
         laws = self.laws_of(whole.sample)
         with self.timed():
             for run in whole.shares():
@@ -289,7 +309,7 @@ class Check:
             found = Counter(neighbours_met(histories, played).keys())
         for result in self.report.results:
             if result.law.shows_neighbours and histories:
-                result.goals = tuple(dict.fromkeys((*result.goals, *goals)))
+                self.must_cover(result, goals)
                 result.covered.update(found)
         self.pooled.clear()
 
@@ -298,9 +318,14 @@ class Check:
         self.report.histories += len(run.histories)
         for law in laws:
             result = self.report.result(law.name)
-            result.goals = tuple(dict.fromkeys((*result.goals, *law.goals(sample))))
+            self.must_cover(result, law.goals(sample))
             self.progress(f"{law.name}: {len(run.histories)} histories, {sample.registration.name}, {sample.profile}")
             self.ask(result, run)
+
+    def must_cover(self, result: LawResult, goals: Iterable[str]) -> None:
+        """Add goals without which a law has shown nothing; a further round, which may be cut short, adds none."""
+        if self.turn.is_first:
+            result.goals = tuple(dict.fromkeys((*result.goals, *goals)))
 
     def ask(self, result: LawResult, run: AnyRun) -> None:
         """Let a law judge a run; of its violations the first becomes a counterexample."""
@@ -348,7 +373,7 @@ class Check:
             comparison.actual,
             comparison.differences,
             not unconfirmed,
-            self.report.seed if seed is None else seed,
+            self.seed if seed is None else seed,
             subject=self.subject,
             mutant=self.witness.mutant,
             original=case.original,

@@ -15,6 +15,7 @@ from ..generators.options import described, draw_definitions
 from ..generators.schedules import draw_schedules_for, edges_met
 from ..laws.runs import Kind, Sample
 from ..registration.registration import Options, Registration
+from .rounds import RECORDS
 from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for
 
 SCHEDULES = 4
@@ -25,7 +26,9 @@ LEAST, MOST = 3, 5
 """So many batches these have, beside a last one without records."""
 
 
-def pools_on_spark(registrations: Sequence[Registration], histories: int, seed: int) -> Iterator[list[Sample]]:
+def pools_on_spark(
+    registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS
+) -> Iterator[list[Sample]]:
     """Draw the samples whose histories share queries, one pool after the other; the same for the same seed.
 
     Each definition is in several pools of random histories, and so under several schedules.
@@ -34,6 +37,7 @@ def pools_on_spark(registrations: Sequence[Registration], histories: int, seed: 
         registrations: The operators.
         histories: How many histories of each are drawn over all definitions and pools; each has one in each at least.
         seed: What they are drawn from.
+        records: How many records each has.
     """
     by_clock: list[Definition] = []
     others: list[Definition] = []
@@ -48,11 +52,11 @@ def pools_on_spark(registrations: Sequence[Registration], histories: int, seed: 
     schedules = draw_schedules_for(on_board, SCHEDULES, seed_for(seed, "schedules")).schedules if by_clock else ()
     for number, schedule in enumerate(schedules):
         whole = (*schedule, long_after_all(schedule[-1], [one[:2] for one in by_clock]))
-        yield [_sample(one, whole, number, len(schedules), seed) for one in by_clock]
+        yield [_sample(one, whole, number, len(schedules), seed, records) for one in by_clock]
     for number in range(STANDING_POOLS if others else 0):
         batches = random.Random(seed_for(seed, f"batches {number}")).randint(LEAST, MOST)
-        yield [_sample(one, STANDING[:1] * (batches + 1), number, STANDING_POOLS, seed) for one in others]
-    yield _without_late_data(registrations, max(1, round(histories / 20)), seed)
+        yield [_sample(one, STANDING[:1] * (batches + 1), number, STANDING_POOLS, seed, records) for one in others]
+    yield _without_late_data(registrations, max(1, round(histories / 20)), seed, records)
 
 
 class Definition(NamedTuple):
@@ -71,7 +75,9 @@ class Definition(NamedTuple):
     is_first: bool
 
 
-def _sample(definition: Definition, schedule: Sequence[int], number: int, pools: int, seed: int) -> Sample:
+def _sample(
+    definition: Definition, schedule: Sequence[int], number: int, pools: int, seed: int, records: int
+) -> Sample:
     """Draw the histories of a definition in one of so many pools."""
     one, options, histories, is_first = definition
     own = seed_for(seed, f"{number} {one.name} {sorted(options.items())} in a pool")
@@ -80,7 +86,7 @@ def _sample(definition: Definition, schedule: Sequence[int], number: int, pools:
         Kind.RANDOM,
         described(one, options),
         options,
-        _drawn(one, options, schedule, max(1, round(histories / pools)), own),
+        _drawn(one, options, schedule, max(1, round(histories / pools)), own, records),
         is_first=is_first and not number,
         is_pooled=True,
         more=edges_met((one.name, options), schedule[:-1]),
@@ -93,7 +99,7 @@ def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options
     return clock + LONG_AFTER_MS + 2 * horizon
 
 
-def _without_late_data(registrations: Sequence[Registration], count: int, seed: int) -> list[Sample]:
+def _without_late_data(registrations: Sequence[Registration], count: int, seed: int, records: int) -> list[Sample]:
     """Draw histories in which nothing is late, under a clock that stands still."""
     definitions = [
         (one, profile, {**one.profiles[profile], **changed})
@@ -107,20 +113,27 @@ def _without_late_data(registrations: Sequence[Registration], count: int, seed: 
             Kind.WITHOUT_LATE_DATA,
             profile,
             options,
-            _drawn(one, options, (*STANDING, after), count, seed_for(seed, f"{one.name} {profile}, without late data")),
+            _drawn(
+                one,
+                options,
+                (*STANDING, after),
+                count,
+                seed_for(seed, f"{one.name} {profile}, without late data"),
+                records,
+            ),
         )
         for one, profile, options in definitions
     ]
 
 
 def _drawn(
-    registration: Registration, options: Options, schedule: Sequence[int], count: int, seed: int
+    registration: Registration, options: Options, schedule: Sequence[int], count: int, seed: int, records: int
 ) -> list[History]:
     """Draw histories whose last batch has no records; of some the records may have no key."""
     *before, after = schedule
     nulls = count // 8 or int(seed % 8 == 0)
     drawn: list[History] = []
     for null_keys, share in ((False, count - nulls), (True, nulls)):
-        settings = HistorySettings(registration.name, options, tuple(before), null_keys=null_keys)
+        settings = HistorySettings(registration.name, options, tuple(before), records, null_keys=null_keys)
         drawn += draw_histories(settings, share, seed + null_keys, mixed=True)
     return [one.with_lines([*one.lines, CUT, ClockAdvance(after)]) for one in drawn]

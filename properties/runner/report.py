@@ -18,7 +18,7 @@ class Report:
     Attributes:
         operator: The operator's name.
         results: What each law says.
-        seed: The seed.
+        seed: The seed of the first round.
         found: The counterexamples, with the folders that they were written to.
         histories: How many histories were run, variants included.
         queries: How many streaming queries that took, those that it shared with other operators included.
@@ -26,7 +26,8 @@ class Report:
         covered: In how many drawn histories each goal of the operator was met.
         not_checked: By the name of each law that the operator isn't asked: why.
         subject: What of the operator was checked: `on Spark`, or `the reference`.
-        is_whole: Whether every sample has been judged.
+        is_whole: Whether every sample of the first round has been judged.
+        rounds: How many rounds were begun, each with a seed of its own: one more than that of the round before.
     """
 
     operator: str
@@ -40,11 +41,17 @@ class Report:
     not_checked: Mapping[str, str] = field(default_factory=dict)
     subject: str = "on Spark"
     is_whole: bool = False
+    rounds: int = 0
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of the laws that could be asked."""
         return worst(result.verdict for result in self.results if not result.skipped)
+
+    @property
+    def seeds(self) -> str:
+        """The seeds of all rounds, in words."""
+        return f"seed {self.seed}" if self.rounds < 2 else f"seeds {self.seed} to {self.seed + self.rounds - 1}"
 
     @property
     def divergences(self) -> Counter[str]:

@@ -18,6 +18,7 @@ from ..laws.on_spark.columns import layouts_of, prepared
 from ..laws.runs import Kind, Sample
 from ..laws.scheduling import scheduled
 from ..registration.registration import Options, Registration
+from .rounds import RECORDS
 
 STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
 """A clock (ms) that stands still, for histories in which nothing may be late."""
@@ -145,16 +146,20 @@ def columns_sample(registration: Registration, layout: Layout, profile: str, cou
     return Sample(registration, Kind.COLUMNS, profile, options, drawn, more=layout)
 
 
-def samples_of_reference(registration: Registration, histories: int, seed: int) -> Iterator[Sample]:
+def samples_of_reference(
+    registration: Registration, histories: int, seed: int, records: int = RECORDS
+) -> Iterator[Sample]:
     """Draw the samples of an operator for the check of its reference, profile by profile; as `samples_on_spark`."""
     quarter = max(1, round(histories / len(registration.profiles) / 4))
     for profile, options in registration.profiles.items():
         own = seed_for(seed, f"{registration.name} {profile}")
-        drawn = list(drawn_under(registration, options, quarter, own))
+        drawn = list(drawn_under(registration, options, quarter, own, records))
         yield Sample(registration, Kind.REFERENCE, profile, options, drawn)
 
 
-def drawn_under(registration: Registration, options: Options, quarter: int, seed: int) -> Iterator[History]:
+def drawn_under(
+    registration: Registration, options: Options, quarter: int, seed: int, records: int = RECORDS
+) -> Iterator[History]:
     """Draw histories by quarters: under the batch clock or stream time, without and with null keys.
 
     Those under the batch clock have one schedule, on which the neighbours of the definition differ.
@@ -162,7 +167,7 @@ def drawn_under(registration: Registration, options: Options, quarter: int, seed
     name = registration.name
     schedule = clock_schedule(draw_covering(name, options, quarter, seed).histories[0])
     for null_keys in (False, True):
-        settings = HistorySettings(name, options, schedule, null_keys=null_keys)
+        settings = HistorySettings(name, options, schedule, records, null_keys=null_keys)
         for number, history in enumerate(draw_histories(settings, 2 * quarter, seed + null_keys)):
             named = replace(history, name=f"n{number}" if null_keys else history.name)
             yield named if number < quarter else under_stream_time(named)

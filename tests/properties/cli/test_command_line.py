@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,10 @@ from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner import check as check_module
+from streamproof.properties.runner import rounds
 from streamproof.properties.runner.counterexample import Counterexample
 from streamproof.properties.runner.report import Report
+from streamproof.properties.runner.rounds import Round
 from streamproof.properties.system import requirements
 from streamproof.properties.witnesses.kafka import divergences
 from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
@@ -492,8 +495,16 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Replaces the check of operators: it finds what the test asks for, without Spark."""
 
     def replace(
-        violated: bool = False, judged: int = 1, stopped_by: BaseException | None = None, early: bool = False
+        violated: bool = False,
+        judged: int = 1,
+        stopped_by: BaseException | None = None,
+        early: bool = False,
+        seconds: float = 0,
+        in_round: int = 0,
     ) -> None:
+        now = [0.0]
+        monkeypatch.setattr(rounds, "Budget", partial(rounds.Budget, clock=lambda: now[0]))
+
         def check_operators(
             operators: Sequence[str],
             store: FolderStore,
@@ -503,28 +514,39 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             witness: Any,
             reports: dict[str, Report],
             ready: Callable[[Report], None],
+            turn: Round,
         ) -> dict[str, Report]:
             progress("a step")
+            now[0] += seconds
             for report in reports.values():
                 result = LawResult(LAWS["spark"]["packing"], "it holds", ("run alone",), judged)
                 result.covered["run alone"] = judged
-                report.results = [result]
-                if violated:
+                report.results = report.results or [result]
+                report.rounds += 1
+                report.histories += 1
+                if violated and turn.is_first:
                     found = counterexample()
                     comparison = Comparison(found.left, found.right, found.differences)
                     result.violations.append(Violation(Case(found.history), comparison))
                     report.found.append((found, store.save(found)))
             if early:
                 ready(reports[operators[0]])
-            if stopped_by is not None:
+            if stopped_by is not None and turn.number == in_round:
                 raise stopped_by
             return reports
 
         def sound(
-            operator: str, store: FolderStore, histories: int, seed: int, progress: Any, report: Report
+            operator: str,
+            store: FolderStore,
+            histories: int,
+            seed: int,
+            progress: Any,
+            report: Report,
+            turn: Round,
         ) -> Report:
             progress(f"{operator}: the reference")
             report.results = [LawResult(LAWS["reference"]["fold is meaning"], "it holds", judged=1)]
+            report.rounds += 1
             return report
 
         monkeypatch.setattr(check_module, "check_operators", check_operators)
@@ -595,6 +617,53 @@ def test_a_report_that_is_ready_early_is_printed_then_and_only_once(
     for name in ("session_windows", "range_aggregate"):
         assert said.out.count(f"\n{name}, on Spark: conforms — ") == 1
     assert said.code == (3 if stopped_by else 0)
+
+
+def test_a_check_goes_on_until_the_minutes_are_over_and_adds_to_one_report(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(seconds=25, early=True)
+    said = command("check", "session_windows", "--findings", tmp_path, "--seed", 7, "--minutes", 1)
+    assert said.code == 0
+    assert said.err == "session_windows: the reference\na step\n" * 3
+    assert said.out.splitlines()[:2] == [
+        "session_windows, the reference: so far conforms — 0 histories, 0 s, seed 7.",
+        "session_windows, on Spark: so far conforms — 1 histories, 0 s, seed 7.",
+    ]
+    assert said.out.count("so far") == 2
+    assert "\nsession_windows, the reference: conforms — 0 histories, 0 s, seeds 7 to 9.\n" in said.out
+    assert said.out.endswith("\nsession_windows, on Spark: conforms — 3 histories, 0 s, seeds 7 to 9.\n")
+
+
+def test_a_round_is_finished_when_the_minutes_are_over_before(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(seconds=90)
+    said = command("check", "session_windows", "--findings", tmp_path, "--minutes", 0.5)
+    assert said.code == 0
+    assert said.err == (
+        "session_windows: the reference\na step\n"
+        "the 0.5 minutes were over before each law was asked of each operator once; that was finished, "
+        "and took 1.5 minutes\n"
+    )
+    assert said.out.endswith("session_windows, on Spark: conforms — 1 histories, 0 s, seed 0.\n")
+
+
+def test_what_is_found_in_the_minutes_is_printed_where_they_are_interrupted(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked(violated=True, seconds=25, stopped_by=KeyboardInterrupt(), in_round=1)
+    said = command("check", "session_windows", "--findings", tmp_path, "--minutes", 60)
+    assert said.code == 3
+    assert said.err.endswith("interrupted: what was found until then is on disk\n")
+    assert said.out.count("violated: it is.") == 1
+    assert "session_windows, the reference: conforms — 0 histories, 0 s, seeds 0 to 1." in said.out
+    assert "session_windows, on Spark: violated — 2 histories, 0 s, seeds 0 to 1." in said.out
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf"])
+def test_minutes_in_which_nothing_can_be_checked_are_refused(command: Command, minutes: str) -> None:
+    refused(command("check", "--minutes", minutes), f"--minutes {minutes}", "above 0")
 
 
 def test_an_error_of_ours_in_a_check_is_no_verdict(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from streamproof.properties.laws.runs import Sample
+from streamproof.properties.laws.base import OWN, LawResult
+from streamproof.properties.laws.runs import CohortRun, Sample
+from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner.check import Check, check_operators, check_reference
 from streamproof.properties.runner.report import Report
+from streamproof.properties.runner.rounds import Round
+from streamproof.reference.core.errors import MissingTool
 
 NAMES = ["session_windows", "range_aggregate"]
 
@@ -25,6 +31,14 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(check_module, "judge_pools", lambda *arguments: None)
     monkeypatch.setattr(Check, "judge", judge)
     return names
+
+
+@pytest.fixture
+def no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(witness: object, histories: object) -> None:
+        raise MissingTool("no jars: make some")
+
+    monkeypatch.setattr("streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate", missing)
 
 
 def test_each_report_is_ready_as_soon_as_the_last_sample_of_its_operator_is_judged(
@@ -56,3 +70,101 @@ def test_what_ends_a_check_leaves_those_whole_that_were_done(judged: list[str], 
 def test_the_report_of_a_reference_is_whole_when_its_last_sample_is_judged(judged: list[str], tmp_path: Path) -> None:
     assert check_reference("session_windows", FolderStore(tmp_path), 10).is_whole
     assert set(judged) == {"session_windows"}
+
+
+# Rounds, until the time is up: on the reference, which needs no stand-in.
+
+LAW = "fold is meaning"
+
+
+def check_rounds(folder: Path, *turns: Round) -> Report:
+    report = Report("table_aggregate", [], 3, subject="the reference")
+    for turn in turns:
+        check_reference("table_aggregate", FolderStore(folder), 8, 3, report=report, turn=turn)
+    return report
+
+
+def over_after(steps: int) -> Callable[[], bool]:
+    """Return a clock that says that the time is up when it has been asked so many times."""
+    asked = iter(range(steps))
+    return lambda: next(asked, None) is None
+
+
+def test_a_further_round_asks_about_other_histories_and_adds_to_the_report(
+    no_kafka: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: dict[str, int] = {}
+    ask = Check.ask
+
+    def noted(self: Check, result: LawResult, run: Any) -> None:
+        if result.law.name == LAW:
+            drawn.update({history.to_text(): len(history.records) for history in run.histories})
+        ask(self, result, run)
+
+    monkeypatch.setattr(Check, "ask", noted)
+    first = check_rounds(tmp_path, Round(0))
+    of_first = dict(drawn)
+    both = check_rounds(tmp_path, Round(0), Round(1))
+    assert both.result(LAW).judged == 2 * first.result(LAW).judged == len(drawn)
+    assert (both.histories, both.seeds) == (2 * first.histories, "seeds 3 to 4")
+    assert set(of_first.values()) == {20}
+    assert {drawn[text] for text in drawn.keys() - of_first.keys()} == {25}
+    for result in first.results:
+        assert both.result(result.law.name).goals == result.goals
+        assert all(both.result(result.law.name).covered[goal] >= count for goal, count in result.covered.items())
+
+
+def test_the_seed_of_a_further_round_is_that_of_a_counterexample_of_it(no_kafka: None, tmp_path: Path) -> None:
+    report = check_rounds(tmp_path, Round(0), Round(2))
+    assert (
+        Check(
+            registration_of("table_aggregate"), report, [], "reference", FolderStore(tmp_path), print, OWN, Round(2)
+        ).seed
+        == 5
+    )
+
+
+def test_only_the_first_round_decides_what_must_be_covered(no_kafka: None, tmp_path: Path) -> None:
+    report = check_rounds(tmp_path, Round(0))
+    for turn, added in ((Round(1), []), (Round(0), ["another goal"])):
+        one = Check(
+            registration_of("table_aggregate"), report, [], "reference", FolderStore(tmp_path), print, OWN, turn
+        )
+        before = report.result(LAW).goals
+        one.must_cover(report.result(LAW), [*before, "another goal"])
+        assert report.result(LAW).goals == (*before, *added)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_a_round_that_is_cut_short_leaves_the_verdicts_of_the_first(no_kafka: None, tmp_path: Path, steps: int) -> None:
+    first = check_rounds(tmp_path, Round(0))
+    cut = check_rounds(tmp_path, Round(0), Round(1, over_after(steps)))
+    assert [one.verdict for one in cut.results] == [one.verdict for one in first.results]
+    assert not any(one.unfinished for one in cut.results)
+    assert (cut.histories > first.histories) == (steps > 1)
+    assert cut.rounds == (2 if steps else 1)
+
+
+def test_the_first_round_is_finished_whatever_the_time(no_kafka: None, tmp_path: Path) -> None:
+    whole, late = (check_rounds(tmp_path, Round(0, is_over)) for is_over in (lambda: False, lambda: True))
+    assert late.is_whole
+    assert late.histories == whole.histories
+
+
+def test_operators_that_share_queries_stop_between_two_definitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+    monkeypatch.setattr(check_module.Pool, "prepare", lambda *arguments: None)
+    monkeypatch.setattr(Check, "judge", lambda self, sample: judged.append("alone"))
+    monkeypatch.setattr(CohortRun, "shares", lambda self: judged.append(self.sample.profile) or [])
+    reports: dict[str, Report] = {}
+    check_operators(NAMES, FolderStore(tmp_path), 1, reports=reports)
+    assert all(report.is_whole for report in reports.values())
+    whole = len(judged)
+    judged.clear()
+    is_over = over_after(2 + 100)
+    check_operators(NAMES, FolderStore(tmp_path), 1, reports=reports, turn=Round(1, is_over))
+    assert 0 < len(judged) < 100 < whole
+    assert "alone" not in judged
+    assert not any(one.unfinished for report in reports.values() for one in report.results)

@@ -99,3 +99,10 @@ def test_each_operator_has_one_first_sample_for_the_laws_that_run_a_part_again(o
 def test_more_histories_are_shared_among_the_definitions() -> None:
     few, many = (sum(len(one.histories) for one in chain(*pools(SOME[:2], count, 0))) for count in (200, 800))
     assert 3 < many / few < 4.5
+
+
+def test_the_histories_of_all_pools_may_be_longer() -> None:
+    for records in (20, 25):
+        drawn = pools_on_spark([registration_of("session_windows")], 1, 0, records)
+        lengths = {len(one.records) for pool in drawn for sample in pool for one in sample.histories}
+        assert lengths == {records}

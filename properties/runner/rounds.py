@@ -1,0 +1,85 @@
+"""The rounds of a check: the first one is the whole gate; further ones go on with other seeds until the time is up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ..generators.draws import HistorySettings
+
+RECORDS = HistorySettings.arrivals
+"""So many records has a history of the first round."""
+MORE_RECORDS, MOST_RECORDS = 5, 60
+"""So many more has one of each further round, and so many at the most."""
+
+
+class TimeIsUp(Exception):
+    """Ends a further round between two of its steps."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of a check.
+
+    Attributes:
+        number: Its number, from 0.
+        is_over: Whether the time is up: a further round ends then, the first one is always finished.
+    """
+
+    number: int = 0
+    is_over: Callable[[], bool] = lambda: False
+
+    @property
+    def records(self) -> int:
+        """How many records a history has, null keys and clock advances aside: more from round to round."""
+        return min(RECORDS + MORE_RECORDS * self.number, MOST_RECORDS)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it decides what must be covered, and asks about the saved counterexamples."""
+        return self.number == 0
+
+    def go_on(self) -> None:
+        """Ask between two steps whether there is time for another one.
+
+        Raises:
+            TimeIsUp: There is none.
+        """
+        if not self.is_first and self.is_over():
+            raise TimeIsUp
+
+
+FIRST = Round()
+
+
+@dataclass
+class Budget:
+    """The time that a check has.
+
+    Attributes:
+        minutes: How long it goes on; None for one round, however long that takes.
+        clock: Tells the time, in seconds.
+    """
+
+    minutes: float | None = None
+    clock: Callable[[], float] = field(default=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
+
+    @property
+    def elapsed(self) -> float:
+        """How much of it has passed, in seconds."""
+        return self.clock() - self._started
+
+    def is_over(self) -> bool:
+        """Whether it has passed."""
+        return self.minutes is None or self.elapsed >= 60 * self.minutes
+
+    def rounds(self) -> Iterator[Round]:
+        """Yield rounds until the time is up: one at least."""
+        number = 0
+        while number == 0 or not self.is_over():
+            yield Round(number, self.is_over)
+            number += 1
