@@ -1,4 +1,7 @@
-"""Counts on how many of 10,000 random histories each operator on Spark disagrees with the reference."""
+"""Counts on how many of 10,000 random histories each operator on Spark disagrees with the reference.
+
+With `--on` it counts false alarms instead, over millions of histories whose definitions are drawn too.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.reference.core.errors import StreamproofError
 
+from . import false_alarms
 from .figures import Figure, Setting, Target, figure
 
 LARGEST_COHORT = 5_000
@@ -20,6 +24,8 @@ FIRST_SEED = 1
 
 def run(setting: Setting) -> list[Figure]:
     """Count, operator by operator; the histories go evenly to its definitions, and each round draws others."""
+    if setting.on is not None:
+        return false_alarms.run(setting)
     count, rounds = setting.size(10_000, 60), setting.times(1)
     figures = []
     for operator in setting.among([*registered()]):

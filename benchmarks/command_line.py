@@ -45,6 +45,8 @@ BENCHMARKS: Mapping[str, str] = {
     "shared": "how many histories a CPU second of Spark serves, in shared queries and in typed ones",
     "check": "the gate's wall time",
 }
+AGREEMENT = "agreement"
+"""The one that takes a witness, a number of histories and a seed."""
 BY_OPERATOR = ("operators", "agreement", "production", "state", "judging")
 """Those that measure one operator alone where they are asked to, as `production:session_windows`."""
 MISSED, COULD_NOT_RUN = 1, 3
@@ -58,6 +60,13 @@ NAMES_HELP = (
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 results = Console(width=None if sys.stdout.isatty() else 170, highlight=False)
 messages = Console(stderr=True, highlight=False)
+
+
+class On(StrEnum):
+    """What false alarms are counted of."""
+
+    REFERENCE = "reference"
+    SPARK = "spark"
 
 
 class Size(StrEnum):
@@ -94,6 +103,14 @@ def bench(
     names: Annotated[list[str] | None, typer.Argument(help=NAMES_HELP)] = None,
     size: Annotated[Size, typer.Option(help="small takes minutes; its figures say nothing.")] = Size.FULL,
     rounds: Annotated[int | None, typer.Option(min=1, help="How often each is measured; 3 or 5 by default.")] = None,
+    on: Annotated[
+        On | None, typer.Option(help="agreement: count false alarms over drawn definitions; the reference on DuckDB.")
+    ] = None,
+    histories: Annotated[
+        int | None,
+        typer.Option(min=1, help="agreement --on: how many histories; 5,000,000 of the reference, 1,000,000 on Spark."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="agreement --on: the seed of the first round; 1 by default.")] = None,
     file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file too.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
 ) -> None:
@@ -120,6 +137,7 @@ def bench(
             raise BadInput(f"{name}: no operator can be named here, only in {', '.join(BY_OPERATOR)}: leave it out")
         if operator:
             operator_named(operator)
+    _check_options(chosen, on, histories, seed, rounds)
     small = size is Size.SMALL
     made_on = machine()
     results.print(", ".join(f"{name} {value}" for name, value in made_on.items()), markup=False, soft_wrap=True)
@@ -129,12 +147,20 @@ def bench(
     missed: list[str] = []
     for name in chosen:
         benchmark, _, operator = name.partition(":")
-        setting = Setting(small, rounds, lambda step, name=name: _step(name, step), operator or None)  # type: ignore[misc]
+        setting = Setting(
+            small,
+            rounds,
+            lambda step, name=name: _step(name, step),  # type: ignore[misc]
+            operator or None,
+            on,
+            histories,
+            1 if seed is None else seed,
+        )
         before, started = load_average(), time.monotonic()
         figures: list[Figure] = import_module(f".{benchmark}", __package__).run(setting)
         found = {
             "benchmark": name,
-            "command": _command(name, size, rounds),
+            "command": _command(name, size, {"rounds": rounds, "on": on, "histories": histories, "seed": seed}),
             "load average before": before,
             "load average after": load_average(),
             "seconds": round(time.monotonic() - started, 1),
@@ -166,9 +192,27 @@ def _step(name: str, step: str) -> None:
     messages.print(f"{time.strftime('%H:%M:%S')} {name}: {step}", markup=False, soft_wrap=True)
 
 
-def _command(name: str, size: Size, rounds: int | None) -> str:
+def _check_options(
+    chosen: Sequence[str], on: On | None, histories: int | None, seed: int | None, rounds: int | None
+) -> None:
+    """Refuse options that the benchmarks don't take.
+
+    Raises:
+        BadInput: One was given that would mean nothing.
+    """
+    if on is not None and [name.partition(":")[0] for name in chosen] != [AGREEMENT]:
+        raise BadInput(f"--on {on.value} means nothing here: name the benchmark {AGREEMENT}, and no other")
+    if on is None and (histories is not None or seed is not None):
+        option = "--seed" if histories is None else "--histories"
+        raise BadInput(f"{option} means nothing here: use it with {AGREEMENT} --on reference, or --on spark")
+    if on is not None and rounds is not None:
+        raise BadInput("--rounds means nothing with --on: say by --histories how many histories there are to be")
+
+
+def _command(name: str, size: Size, options: Mapping[str, object]) -> str:
     words = ["python", "-m", "benchmarks", name, "--size", size.value]
-    return shlex.join([*words, "--rounds", str(rounds)] if rounds else words)
+    given = {option: value for option, value in options.items() if value is not None}
+    return shlex.join([*words, *(word for option, value in given.items() for word in (f"--{option}", str(value)))])
 
 
 def _print(found: Mapping[str, Any], figures: Sequence[Figure], small: bool) -> None:

@@ -126,12 +126,18 @@ class Setting:
         rounds: How often each thing is measured; each benchmark's own number by default.
         progress: Called with each step.
         only: The operator to measure, such as `session_windows`; all by default.
+        on: The witness to measure, `reference` or `spark`, of a benchmark that has several.
+        histories: How many histories to compare at least; the benchmark's own number by default.
+        seed: What the first round is drawn from.
     """
 
     small: bool
     rounds: int | None
     progress: Callable[[str], None]
     only: str | None = None
+    on: str | None = None
+    histories: int | None = None
+    seed: int = 1
 
     def size(self, full: int, small: int) -> int:
         """Choose a size."""
