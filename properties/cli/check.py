@@ -95,11 +95,19 @@ class _Gate:
         """All reports, in the order in which they are made."""
         return [*self.of_reference.values(), *self.on_spark.values()]
 
+    def count(self, done: float, of: float) -> None:
+        """Show how many steps of a part are done, or where the minutes are given, how many of these have passed."""
+        if self.budget.minutes is not None:
+            done, of = self.budget.elapsed, 60 * self.budget.minutes
+        self.progress.count(min(done, of), of)
+
     def run(self) -> None:
         """Check, and print each report; whatever ends it, what was found until then."""
+        from ..runner.rounds import Work
+
         try:
-            with signals.interrupting(), steps() as self.progress:
-                for turn in self.budget.rounds():
+            with signals.interrupting(), steps(is_counted=True) as self.progress:
+                for turn in self.budget.rounds(Work(self.count)):
                     self.check(turn)
         except BaseException:
             if signals.received():
@@ -110,8 +118,9 @@ class _Gate:
 
     def check(self, turn: Round) -> None:
         """Check all operators once, the references first."""
-        from ..runner.check import check_operators, check_reference
+        from ..runner.check import check_operators, check_reference, steps_of_references
 
+        turn.work.expect(steps_of_references(list(self.of_reference)))
         ready = partial(self.ready, turn)
         for name, report in self.of_reference.items():
             ready(check_reference(name, self.store, self.histories, self.seed, self.progress, report, turn))

@@ -8,7 +8,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
 from rich.text import Text
 
 from ..system.visible import visible
@@ -31,15 +42,40 @@ results = _Console(width=None if _to_terminal else 140, highlight=False, emoji=F
 messages = _Console(stderr=True, highlight=False, emoji=False)
 
 
-class Steps:
-    """Shows the present step on stderr: a spinner on a terminal, a line each elsewhere."""
+class _Remaining(ProgressColumn):
+    """How long the rest will take, said as that: the time beside it is what has passed."""
 
     def __init__(self) -> None:
+        super().__init__()
+        self._time = TimeRemainingColumn()
+
+    def render(self, task: Task) -> Text:
+        """Return the time of Rich's own estimate."""
+        return Text.assemble("left ", self._time.render(task))
+
+
+class Steps:
+    """Shows on stderr what is being done: on a terminal in one place, a line for each step elsewhere.
+
+    Args:
+        is_counted: Whether it is said how many steps there are: then a bar shows the share that is done, and how long
+            the others will take.
+    """
+
+    def __init__(self, is_counted: bool = False) -> None:
         self._bar: Progress | None = None
         if messages.is_terminal:
-            columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-            # What is printed to stdout meanwhile is a result, and stays there.
-            self._bar = Progress(*columns, console=messages, transient=True, redirect_stdout=False)
+            says = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True))
+            counted = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), _Remaining())
+            self._bar = Progress(
+                SpinnerColumn(),
+                *((says, *counted) if is_counted else (says, TimeElapsedColumn())),
+                console=messages,
+                transient=True,
+                expand=is_counted,
+                redirect_stdout=False,  # what is printed to stdout meanwhile is a result, and stays there
+                speed_estimate_period=600,  # one step takes a tenth of a second, another one half a minute
+            )
             self._task = self._bar.add_task("starting", total=None)
 
     def __call__(self, step: str) -> None:
@@ -48,6 +84,11 @@ class Steps:
             messages.print(step, markup=False, soft_wrap=True)
         else:
             self._bar.update(self._task, description=visible(step))
+
+    def count(self, done: float, steps: float) -> None:
+        """Show how many steps are done of how many; elsewhere than on a terminal nothing."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=steps)
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
@@ -69,8 +110,8 @@ class Steps:
 
 
 @contextlib.contextmanager
-def steps() -> Iterator[Steps]:
+def steps(is_counted: bool = False) -> Iterator[Steps]:
     """Show the present step; as `Steps`."""
-    shown = Steps()
+    shown = Steps(is_counted)
     with shown.shown():
         yield shown

@@ -32,12 +32,12 @@ from ..witnesses.spark.query import stop_queries
 from ..witnesses.spark.witness import QueryWitness
 from .confirm import confirmed
 from .counterexample import NOT_RECHECKED, Counterexample, Progress, Store, verdict_sentence
-from .pools import pools_on_spark
+from .pools import plan_pools
 from .replays import replay
 from .report import Report
-from .rounds import FIRST, Round, TimeIsUp
+from .rounds import Round, TimeIsUp
 from .running import AnyRun, cohort_run, run_sample
-from .samples import samples_of_reference, samples_of_their_own, samples_on_spark
+from .samples import plan_of_reference, plan_of_their_own, plan_on_spark
 
 
 def check(
@@ -73,7 +73,7 @@ def check_operators(
     witness: QueryWitness = OWN,
     reports: dict[str, Report] | None = None,
     ready: Callable[[Report], None] = lambda report: None,
-    turn: Round = FIRST,
+    turn: Round | None = None,
 ) -> dict[str, Report]:
     """Check the Spark implementations of operators by every law; they share queries.
 
@@ -92,7 +92,7 @@ def check_operators(
         BadInput: There is no such operator, or a saved counterexample can't be read.
         StreamproofError: Spark couldn't be started, or a query failed.
     """
-    reports = {} if reports is None else reports
+    reports, turn = {} if reports is None else reports, turn or Round()
     checks = {}
     for name in operators:
         report = reports.setdefault(name, Report(name, [], seed))
@@ -103,12 +103,20 @@ def check_operators(
             unfinished.enter_context(one.unfinished_if_it_fails())
             one.begin()
         own_seed = seed + turn.number
-        pools = pools_on_spark([one.registration for one in sharing], histories, own_seed, turn.records)
-        judge_pools(sharing, pools, progress)
+        pools = plan_pools([one.registration for one in sharing], histories, own_seed, turn.records)
+        alone = {
+            one.registration.name: (plan_of_their_own if one in sharing else plan_on_spark)(
+                one.registration, histories, own_seed
+            )
+            for one in checks.values()
+        }
+        turn.work.expect(
+            sum(_runs(checks, [one.sample for one in pool]) for pool in pools) + sum(map(len, alone.values()))
+        )
+        judge_pools(sharing, ([one.drawn() for one in pool] for pool in pools), progress)
         for one in checks.values():
-            samples = samples_of_their_own if one in sharing else samples_on_spark
-            for sample in samples(one.registration, histories, own_seed):
-                one.judge(sample)
+            for draw in alone[one.registration.name]:
+                one.judge(draw())
             one.report.is_whole = True
             ready(one.report)
     return reports
@@ -126,8 +134,11 @@ def judge_pools(checks: Sequence[Check], pools: Iterable[Sequence[Sample]], prog
         waiting: Pool | None = None
         for pool in chain(map(partial(_prepared, of, executor, progress), pools), [None]):
             if waiting is not None:
+                runs = _runs(of, [member.sample for member in waiting.members])
                 for member in waiting.members:
-                    of[member.sample.registration.name].judge_run(member)
+                    check = of[member.sample.registration.name]
+                    check.judge_run(member)
+                    check.turn.work.did(runs / len(waiting.members))
                 for name in {member.sample.registration.name for member in waiting.members}:
                     of[name].report.queries += waiting.queries
             waiting = pool
@@ -138,17 +149,26 @@ def judge_pools(checks: Sequence[Check], pools: Iterable[Sequence[Sample]], prog
 def _prepared(of: Mapping[str, Check], executor: Executor, progress: Progress, samples: Sequence[Sample]) -> Pool:
     """Begin to run a pool."""
     members = []
-    ways: dict[RunOptions, None] = {}
     for sample in samples:
         check = of[sample.registration.name]
         check.turn.go_on()
         laws = check.laws_of(sample)
         members.append(cohort_run(sample, laws, check.seed, [check.witness]))
-        ways |= dict.fromkeys(way for law in laws if isinstance(law, RerunLaw) for way in law.ways)
     pool = Pool(members)
     progress(f"{sum(len(one.each) for one in members):,} histories of {len(members)} definitions together")
-    pool.prepare([pool.plain, *ways], executor)
+    pool.prepare([pool.plain, *_reruns(of, samples)], executor)
     return pool
+
+
+def _reruns(of: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[RunOptions]:
+    """Return the ways in which samples of a pool are run again; that doesn't depend on their histories."""
+    ways = (way for sample in samples for law in of[sample.registration.name].reruns_of(sample) for way in law.ways)
+    return list(dict.fromkeys(ways))
+
+
+def _runs(of: Mapping[str, Check], samples: Sequence[Sample]) -> int:
+    """Return in how many ways samples of a pool are run."""
+    return 1 + len(_reruns(of, samples))
 
 
 @contextlib.contextmanager
@@ -172,7 +192,7 @@ def check_reference(
     seed: int = 0,
     progress: Progress = lambda step: None,
     report: Report | None = None,
-    turn: Round = FIRST,
+    turn: Round | None = None,
 ) -> Report:
     """Check the reference of an operator by every law that needs no Spark.
 
@@ -188,11 +208,17 @@ def check_reference(
     Raises:
         BadInput: There is no such operator, or a saved counterexample can't be read or one can't be written.
     """
-    registration = registration_of(operator)
+    registration, turn = registration_of(operator), turn or Round()
     report = report or Report(operator, [], seed, subject="the reference")
-    samples = samples_of_reference(registration, histories, seed + turn.number, turn.records)
-    Check(registration, report, OF_REFERENCE, "reference", store, progress, OWN, turn).run(samples)
+    plan = plan_of_reference(registration, histories, seed + turn.number, turn.records)
+    check = Check(registration, report, OF_REFERENCE, "reference", store, progress, OWN, turn)
+    check.run(draw() for draw in plan)
     return report
+
+
+def steps_of_references(operators: Sequence[str]) -> int:
+    """Return how many steps there are in the check of operators' references."""
+    return sum(len(plan_of_reference(registration_of(name), 0, 0)) for name in operators)
 
 
 FOR_NEIGHBOURS = 30
@@ -210,7 +236,7 @@ class Check:
     store: Store
     progress: Progress
     witness: QueryWitness
-    turn: Round = FIRST
+    turn: Round = field(default_factory=Round)
     pooled: list[tuple[History, Played]] = field(default_factory=list)
 
     @property
@@ -261,6 +287,12 @@ class Check:
         """Return the laws that are asked of a sample."""
         return [one.law for one in self.report.results if not one.skipped and one.law.is_asked_of(sample)]
 
+    def reruns_of(self, sample: Sample) -> Iterator[RerunLaw]:
+        """Yield the laws that ask to run a sample again."""
+        for one in self.report.results:
+            if isinstance(one.law, RerunLaw) and not one.skipped and one.law.is_asked_of(sample):
+                yield one.law
+
     def replay_saved(self) -> None:
         """Ask about the saved counterexamples of such a check again, each by its law; that covers no goal."""
         saved = self.store.saved(self.report.operator, self.subject, self.witness.mutant)
@@ -278,17 +310,21 @@ class Check:
         """Run a sample, and let each law judge it that is asked of it."""
         self.turn.go_on()
         laws = self.laws_of(sample)
-        if not laws:
-            return
-        self.report.covered.update(without_neighbours(sample.covered))
-        with self.timed():
-            for run in run_sample(sample, laws, self.seed, [self.witness], self.progress):
-                if isinstance(run, ReferenceRun):
-                    self.report.covered.update(without_neighbours(run.covered))
-                self.ask_all(laws, sample, run)
-                staged = 3 * isinstance(run, StagedRun)
-                own = staged + isinstance(run, TypedRun)
-                self.report.queries += run.whole.pool.queries if isinstance(run, Run) else own
+        if laws:
+            self.report.covered.update(without_neighbours(sample.covered))
+            with self.timed():
+                self.run_and_ask(sample, laws)
+        self.turn.work.did()
+
+    def run_and_ask(self, sample: Sample, laws: Sequence[Law]) -> None:
+        """Run a sample, and let laws judge it."""
+        for run in run_sample(sample, laws, self.seed, [self.witness], self.progress):
+            if isinstance(run, ReferenceRun):
+                self.report.covered.update(without_neighbours(run.covered))
+            self.ask_all(laws, sample, run)
+            staged = 3 * isinstance(run, StagedRun)
+            own = staged + isinstance(run, TypedRun)
+            self.report.queries += run.whole.pool.queries if isinstance(run, Run) else own
 
     def judge_run(self, whole: CohortRun) -> None:
         """Let each law judge a member of a pool."""

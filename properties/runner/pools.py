@@ -6,7 +6,9 @@ A definition is drawn as the records are: in a run every value of every option, 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from ...reference.core.history import CUT, ClockAdvance, History
@@ -26,12 +28,37 @@ LEAST, MOST = 3, 5
 """So many batches these have, beside a last one without records."""
 
 
+class Planned(NamedTuple):
+    """A sample whose histories are still to be drawn.
+
+    Attributes:
+        sample: The sample, as yet without histories.
+        draw: Draws them.
+    """
+
+    sample: Sample
+    draw: Callable[[], list[History]]
+
+    def drawn(self) -> Sample:
+        """Draw the histories, and return the sample with them."""
+        return replace(self.sample, histories=self.draw())
+
+
 def pools_on_spark(
     registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS
 ) -> Iterator[list[Sample]]:
-    """Draw the samples whose histories share queries, one pool after the other; the same for the same seed.
+    """Draw the samples whose histories share queries, one pool after the other; as `plan_pools`."""
+    for pool in plan_pools(registrations, histories, seed, records):
+        yield [one.drawn() for one in pool]
 
-    Each definition is in several pools of random histories, and so under several schedules.
+
+def plan_pools(
+    registrations: Sequence[Registration], histories: int, seed: int, records: int = RECORDS
+) -> list[list[Planned]]:
+    """Plan the samples whose histories share queries, pool by pool; the same for the same seed.
+
+    Definitions and schedules are drawn at once, the histories of a pool when it is its turn. Each definition is in
+    several pools of random histories, and so under several schedules.
 
     Args:
         registrations: The operators.
@@ -50,13 +77,18 @@ def pools_on_spark(
             )
     on_board = [(one.registration.name, one.options) for one in by_clock]
     schedules = draw_schedules_for(on_board, SCHEDULES, seed_for(seed, "schedules")).schedules if by_clock else ()
+    pools = []
     for number, schedule in enumerate(schedules):
         whole = (*schedule, long_after_all(schedule[-1], [one[:2] for one in by_clock]))
-        yield [_sample(one, whole, number, len(schedules), seed, records) for one in by_clock]
+        pools.append([_planned(one, whole, number, len(schedules), seed, records) for one in by_clock])
     for number in range(STANDING_POOLS if others else 0):
         batches = random.Random(seed_for(seed, f"batches {number}")).randint(LEAST, MOST)
-        yield [_sample(one, STANDING[:1] * (batches + 1), number, STANDING_POOLS, seed, records) for one in others]
-    yield _without_late_data(registrations, max(1, round(histories / 20)), seed, records)
+        standing = [
+            _planned(one, STANDING[:1] * (batches + 1), number, STANDING_POOLS, seed, records) for one in others
+        ]
+        pools.append(standing)
+    pools.append(_without_late_data(registrations, max(1, round(histories / 20)), seed, records))
+    return [pool for pool in pools if pool]
 
 
 class Definition(NamedTuple):
@@ -75,22 +107,23 @@ class Definition(NamedTuple):
     is_first: bool
 
 
-def _sample(
+def _planned(
     definition: Definition, schedule: Sequence[int], number: int, pools: int, seed: int, records: int
-) -> Sample:
-    """Draw the histories of a definition in one of so many pools."""
+) -> Planned:
+    """Plan the histories of a definition in one of so many pools."""
     one, options, histories, is_first = definition
     own = seed_for(seed, f"{number} {one.name} {sorted(options.items())} in a pool")
-    return Sample(
+    sample = Sample(
         one,
         Kind.RANDOM,
         described(one, options),
         options,
-        _drawn(one, options, schedule, max(1, round(histories / pools)), own, records),
+        (),
         is_first=is_first and not number,
         is_pooled=True,
         more=edges_met((one.name, options), schedule[:-1]),
     )
+    return Planned(sample, partial(_drawn, one, options, schedule, max(1, round(histories / pools)), own, records))
 
 
 def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options]]) -> int:
@@ -99,8 +132,8 @@ def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options
     return clock + LONG_AFTER_MS + 2 * horizon
 
 
-def _without_late_data(registrations: Sequence[Registration], count: int, seed: int, records: int) -> list[Sample]:
-    """Draw histories in which nothing is late, under a clock that stands still."""
+def _without_late_data(registrations: Sequence[Registration], count: int, seed: int, records: int) -> list[Planned]:
+    """Plan histories in which nothing is late, under a clock that stands still."""
     definitions = [
         (one, profile, {**one.profiles[profile], **changed})
         for one in registrations
@@ -108,12 +141,10 @@ def _without_late_data(registrations: Sequence[Registration], count: int, seed: 
     ]
     after = long_after_all(STANDING[-1], [(one, options) for one, _, options in definitions])
     return [
-        Sample(
-            one,
-            Kind.WITHOUT_LATE_DATA,
-            profile,
-            options,
-            _drawn(
+        Planned(
+            Sample(one, Kind.WITHOUT_LATE_DATA, profile, options, ()),
+            partial(
+                _drawn,
                 one,
                 options,
                 (*STANDING, after),

@@ -18,6 +18,29 @@ class TimeIsUp(Exception):
     """Ends a further round between two of its steps."""
 
 
+@dataclass
+class Work:
+    """How much of a part of a check is done, in steps: one is a run of a sample, or of a pool in one way.
+
+    Attributes:
+        shown: Is given how many steps are done, and how many there are, whenever that changes.
+    """
+
+    shown: Callable[[float, int], None] = lambda done, steps: None
+    steps: int = 0
+    done: float = 0.0
+
+    def expect(self, steps: int) -> None:
+        """Begin a part that has so many steps."""
+        self.steps, self.done = steps, 0.0
+        self.shown(self.done, self.steps)
+
+    def did(self, steps: float = 1) -> None:
+        """Count steps, or a share of one, as done."""
+        self.done += steps
+        self.shown(self.done, self.steps)
+
+
 @dataclass(frozen=True)
 class Round:
     """A round of a check.
@@ -25,10 +48,12 @@ class Round:
     Attributes:
         number: Its number, from 0.
         is_over: Whether the time is up: a further round ends then, the first one is always finished.
+        work: Counts what is done.
     """
 
     number: int = 0
     is_over: Callable[[], bool] = lambda: False
+    work: Work = field(default_factory=Work)
 
     @property
     def records(self) -> int:
@@ -48,9 +73,6 @@ class Round:
         """
         if not self.is_first and self.is_over():
             raise TimeIsUp
-
-
-FIRST = Round()
 
 
 @dataclass
@@ -77,9 +99,10 @@ class Budget:
         """Whether it has passed."""
         return self.minutes is None or self.elapsed >= 60 * self.minutes
 
-    def rounds(self) -> Iterator[Round]:
-        """Yield rounds until the time is up: one at least."""
+    def rounds(self, work: Work | None = None) -> Iterator[Round]:
+        """Yield rounds until the time is up: one at least; all count what is done in one place."""
+        work = work or Work()
         number = 0
         while number == 0 or not self.is_over():
-            yield Round(number, self.is_over)
+            yield Round(number, self.is_over, work)
             number += 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 from zlib import crc32
 
 from ...reference.core.history import CUT, ClockAdvance, History
@@ -29,8 +30,17 @@ SCHEDULED_RECORDS = 6
 """So many records has a history with a schedule of delivery."""
 
 
+Draw: TypeAlias = Callable[[], Sample]
+"""A sample that is still to be drawn: drawing takes a while, and how many there are is known before."""
+
+
 def samples_on_spark(registration: Registration, histories: int, seed: int) -> Iterator[Sample]:
-    """Draw the samples of an operator for its check on Spark, one after the other; the same for the same seed.
+    """Draw the samples of an operator for its check on Spark, one after the other; as `plan_on_spark`."""
+    return (draw() for draw in plan_on_spark(registration, histories, seed))
+
+
+def plan_on_spark(registration: Registration, histories: int, seed: int) -> list[Draw]:
+    """Plan the samples of an operator for its check on Spark; the same for the same seed.
 
     Args:
         registration: The operator.
@@ -39,32 +49,35 @@ def samples_on_spark(registration: Registration, histories: int, seed: int) -> I
     """
     profiles = registration.profiles
     small = max(1, round(histories / 20))
-    for profile in profiles:
-        yield random_sample(registration, profile, max(1, round(histories / len(profiles))), seed)
-    for profile in registration.without_late_data:
-        yield sample_without_late_data(registration, profile, small, seed)
-    yield from samples_of_their_own(registration, histories, seed)
+    each = max(1, round(histories / len(profiles)))
+    return [
+        *[partial(random_sample, registration, profile, each, seed) for profile in profiles],
+        *[
+            partial(sample_without_late_data, registration, profile, small, seed)
+            for profile in registration.without_late_data
+        ],
+        *plan_of_their_own(registration, histories, seed),
+    ]
 
 
-def samples_of_their_own(registration: Registration, histories: int, seed: int) -> Iterator[Sample]:
-    """Draw the samples of an operator that share no queries with others; as `samples_on_spark`."""
-    name, profiles = registration.name, registration.profiles
+def plan_of_their_own(registration: Registration, histories: int, seed: int) -> list[Draw]:
+    """Plan the samples of an operator that share no queries with others; as `plan_on_spark`."""
+    profiles = registration.profiles
     small = max(1, round(histories / 20))
+    plan: list[Draw] = []
     if registration.retention is not None:
-        for profile, (changed, retention_ms) in registration.retention.profiles.items():
-            options = {**profiles[profile], **changed}
-            own = seed_for(seed, f"{name} {profile}, with a retention on Spark")
-            drawn = _drawn(registration, options, SCHEDULE, small, own)
-            after = [long_after(history, registration) for history in drawn]
-            yield Sample(registration, Kind.RETENTION, profile, options, after, more=retention_ms)
+        plan += [partial(retention_sample, registration, one, small, seed) for one in registration.retention.profiles]
     if registration.native is not None:
-        for profile in registration.native.profiles:
-            count = max(1, round(histories / len(registration.native.profiles)))
-            yield native_sample(registration, profile, count, seed)
+        count = max(1, round(histories / len(registration.native.profiles)))
+        plan += [partial(native_sample, registration, one, count, seed) for one in registration.native.profiles]
     if registration.protocol is not None:
-        yield scheduled_sample(registration, max(len(profiles), histories // 10), seed)
-    for layout, profile in layouts_of(registration):
-        yield columns_sample(registration, layout, profile, min(IN_COLUMNS, max(10, small)), seed)
+        plan.append(partial(scheduled_sample, registration, max(len(profiles), histories // 10), seed))
+    in_columns = min(IN_COLUMNS, max(10, small))
+    plan += [
+        partial(columns_sample, registration, layout, profile, in_columns, seed)
+        for layout, profile in layouts_of(registration)
+    ]
+    return plan
 
 
 def random_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
@@ -109,6 +122,16 @@ def sample_without_late_data(registration: Registration, profile: str, count: in
     return Sample(registration, Kind.WITHOUT_LATE_DATA, profile, options, drawn)
 
 
+def retention_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
+    """Draw histories of a profile for a retention, each with a batch long after it; as `random_sample`."""
+    assert registration.retention is not None
+    changed, retention_ms = registration.retention.profiles[profile]
+    options = {**registration.profiles[profile], **changed}
+    own = seed_for(seed, f"{registration.name} {profile}, with a retention on Spark")
+    after = [long_after(one, registration) for one in _drawn(registration, options, SCHEDULE, count, own)]
+    return Sample(registration, Kind.RETENTION, profile, options, after, more=retention_ms)
+
+
 def native_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
     """Draw histories that Spark's own operator can serve, each with a batch long after it; as `random_sample`."""
     assert registration.native is not None
@@ -146,15 +169,20 @@ def columns_sample(registration: Registration, layout: Layout, profile: str, cou
     return Sample(registration, Kind.COLUMNS, profile, options, drawn, more=layout)
 
 
-def samples_of_reference(
-    registration: Registration, histories: int, seed: int, records: int = RECORDS
-) -> Iterator[Sample]:
-    """Draw the samples of an operator for the check of its reference, profile by profile; as `samples_on_spark`."""
+def plan_of_reference(registration: Registration, histories: int, seed: int, records: int = RECORDS) -> list[Draw]:
+    """Plan the samples of an operator for the check of its reference, one of each profile; as `plan_on_spark`."""
     quarter = max(1, round(histories / len(registration.profiles) / 4))
-    for profile, options in registration.profiles.items():
-        own = seed_for(seed, f"{registration.name} {profile}")
-        drawn = list(drawn_under(registration, options, quarter, own, records))
-        yield Sample(registration, Kind.REFERENCE, profile, options, drawn)
+    return [partial(reference_sample, registration, one, quarter, seed, records) for one in registration.profiles]
+
+
+def reference_sample(
+    registration: Registration, profile: str, quarter: int, seed: int, records: int = RECORDS
+) -> Sample:
+    """Draw histories of a profile for the laws of the reference; as `drawn_under`."""
+    options = registration.profiles[profile]
+    own = seed_for(seed, f"{registration.name} {profile}")
+    drawn = list(drawn_under(registration, options, quarter, own, records))
+    return Sample(registration, Kind.REFERENCE, profile, options, drawn)
 
 
 def drawn_under(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from streamproof.properties.laws.base import OWN, LawResult
-from streamproof.properties.laws.runs import CohortRun, Sample
+from streamproof.properties.laws.runs import CohortRun, Pool, Run, Sample
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner import check as check_module
-from streamproof.properties.runner.check import Check, check_operators, check_reference
+from streamproof.properties.runner.check import Check, check_operators, check_reference, steps_of_references
+from streamproof.properties.runner.pools import SCHEDULES
 from streamproof.properties.runner.report import Report
-from streamproof.properties.runner.rounds import Round
+from streamproof.properties.runner.rounds import Round, Work
+from streamproof.properties.witnesses.base import RunOptions
 from streamproof.reference.core.errors import MissingTool
 
 NAMES = ["session_windows", "range_aggregate"]
@@ -151,20 +154,55 @@ def test_the_first_round_is_finished_whatever_the_time(no_kafka: None, tmp_path:
     assert late.histories == whole.histories
 
 
-def test_operators_that_share_queries_stop_between_two_definitions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judged: list[str] = []
-    monkeypatch.setattr(check_module.Pool, "prepare", lambda *arguments: None)
-    monkeypatch.setattr(Check, "judge", lambda self, sample: judged.append("alone"))
-    monkeypatch.setattr(CohortRun, "shares", lambda self: judged.append(self.sample.profile) or [])
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replaces what runs on Spark: returns `way` for each run of a pool, and what is judged of it, or runs alone."""
+    done: list[str] = []
+
+    def prepare(pool: Pool, ways: Sequence[RunOptions], executor: Executor) -> None:
+        done.extend(["way"] * len(ways))
+
+    def shares(whole: CohortRun) -> list[Run]:
+        done.append("judged")
+        return []
+
+    monkeypatch.setattr(Pool, "prepare", prepare)
+    monkeypatch.setattr(CohortRun, "shares", shares)
+    monkeypatch.setattr(Check, "run_and_ask", lambda *arguments: done.append("alone"))
+    return done
+
+
+def test_operators_that_share_queries_stop_between_two_definitions(runs: list[str], tmp_path: Path) -> None:
     reports: dict[str, Report] = {}
     check_operators(NAMES, FolderStore(tmp_path), 1, reports=reports)
     assert all(report.is_whole for report in reports.values())
-    whole = len(judged)
-    judged.clear()
-    is_over = over_after(2 + 100)
-    check_operators(NAMES, FolderStore(tmp_path), 1, reports=reports, turn=Round(1, is_over))
-    assert 0 < len(judged) < 100 < whole
-    assert "alone" not in judged
+    whole = runs.count("judged")
+    runs.clear()
+    check_operators(NAMES, FolderStore(tmp_path), 1, reports=reports, turn=Round(1, over_after(2 + 100)))
+    assert 0 < runs.count("judged") < 100 < whole
+    assert "alone" not in runs
     assert not any(one.unfinished for report in reports.values() for one in report.results)
+
+
+# How much is done.
+
+
+def test_the_steps_on_spark_are_those_that_are_run(runs: list[str], tmp_path: Path) -> None:
+    shown: list[tuple[float, int]] = []
+    work = Work(lambda done, steps: shown.append((done, steps)))
+    check_operators(NAMES, FolderStore(tmp_path), 1, turn=Round(0, work=work))
+    assert work.steps == runs.count("way") + runs.count("alone")
+    assert runs.count("way") > 2 * SCHEDULES
+    assert work.done == pytest.approx(work.steps)
+    assert shown[0] == (0, work.steps)
+    assert [done for done, _ in shown] == sorted(done for done, _ in shown)
+    assert len(shown) == 1 + runs.count("judged") + runs.count("alone")
+
+
+def test_the_steps_of_references_are_their_samples(no_kafka: None, tmp_path: Path) -> None:
+    work = Work()
+    work.expect(steps_of_references(["table_aggregate", "one_to_many_join"]))
+    for name in ("table_aggregate", "one_to_many_join"):
+        check_reference(name, FolderStore(tmp_path), 8, turn=Round(0, work=work))
+    profiles = [registration_of(name).profiles for name in ("table_aggregate", "one_to_many_join")]
+    assert work.done == work.steps == sum(map(len, profiles))
