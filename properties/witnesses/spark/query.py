@@ -10,8 +10,6 @@ import contextlib
 import json
 import os
 import re
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +22,7 @@ import pyarrow.parquet as pq
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.work import temporary_folder
 from .disk import no_space
-from .session import spark_log_path, why_jvm_died, work_folder
+from .session import query_lock, sessions, spark_log_path, why_jvm_died, work_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,22 +94,16 @@ def run_stream(
 
 
 def stop_queries() -> None:
-    """Stop the queries of this process's session, if there is one; what waits for them fails."""
-    context = sys.modules.get("pyspark.sql")
-    session = None if context is None else context.SparkSession.getActiveSession()
-    if session is not None:
-        with contextlib.suppress(Exception):  # the JVM may have died
+    """Stop the queries of this process; what waits for them fails."""
+    with contextlib.suppress(Exception):  # the JVM may have died
+        for session in sessions():
             for query in session.streams.active:
                 query.stop()
 
 
-ONE_QUERY = threading.RLock()
-"""Queries of several threads run one after the other: they share the session's settings, and the machine."""
-
-
 def once_more_if_busy(run: Callable[[], Result]) -> Result:
     """Call `run`, and a second time where the machine was too busy for it; it must begin anew each time."""
-    with ONE_QUERY:
+    with query_lock():
         try:
             return run()
         except MachineTooBusy:

@@ -65,7 +65,18 @@ _PARTITIONS = 2
 _END_SECONDS = 10
 """How long the end of a JVM is waited for whose connection broke."""
 
+ONE_QUERY = threading.RLock()
+"""Queries of threads without a session of their own run one after the other, for they share its settings."""
+
+
+class _OfThread(threading.local):
+    session: SparkSession | None = None
+    lock = ONE_QUERY
+
+
 _session: SparkSession | None = None
+_own_sessions: dict[int, SparkSession] = {}
+_of_thread = _OfThread()
 _log: Path | None = None
 _shared: Path | None = None
 
@@ -112,6 +123,9 @@ def spark_session(
     running = _running_session()
     if running is not None:
         _require_master(running, master)
+        own = _of_thread.session
+        if own is not None and own.sparkContext is running.sparkContext:
+            return own
         return running if running is _session else _checked(running)
     if cores is None:
         master = master or os.environ.get(MASTER_VARIABLE) or None
@@ -152,6 +166,35 @@ def spark_session(
             raise
     _session, _shared = session, folder
     return session
+
+
+def use_own_session(number: int) -> None:
+    """Give this thread the session of a number, whose settings and queries are its own, beside those of other threads.
+
+    It has the context of the process's session, which is started if there is none.
+
+    Args:
+        number: Which one; threads that run at the same time have different ones.
+
+    Raises:
+        MissingTool, BadInput, OSError, StreamproofError: As `spark_session`.
+    """
+    whole, own = spark_session(), _own_sessions.get(number)
+    if own is None or own.sparkContext is not whole.sparkContext:
+        own = _own_sessions[number] = whole.newSession()
+    _of_thread.session, _of_thread.lock = own, threading.RLock()
+
+
+def query_lock() -> threading.RLock:
+    """Return what a query of this thread holds while it needs the settings of its session."""
+    return _of_thread.lock
+
+
+def sessions() -> list[SparkSession]:
+    """Return the sessions that may have queries: the active one, and those of threads."""
+    context = sys.modules.get("pyspark.sql")
+    active = None if context is None else context.SparkSession.getActiveSession()
+    return [*([] if active is None else [active]), *_own_sessions.values()]
 
 
 def work_folder() -> Path | None:

@@ -25,8 +25,8 @@ from ...registration.registration import Registration, registration_of
 from ...registration.shared import Shared
 from ..base import PLAIN, RunOptions
 from ..outcomes import Grain, Outcome
-from .query import ONE_QUERY, StreamOutput, run_stream
-from .session import spark_session
+from .query import StreamOutput, run_stream
+from .session import query_lock, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -159,7 +159,7 @@ def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
     def build(frame: DataFrame) -> DataFrame:
         return shared(frame, logics, logic_of)
 
-    with ONE_QUERY, partitions_set(spark, run.partitions):
+    with query_lock(), partitions_set(spark, run.partitions):
         output = run_stream(
             spark,
             tables,

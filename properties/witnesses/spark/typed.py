@@ -20,8 +20,8 @@ from ...system.work import temporary_folder
 from ..base import PLAIN, RunOptions
 from ..outcomes import Outcome
 from .decode import entries_of
-from .query import ONE_QUERY, Build, StreamOutput, once_more_if_busy, reported_failures, run_stream
-from .session import spark_session, work_folder
+from .query import Build, StreamOutput, once_more_if_busy, reported_failures, run_stream
+from .session import query_lock, spark_session, work_folder
 from .witness import SPARK, QueryWitness, Tables, binding_of, session_settings, state_groups_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class TypedSparkWitness(QueryWitness):
         typed = Typed(self.layout, cohort, fields, pack(cohort, fields), self.before_1970_ms)
         build = self.builder(cohort.operator, cohort.options, state_groups_of(cohort, run))
         spark = spark_session()
-        with ONE_QUERY, session_settings(spark, {TIME_ZONE: self.layout.time_zone}):
+        with query_lock(), session_settings(spark, {TIME_ZONE: self.layout.time_zone}):
             if self.layout.is_batch:
                 output = run_batch(spark, pa.concat_tables(typed.tables()), build)
             else:

@@ -25,8 +25,8 @@ from ..base import PLAIN, RunOptions, Witness
 from ..outcomes import Grain, Outcome
 from .answers import Answers, of_query, of_shared
 from .decode import entries_of
-from .query import ONE_QUERY, Build, StreamOutput, run_stream
-from .session import spark_session
+from .query import Build, StreamOutput, run_stream
+from .session import query_lock, spark_session
 from .shared import Play, can_share, run_shared
 from .staged import play_staged
 
@@ -110,7 +110,7 @@ class QueryWitness(Witness):
         tables = pack(cohort, binding.fields(definition, records))
         spark = spark_session()
         settings = self.settings() | ({} if run.partitions is None else {PARTITIONS: str(run.partitions)})
-        with ONE_QUERY, session_settings(spark, settings):
+        with query_lock(), session_settings(spark, settings):
             output = run_stream(
                 spark,
                 tables,
