@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,8 +60,10 @@ class Process(NamedTuple):
 
 
 def processes() -> dict[int, Process]:
-    """Every process that can be read, by its number."""
-    found = {}
+    """Return every process that can be read, by its number; none where there is no /proc."""
+    found: dict[int, Process] = {}
+    if not Path("/proc/self/status").exists():
+        return found
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
@@ -73,20 +77,37 @@ def processes() -> dict[int, Process]:
     return found
 
 
-def watch(peaks: dict[int, tuple[str, int]], done: threading.Event) -> None:
-    """Keep the peak (bytes) of this process and of all that descend from it, until done."""
+def watch(root: int, peaks: dict[int, tuple[str, int]], done: threading.Event) -> None:
+    """Keep the peak (bytes) of a process and of all that descend from it, until done."""
     while True:
         stop = done.wait(EVERY_SECONDS)
         seen = processes()
         for number, process in seen.items():
             line = number
-            while line in seen and line != os.getpid():
+            while line in seen and line != root:
                 line = seen[line].parent
-            if line == os.getpid():
+            if line == root:
                 kind = "python" if number == line else "java" if process.name == "java" else "workers"
                 peaks[number] = (kind, process.peak)
         if stop:
             return
+
+
+@contextlib.contextmanager
+def peaks_of(root: int) -> Iterator[dict[str, int]]:
+    """Measure the peaks (bytes) of a process, its JVM and its workers, which the result holds afterwards."""
+    sums = {"python": 0, "java": 0, "workers": 0}
+    peaks: dict[int, tuple[str, int]] = {}
+    done = threading.Event()
+    watcher = threading.Thread(target=watch, args=(root, peaks, done))
+    watcher.start()
+    try:
+        yield sums
+    finally:
+        done.set()
+        watcher.join()
+        for kind, peak in peaks.values():
+            sums[kind] += peak
 
 
 def measure(count: int) -> None:
@@ -96,19 +117,9 @@ def measure(count: int) -> None:
     from streamproof.properties.laws.on_spark.changelog import Changelog
     from streamproof.properties.registration.registration import registration_of
 
-    peaks: dict[int, tuple[str, int]] = {}
-    done = threading.Event()
-    watcher = threading.Thread(target=watch, args=(peaks, done))
-    watcher.start()
-    try:
+    with peaks_of(os.getpid()) as sums:
         settings = HistorySettings("session_windows", registration_of("session_windows").profiles["update"], SCHEDULE)
         Changelog().recheck([Case(history) for history in draw_histories(settings, count, seed=0)])
-    finally:
-        done.set()
-        watcher.join()
-    sums = {"python": 0, "java": 0, "workers": 0}
-    for kind, peak in peaks.values():
-        sums[kind] += peak
     print(json.dumps(sums))
 
 
