@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -29,6 +29,7 @@ from ..laws.runs import CohortRun, Pool, ReferenceRun, Run, Sample, StagedRun, T
 from ..registration.registration import Registration, registration_of
 from ..witnesses.base import RunOptions
 from ..witnesses.spark.query import stop_queries
+from ..witnesses.spark.session import use_own_session
 from ..witnesses.spark.witness import QueryWitness
 from .confirm import confirmed
 from .counterexample import NOT_RECHECKED, Counterexample, Progress, Store, verdict_sentence
@@ -114,12 +115,39 @@ def check_operators(
             sum(_runs(checks, [one.sample for one in pool]) for pool in pools) + sum(map(len, alone.values()))
         )
         judge_pools(sharing, ([one.drawn() for one in pool] for pool in pools), progress)
-        for one in checks.values():
-            for draw in alone[one.registration.name]:
-                one.judge(draw())
+        asked = ((one, draw) for one in checks.values() for draw in (*alone[one.registration.name], None))
+        for one, sample, runs in run_side_by_side((one, draw and draw()) for one, draw in asked):
+            if sample is not None:
+                one.judge(sample, runs)
+                continue
             one.report.is_whole = True
             ready(one.report)
     return reports
+
+
+SIDE_BY_SIDE = 2
+"""So many samples are run at once: a small query waits more than it computes."""
+
+
+def run_side_by_side(
+    asked: Iterable[tuple[Check, Sample | None]],
+) -> Iterator[tuple[Check, Sample | None, Sequence[AnyRun]]]:
+    """Run samples, each in queries of its own beside those of the others; yield them in order, with their runs."""
+    with query_threads(SIDE_BY_SIDE) as executor:
+        waiting: deque[tuple[Check, Sample | None, Future[list[AnyRun]]]] = deque()
+        for one, sample in asked:
+            waiting.append((one, sample, executor.submit(one.runs_of, sample)))
+            if len(waiting) > SIDE_BY_SIDE:
+                yield _result(*waiting.popleft())
+        while waiting:
+            yield _result(*waiting.popleft())
+
+
+def _result(
+    one: Check, sample: Sample | None, runs: Future[list[AnyRun]]
+) -> tuple[Check, Sample | None, Sequence[AnyRun]]:
+    with one.timed():
+        return one, sample, runs.result()
 
 
 def shares_queries(registration: Registration) -> bool:
@@ -130,7 +158,7 @@ def shares_queries(registration: Registration) -> bool:
 def judge_pools(checks: Sequence[Check], pools: Iterable[Sequence[Sample]], progress: Progress) -> None:
     """Run pools of samples, the next one while one is judged, and let the laws judge each."""
     of = {one.registration.name: one for one in checks}
-    with query_thread() as executor:
+    with query_threads(1) as executor:
         waiting: Pool | None = None
         for pool in chain(map(partial(_prepared, of, executor, progress), pools), [None]):
             if waiting is not None:
@@ -172,9 +200,14 @@ def _runs(of: Mapping[str, Check], samples: Sequence[Sample]) -> int:
 
 
 @contextlib.contextmanager
-def query_thread() -> Iterator[Executor]:
-    """Give a thread for queries; where what is done meanwhile fails, or is interrupted, its queries are stopped."""
-    executor = ThreadPoolExecutor(1, thread_name_prefix="queries")
+def query_threads(count: int) -> Iterator[Executor]:
+    """Give threads for queries, each with a session of its own if there are several.
+
+    Where what is done meanwhile fails, or is interrupted, their queries are stopped.
+    """
+    numbers = iter(range(count))
+    own = (lambda: use_own_session(next(numbers))) if count > 1 else None
+    executor = ThreadPoolExecutor(count, "queries", own)
     try:
         yield executor
     except BaseException:
@@ -306,25 +339,30 @@ class Check:
                 result.violations.append(violation)
                 self.save(self.counterexample(result, violation, "", one.seed))
 
-    def judge(self, sample: Sample) -> None:
-        """Run a sample, and let each law judge it that is asked of it."""
+    def runs_of(self, sample: Sample | None) -> list[AnyRun]:
+        """Run a sample for the laws that are asked of it."""
+        laws = [] if sample is None else self.laws_of(sample)
+        return list(run_sample(sample, laws, self.seed, [self.witness], self.progress)) if sample and laws else []
+
+    def judge(self, sample: Sample, runs: Sequence[AnyRun] | None = None) -> None:
+        """Let each law judge a sample that is asked of it; it is run if it hasn't been."""
         self.turn.go_on()
         laws = self.laws_of(sample)
         if laws:
             self.report.covered.update(without_neighbours(sample.covered))
             with self.timed():
-                self.run_and_ask(sample, laws)
+                for run in self.runs_of(sample) if runs is None else runs:
+                    self.ask_about(sample, laws, run)
         self.turn.work.did()
 
-    def run_and_ask(self, sample: Sample, laws: Sequence[Law]) -> None:
-        """Run a sample, and let laws judge it."""
-        for run in run_sample(sample, laws, self.seed, [self.witness], self.progress):
-            if isinstance(run, ReferenceRun):
-                self.report.covered.update(without_neighbours(run.covered))
-            self.ask_all(laws, sample, run)
-            staged = 3 * isinstance(run, StagedRun)
-            own = staged + isinstance(run, TypedRun)
-            self.report.queries += run.whole.pool.queries if isinstance(run, Run) else own
+    def ask_about(self, sample: Sample, laws: Sequence[Law], run: AnyRun) -> None:
+        """Let laws judge a run of a sample, and count what it took."""
+        if isinstance(run, ReferenceRun):
+            self.report.covered.update(without_neighbours(run.covered))
+        self.ask_all(laws, sample, run)
+        staged = 3 * isinstance(run, StagedRun)
+        own = staged + isinstance(run, TypedRun)
+        self.report.queries += run.whole.pool.queries if isinstance(run, Run) else own
 
     def judge_run(self, whole: CohortRun) -> None:
         """Let each law judge a member of a pool."""

@@ -70,7 +70,7 @@ ONE_QUERY = threading.RLock()
 
 
 class _OfThread(threading.local):
-    session: SparkSession | None = None
+    number: int | None = None
     lock = ONE_QUERY
 
 
@@ -123,10 +123,7 @@ def spark_session(
     running = _running_session()
     if running is not None:
         _require_master(running, master)
-        own = _of_thread.session
-        if own is not None and own.sparkContext is running.sparkContext:
-            return own
-        return running if running is _session else _checked(running)
+        return _of_this_thread(running if running is _session else _checked(running))
     if cores is None:
         master = master or os.environ.get(MASTER_VARIABLE) or None
     if partitions is None:
@@ -165,24 +162,25 @@ def spark_session(
             session.stop()
             raise
     _session, _shared = session, folder
-    return session
+    return _of_this_thread(session)
 
 
 def use_own_session(number: int) -> None:
-    """Give this thread the session of a number, whose settings and queries are its own, beside those of other threads.
-
-    It has the context of the process's session, which is started if there is none.
+    """Let `spark_session` give this thread a session of its own: of the same context, with own settings and queries.
 
     Args:
         number: Which one; threads that run at the same time have different ones.
-
-    Raises:
-        MissingTool, BadInput, OSError, StreamproofError: As `spark_session`.
     """
-    whole, own = spark_session(), _own_sessions.get(number)
-    if own is None or own.sparkContext is not whole.sparkContext:
-        own = _own_sessions[number] = whole.newSession()
-    _of_thread.session, _of_thread.lock = own, threading.RLock()
+    _of_thread.number, _of_thread.lock = number, threading.RLock()
+
+
+def _of_this_thread(session: SparkSession) -> SparkSession:
+    if _of_thread.number is None:
+        return session
+    own = _own_sessions.get(_of_thread.number)
+    if own is None or own.sparkContext is not session.sparkContext:
+        own = _own_sessions[_of_thread.number] = session.newSession()
+    return own
 
 
 def query_lock() -> threading.RLock:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -13,12 +15,19 @@ from streamproof.properties.laws.runs import CohortRun, Pool, Run, Sample
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner import check as check_module
-from streamproof.properties.runner.check import Check, check_operators, check_reference, steps_of_references
+from streamproof.properties.runner.check import (
+    SIDE_BY_SIDE,
+    Check,
+    check_operators,
+    check_reference,
+    steps_of_references,
+)
 from streamproof.properties.runner.pools import SCHEDULES
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.rounds import Round, Work
 from streamproof.properties.witnesses.base import RunOptions
-from streamproof.reference.core.errors import MissingTool
+from streamproof.properties.witnesses.spark import session
+from streamproof.reference.core.errors import MissingTool, StreamproofError
 
 NAMES = ["session_windows", "range_aggregate"]
 
@@ -28,10 +37,11 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Replaces the run of samples: returns the operators' names, one for each sample that was judged."""
     names: list[str] = []
 
-    def judge(self: Check, sample: Sample) -> None:
+    def judge(self: Check, sample: Sample, runs: object = None) -> None:
         names.append(sample.registration.name)
 
     monkeypatch.setattr(check_module, "judge_pools", lambda *arguments: None)
+    monkeypatch.setattr(check_module, "run_sample", lambda *arguments: [])
     monkeypatch.setattr(Check, "judge", judge)
     return names
 
@@ -68,6 +78,41 @@ def test_what_ends_a_check_leaves_those_whole_that_were_done(judged: list[str], 
     for name, whole in zip(NAMES, (True, False), strict=True):
         assert reports[name].results
         assert [result.unfinished for result in reports[name].results] == [not whole] * len(reports[name].results)
+
+
+def test_samples_run_side_by_side_and_are_judged_in_order(
+    judged: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(SIDE_BY_SIDE)
+    numbers: list[object] = []
+
+    def run(sample: Sample, *arguments: Any) -> list[Any]:
+        with contextlib.suppress(threading.BrokenBarrierError):  # the last one may be alone
+            together.wait(1)
+        numbers.append(session._of_thread.number)
+        return []
+
+    monkeypatch.setattr(check_module, "run_sample", run)
+    check_operators(NAMES, FolderStore(tmp_path), 10)
+    assert judged == sorted(judged, key=NAMES.index)
+    assert set(numbers) == set(range(SIDE_BY_SIDE))
+
+
+def test_a_sample_that_fails_ends_the_check_with_what_was_judged(
+    judged: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(sample: Sample, *arguments: Any) -> list[Any]:
+        if sample.registration.name == NAMES[1]:
+            raise StreamproofError("the query failed")
+        return []
+
+    monkeypatch.setattr(check_module, "run_sample", run)
+    reports: dict[str, Report] = {}
+    with pytest.raises(StreamproofError, match="the query failed"):
+        check_operators(NAMES, FolderStore(tmp_path), 10, reports=reports)
+    assert set(judged) == {NAMES[0]}
+    assert reports[NAMES[0]].is_whole
+    assert all(result.unfinished for result in reports[NAMES[1]].results)
 
 
 def test_the_report_of_a_reference_is_whole_when_its_last_sample_is_judged(judged: list[str], tmp_path: Path) -> None:
@@ -168,7 +213,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(Pool, "prepare", prepare)
     monkeypatch.setattr(CohortRun, "shares", shares)
-    monkeypatch.setattr(Check, "run_and_ask", lambda *arguments: done.append("alone"))
+    monkeypatch.setattr(check_module, "run_sample", lambda *arguments: done.append("alone") or [])
     return done
 
 

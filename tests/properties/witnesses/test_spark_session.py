@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -110,6 +111,24 @@ def test_the_default_log_follows_no_link_that_someone_else_left(monkeypatch, tmp
 
 def test_a_second_call_returns_the_same_session(spark):
     assert spark_session.spark_session() is spark
+
+
+def test_a_thread_may_have_a_session_of_its_own_with_settings_of_its_own(spark):
+    zone = "spark.sql.session.timeZone"
+
+    def own() -> tuple[object, str]:
+        spark_session.use_own_session(0)
+        mine = spark_session.spark_session()
+        mine.conf.set(zone, "Asia/Kathmandu")
+        return mine, spark_session.spark_session().sql("SELECT current_timezone()").collect()[0][0]
+
+    with ThreadPoolExecutor(1) as executor:
+        mine, found = executor.submit(own).result()
+    assert found == "Asia/Kathmandu"
+    assert spark_session.spark_session() is spark
+    assert spark.conf.get(zone) == "UTC"
+    assert mine is not spark
+    assert mine in spark_session.sessions()
 
 
 def test_the_session_keeps_state_in_rocksdb(spark):
