@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,8 +15,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ...reference.core.errors import BadInput
+from ...reference.core.errors import BadInput, StreamproofError
 from ..system import signals
+from ..system.room import too_small
 from ..system.visible import visible
 from .options import CounterexamplesFolder, Master, Partitions, Seed, Shared
 from .terminal import EXITS, STYLES, results, steps
@@ -71,9 +73,17 @@ def check(
         gate.of_reference = {name: Report(name, [], seed, subject="the reference") for name in names}
     if only is not Part.REFERENCE:
         gate.on_spark = {name: Report(name, [], seed) for name in names}
+        _require_room(shared)
         start_spark(master, partitions, shared)
     gate.run()
     raise typer.Exit(EXITS[worst(report.verdict for report in gate.reports)])
+
+
+def _require_room(shared: Path | None) -> None:
+    """Refuse a machine on which Spark would die, or fill its disk, before anything is asked on it."""
+    folders = {"TMPDIR": Path(tempfile.gettempdir()), **({} if shared is None else {"--shared": shared})}
+    if (lack := too_small(folders)) is not None:
+        raise StreamproofError(f"too small a machine: {lack}; `--only reference` needs no Spark")
 
 
 @dataclass

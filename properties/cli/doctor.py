@@ -21,7 +21,15 @@ from rich.table import Table
 from ...reference.core.errors import MissingTool, StreamproofError, install_command
 from ...specs.catalogue import catalogue
 from ...specs.java import find_java, low_limits
-from ..system.requirements import PACKAGES, Diagnosis, package, package_folder, pip, spark_home
+from ..system.requirements import PACKAGES, Diagnosis, Status, package, package_folder, pip, spark_home
+from ..system.room import (
+    ENOUGH_DISK_GB,
+    ENOUGH_MEMORY_GB,
+    LEAST_DISK_GB,
+    LEAST_MEMORY_GB,
+    free_disk,
+    free_memory,
+)
 from ..system.visible import visible
 from ..system.work import LOG_DAYS, logs_left
 from ..witnesses.kafka import jvm as kafka_jvm
@@ -29,8 +37,6 @@ from ..witnesses.spark.cluster import MASTER_VARIABLE, address_towards, checked_
 from .terminal import COULD_NOT_RUN, results
 
 _OLDEST_PYTHON = (3, 11)
-_ENOUGH_DISK_GB = 2.0
-_ENOUGH_MEMORY_GB = 4.0
 
 
 def doctor() -> None:
@@ -203,10 +209,11 @@ def _kafka_streams() -> Diagnosis:
 
 def _disk() -> Diagnosis:
     folder = tempfile.gettempdir()
-    free = shutil.disk_usage(folder).free / 1e9
+    free = free_disk(Path(folder)) or 0.0
     found = f"{free:.1f} GB free in {folder}"
-    if free < _ENOUGH_DISK_GB:
-        return Diagnosis("disk", "optional", found, f"set TMPDIR to a folder with {_ENOUGH_DISK_GB:.0f} GB free")
+    if free < ENOUGH_DISK_GB:
+        status: Status = "wrong" if free < LEAST_DISK_GB else "optional"
+        return Diagnosis("disk", status, found, f"set TMPDIR to a folder with {ENOUGH_DISK_GB:.0f} GB free")
     return Diagnosis("disk", "ok", found)
 
 
@@ -221,14 +228,15 @@ def _logs() -> Diagnosis:
 
 
 def _cores_and_memory() -> Diagnosis:
-    cores = os.cpu_count() or 1
+    name, cores, left = "cores and memory", os.cpu_count() or 1, free_memory()
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     except (ValueError, OSError, AttributeError):  # no such figure on this system
-        return Diagnosis("cores and memory", "ok", f"{cores} cores")
-    found = f"{cores} cores, {memory:.1f} GB"
-    if memory < _ENOUGH_MEMORY_GB:
-        return Diagnosis(
-            "cores and memory", "optional", found, f"give it {_ENOUGH_MEMORY_GB:.0f} GB, or smaller cohorts"
-        )
-    return Diagnosis("cores and memory", "ok", found)
+        return Diagnosis(name, "ok", f"{cores} cores")
+    found = f"{cores} cores, {memory:.1f} GB" + ("" if left is None else f", of which {left:.1f} GB are left")
+    remedy = f"end other programs, or give it {ENOUGH_MEMORY_GB:.0f} GB"
+    if left is not None and left < LEAST_MEMORY_GB:
+        return Diagnosis(name, "wrong", found, remedy)
+    if memory < ENOUGH_MEMORY_GB:
+        return Diagnosis(name, "optional", found, remedy)
+    return Diagnosis(name, "ok", found)

@@ -22,7 +22,7 @@ from streamproof.properties.runner import rounds
 from streamproof.properties.runner.counterexample import Counterexample
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.rounds import Round
-from streamproof.properties.system import requirements
+from streamproof.properties.system import requirements, room
 from streamproof.properties.witnesses.kafka import divergences
 from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
 from streamproof.reference.core.history import History, parse_history, read_history
@@ -664,6 +664,19 @@ def test_what_is_found_in_the_minutes_is_printed_where_they_are_interrupted(
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf"])
 def test_minutes_in_which_nothing_can_be_checked_are_refused(command: Command, minutes: str) -> None:
     refused(command("check", "--minutes", minutes), f"--minutes {minutes}", "above 0")
+
+
+def test_a_check_is_refused_on_a_machine_that_is_too_small_for_spark(
+    command: Command, checked: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked()
+    monkeypatch.setattr(room, "free_memory", lambda root: 0.5)
+    refused(
+        command("check", "session_windows", "--findings", tmp_path),
+        "too small a machine: this machine has 0.5 GB of memory left, and Spark needs 1.0 GB",
+        "`--only reference` needs no Spark",
+    )
+    assert command("check", "session_windows", "--findings", tmp_path, "--only", "reference").code == 0
 
 
 def test_an_error_of_ours_in_a_check_is_no_verdict(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sys
 import tomllib
 from collections import namedtuple
@@ -226,8 +227,22 @@ def test_no_lasers_are_well(installed):
 
 def test_a_full_disk_is_emitted(monkeypatch):
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: usage(10**9, 10**9, 10**8))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9, 10**8))
     assert diagnosis("disk").found.startswith("0.1 GB free")
+    assert diagnosis("disk").blocks
+
+
+def test_a_disk_with_little_room_does_not_block(monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9, 10**9))
+    assert (diagnosis("disk").status, diagnosis("disk").blocks) == ("optional", False)
+
+
+@pytest.mark.parametrize(("left", "status"), [(None, "ok"), (0.9, "wrong"), (1.1, "ok")])
+def test_too_little_memory_left_blocks(monkeypatch, left, status):
+    monkeypatch.setattr(doctor, "free_memory", lambda: left)
+    monkeypatch.setattr(doctor.os, "sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2 * 10**6}[name])
+    assert diagnosis("cores and memory").status == status
 
 
 def test_the_logs_are_reported_with_how_many_days_they_stay():

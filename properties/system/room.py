@@ -1,0 +1,69 @@
+"""How much memory and disk there is for what is about to start, and what is too little of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+LEAST_MEMORY_GB, ENOUGH_MEMORY_GB = 1.0, 4.0
+LEAST_DISK_GB, ENOUGH_DISK_GB = 0.2, 2.0
+"""With less than the least Spark's JVM dies or its disk fills under way; with enough, neither was ever seen."""
+
+
+def too_small(folders: Mapping[str, Path], root: Path = Path("/")) -> str | None:
+    """Say what the machine has too little of for Spark, with the remedy; None where it has enough of everything.
+
+    Args:
+        folders: The folders that are written to, by the option or variable that names them.
+        root: Where the system's own files are.
+    """
+    memory = free_memory(root)
+    if memory is not None and memory < LEAST_MEMORY_GB:
+        return (
+            f"this machine has {memory:.1f} GB of memory left, and Spark needs {LEAST_MEMORY_GB:.1f} GB at the least: "
+            f"end other programs, or take a machine (or a container) with {ENOUGH_MEMORY_GB:.0f} GB"
+        )
+    for name, folder in folders.items():
+        disk = free_disk(folder)
+        if disk is not None and disk < LEAST_DISK_GB:
+            return (
+                f"{folder}: {1000 * disk:.0f} MB are free there, and Spark needs {1000 * LEAST_DISK_GB:.0f} MB at the "
+                f"least: free some, or name another folder with {name}"
+            )
+    return None
+
+
+def free_disk(folder: Path) -> float | None:
+    """Return how much (GB) may still be written into a folder; None where it can't be asked."""
+    with suppress(OSError):
+        return shutil.disk_usage(folder).free / 1e9
+    return None
+
+
+def free_memory(root: Path = Path("/")) -> float | None:
+    """Return how much memory (GB), swap included, processes may still take; None where the system doesn't say.
+
+    That is what Linux says of the machine, or less where a control group (as of a container) may have less.
+
+    Sources: proc_meminfo(5), and https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
+    """
+    found = [*_of_machine(root), *_of_group(root)]
+    return min(found) / 1e9 if found else None
+
+
+def _of_machine(root: Path) -> Iterator[float]:
+    with suppress(OSError, ValueError, LookupError):
+        lines = (line.split() for line in (root / "proc/meminfo").read_text(encoding="ascii").splitlines())
+        kilobytes = {words[0]: int(words[1]) for words in lines}
+        yield 1024 * (kilobytes["MemAvailable:"] + kilobytes.get("SwapFree:", 0))
+
+
+def _of_group(root: Path) -> Iterator[float]:
+    folder = root / "sys/fs/cgroup"
+    with suppress(OSError, ValueError, LookupError):  # without a limit memory.max says `max`
+        limit, used = (int((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
+        lines = (line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
+        cached = {words[0]: int(words[1]) for words in lines}["file"]  # the system gives it back when it is needed
+        yield limit - used + cached
