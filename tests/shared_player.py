@@ -11,9 +11,10 @@ import pytest
 from logic_player import Memory
 from pyspark.sql import Row
 from streamproof.properties.laws import runs
+from streamproof.properties.witnesses.base import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import witness
 from streamproof.properties.witnesses.spark.query import StreamOutput
-from streamproof.properties.witnesses.spark.shared import Play, SharedOutput, _logics, _read, pack_plays
+from streamproof.properties.witnesses.spark.shared import Play, SharedOutput, _logics, _read, pack_plays, shared_queries
 from streamproof.spark_impl.runtime.shared import CLOCK, GROUP, PACKED, STAGE, SharedProcessor
 
 SCHEMA = pa.schema([(GROUP, pa.int32()), (PACKED, pa.binary())])
@@ -42,6 +43,26 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each definition have its own query, so that what stands in for `QueryWitness.run` is asked."""
     for module in (runs, witness):
         monkeypatch.setattr(module, "can_share", lambda history: False)
+
+
+def play_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let shared queries be played in memory; without stops, crashes and partitions."""
+    monkeypatch.setattr(runs, "run_shared", play_all)
+    monkeypatch.setattr(witness, "run_shared", play_all)
+
+
+def play_all(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
+    """Return what shared queries emit of histories, as `run_shared` does, and the state at the end where it is read."""
+    assert not run.is_rerun
+    nothing: list[Any] = [None] * len(plays)
+    found = SharedOutput(*(list(nothing) for _ in range(4)))
+    for query in shared_queries(plays):
+        own = play_shared([plays[number] for number in query])
+        found.queries += own.queries
+        for index, number in enumerate(query):
+            found.outcomes[number], found.changes[number] = own.outcomes[index], own.changes[index]
+            found.state[number], found.rewritten[number] = own.state[index] if run.read_state else [], set()
+    return found
 
 
 def play_shared(plays: Sequence[Play]) -> SharedOutput:

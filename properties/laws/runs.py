@@ -18,7 +18,7 @@ from ..registration.registration import Registration
 from ..witnesses.base import RunOptions
 from ..witnesses.duckdb.witness import DuckDBWitness
 from ..witnesses.outcomes import Outcome
-from ..witnesses.spark.answers import Answers, of_shared
+from ..witnesses.spark.answers import Answers, Stored, of_shared
 from ..witnesses.spark.shared import Play, can_share, run_shared
 from ..witnesses.spark.witness import SPARK, QueryWitness, SparkWitness
 from .case import Case
@@ -72,6 +72,7 @@ class Sample:
         covered: In how many of them each coverage goal was met.
         is_first: Whether it is of the operator's first profile, of which the runs with other options are asked.
         is_pooled: Whether its definition was drawn: then a goal is one of the operator, not of this definition.
+        is_emptied: Whether some of its histories end with every row of their tables deleted.
         more: What the laws of its kind need to know besides: a retention (ms), settings of Spark, the goals that the
             clock of a pool meets.
     """
@@ -84,6 +85,7 @@ class Sample:
     covered: Counter[str] = field(default_factory=Counter)
     is_first: bool = False
     is_pooled: bool = False
+    is_emptied: bool = False
     more: Any = None
 
     @cached_property
@@ -101,8 +103,7 @@ class Sample:
     @property
     def bounds_state(self) -> bool:
         """Whether nothing of a history is left in the state once the clock has passed everything."""
-        bounded = self.registration.bounded_state
-        return self.kind is Kind.RANDOM and bounded is not None and bounded(self.definition)
+        return self.kind is Kind.RANDOM and self.registration.bounds_state(self.definition)
 
     def goals(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names of goals as those of this profile, or of the operator where the definition was drawn."""
@@ -184,7 +185,8 @@ class Pool:
     @property
     def plain(self) -> RunOptions:
         """How the histories are run first."""
-        reads = any(one.sample.bounds_state or one.sample.kind is Kind.RETENTION for one in self.members)
+        samples = [one.sample for one in self.members]
+        reads = any(one.bounds_state or one.is_emptied or one.kind is Kind.RETENTION for one in samples)
         return RunOptions(read_state=reads)
 
     def answers(self, member: CohortRun, options: RunOptions | None = None) -> Answers:
@@ -280,8 +282,8 @@ class Run:
         return self.answers.outcomes
 
     @property
-    def leftover(self) -> list[list[str]]:
-        """For each history, its keys whose state is left at the end."""
+    def leftover(self) -> list[list[Stored]]:
+        """For each history, what is stored of its keys at the end."""
         return self.answers.left
 
     @property

@@ -22,7 +22,7 @@ from ..registration.bindings import (
     on,
     referring_fields,
 )
-from ..registration.registration import FreeOrder, MutantsOf, Registration
+from ..registration.registration import FreeOrder, MutantsOf, Registration, Tables
 from ..registration.repeats import unchanged
 from ..registration.shared import Shared, referring_content
 from ..registration.sql import Sql, beside, pair_values
@@ -105,6 +105,7 @@ REGISTRATION = Registration(
         typed=_build,
     ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values),
+    tables=Tables(lambda join: join.inputs),
     mutants=MutantsOf("one_to_many_join"),
     specification="OneToManyJoin",
 )

@@ -136,5 +136,6 @@ REGISTRATION = Registration(
     sql=Sql(beside(__file__), aggregated_events, is_stream=always, values=aggregate_values),
     # A row must be reached from behind the next batch's clock: the range is longer than a step of the schedule.
     retention=Retention({"list": ({"preceding_ms": 20}, 15)}, _build, _retention_differences, _sides),
+    unbounded="it answers rows of any age, so every row is stored for ever: see the law retention",
     mutants=MutantsOf("range_aggregate"),
 )

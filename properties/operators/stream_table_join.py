@@ -34,7 +34,7 @@ from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, stream_value, table_row
 from ..registration.kafka import Kafka, refuse_dropped_null_keys
 from ..registration.options import OptionSpace
-from ..registration.registration import MutantsOf, Registration
+from ..registration.registration import MutantsOf, Registration, Tables
 from ..registration.repeats import emitted_again
 from ..registration.shared import Shared, decode_sides
 from ..registration.sql import Sql, always, beside, pair_values
@@ -141,5 +141,6 @@ REGISTRATION = Registration(
     ),
     sql=Sql(beside(__file__), is_stream=always, values=pair_values),
     kafka=Kafka(_topology, refuse_dropped_null_keys),
+    tables=Tables(lambda join: ("right",)),
     mutants=MutantsOf("stream_table_join"),
 )

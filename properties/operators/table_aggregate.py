@@ -28,7 +28,7 @@ from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import CHOICES, Domain, field_renamed
 from ..registration.kafka import Kafka, as_text, read_aggregate
 from ..registration.options import ABSENT, OptionSpace
-from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration
+from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Tables
 from ..registration.repeats import unchanged
 from ..registration.shared import Content, Shared
 from ..registration.sql import Options, Sql, aggregate_values, aggregated_events, beside
@@ -157,6 +157,12 @@ def _to_group(key: tuple[Any, ...], sent: Any) -> tuple[tuple[Any, ...], dict[st
     return (group,), dict(zip(("taken", "added", "takes", "adds"), rest, strict=True))
 
 
+def _is_emptied_group(groups: TableAggregate, fields: Sequence[Any]) -> bool:
+    """Whether that is stored of a group without rows; a row's first field is its group, a text or null."""
+    value = fields[0]
+    return value is not None and not isinstance(value, str) and bool(value == groups.aggregate.initializer())
+
+
 REGISTRATION = Registration(
     operator_named("table_aggregate"),
     profiles={
@@ -177,5 +183,10 @@ REGISTRATION = Registration(
     spark=Binding(_build, _fields, decode_aggregate, shared=Shared(_logic, _content, hops=(_to_group,)), typed=_build),
     sql=Sql(beside(__file__), aggregated_events, _member, _group_named, values=aggregate_values),
     kafka=Kafka(_topology, sent=_sent, is_text=False, read=read_aggregate),
+    tables=Tables(
+        lambda groups: groups.inputs,
+        "an emptied group's aggregate and timestamp, from which it goes on",
+        _is_emptied_group,
+    ),
     mutants=MutantsOf("table_aggregate"),
 )

@@ -15,7 +15,7 @@ from ..registration.coverage import Coverage, accepted_records, changes_of, rows
 from ..registration.domain import Domain, table_row
 from ..registration.kafka import Kafka
 from ..registration.options import OptionSpace
-from ..registration.registration import FreeOrder, MutantsOf, Registration
+from ..registration.registration import FreeOrder, MutantsOf, Registration, Tables
 from ..registration.repeats import unchanged
 from ..registration.shared import Shared, decode_sides
 from ..registration.sql import Sql, beside, pair_values
@@ -73,6 +73,7 @@ REGISTRATION = Registration(
     spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build),
     sql=Sql(beside(__file__), values=pair_values),
     kafka=Kafka(_topology),
+    tables=Tables(lambda join: join.inputs),
     mutants=MutantsOf("table_table_join"),
     specification="TableTableJoin",
 )

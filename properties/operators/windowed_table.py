@@ -40,7 +40,7 @@ from ..registration.domain import CHOICES, Aligned, Domain, Number, number_of, t
 from ..registration.kafka import Kafka, read_members
 from ..registration.key_space import WATERMARK_DRIVER
 from ..registration.options import ABSENT, OptionSpace
-from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Retention
+from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, Registration, Retention, Tables
 from ..registration.repeats import doubled, emitted_again
 from ..registration.shared import Content, Shared
 from ..registration.sql import Answer, Options, Sql, beside, pairs
@@ -365,6 +365,12 @@ def _decoded(table: WindowedTable, change: PackedChange) -> Value:
     return value
 
 
+def _are_windows(table: WindowedTable, fields: Sequence[Any]) -> bool:
+    """Whether windows are stored of a key, and nothing of the right input."""
+    events, right, row = fields
+    return bool(events) and not right and row is None
+
+
 REGISTRATION = Registration(
     operator_named("windowed_table"),
     profiles={
@@ -463,5 +469,11 @@ REGISTRATION = Registration(
         _retention_differences,
         _sides,
     ),
+    tables=Tables(
+        lambda table: ("right",) if table.with_ in ("table", "table_lookup") else (),
+        "the windows, which a later row may join",
+        _are_windows,
+    ),
+    unbounded="of windows that a stream may look up at any time",
     mutants=MutantsOf("windowed_table"),
 )

@@ -5,7 +5,7 @@ What is left out is not checked, and the verdict names it; nothing is skipped in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
@@ -85,6 +85,25 @@ class Retention:
     sides: Callable[[History, int], Iterable[str]]
 
 
+def _keeps_nothing(definition: Any, fields: Sequence[Any]) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables whose rows an operator stores on Spark until they are deleted.
+
+    Attributes:
+        inputs: Of a definition: the inputs that are such tables; none where the definition stores no rows of one.
+        keeps: What it is declared to store even then, and why, as a law's sentence says it; empty for nothing.
+        is_kept: Of a definition and the fields that its logic has packed of a key: whether they are that alone.
+    """
+
+    inputs: Callable[[Any], tuple[str, ...]]
+    keeps: str = ""
+    is_kept: Callable[[Any, Sequence[Any]], bool] = _keeps_nothing
+
+
 @dataclass(frozen=True)
 class Registration:
     """Everything that the framework knows of an operator.
@@ -114,6 +133,8 @@ class Registration:
         kafka: The topology of Kafka Streams; None: it has no counterpart.
         protocol: The model of its messages, where it has channels.
         bounded_state: Of a definition: whether its state on Spark is empty once the clock has passed everything.
+        tables: The tables whose rows it stores on Spark until they are deleted: then its state is empty.
+        unbounded: Of which definitions neither is so, and why, as the law *state* says it.
         has_timers: Whether its Spark implementation sets timers.
         retention: How its Spark implementation is made to forget rows that the definition keeps for ever.
         mutants: The mutants of its Spark implementation, by name.
@@ -138,6 +159,8 @@ class Registration:
     kafka: Kafka | None = None
     protocol: MessageProtocol | None = None
     bounded_state: Callable[[Any], bool] | None = None
+    tables: Tables | None = None
+    unbounded: str = ""
     has_timers: bool = False
     retention: Retention | None = None
     mutants: Mapping[str, Mutant] = field(default_factory=dict)
@@ -151,6 +174,14 @@ class Registration:
     def declare(self, options: Options) -> Any:
         """Turn options into a definition; as `Operator.declare`."""
         return self.operator.declare(options)
+
+    def bounds_state(self, definition: Any) -> bool:
+        """Whether nothing of a definition is stored any more once the clock has passed everything."""
+        return self.bounded_state is not None and self.bounded_state(definition)
+
+    def tables_stored(self, definition: Any) -> tuple[str, ...]:
+        """Return the inputs of a definition whose rows are stored until they are deleted."""
+        return () if self.tables is None else self.tables.inputs(definition)
 
 
 class MutantsOf(Mapping[str, "Mutant"]):

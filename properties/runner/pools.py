@@ -18,7 +18,7 @@ from ..generators.schedules import draw_schedules_for, edges_met
 from ..laws.runs import Kind, Sample
 from ..registration.registration import Options, Registration
 from .rounds import RECORDS
-from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for
+from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for, some_emptied
 
 SCHEDULES = 4
 """Under so many clock schedules each definition is run to which the clock means something."""
@@ -113,6 +113,9 @@ def _planned(
     """Plan the histories of a definition in one of so many pools."""
     one, options, histories, is_first = definition
     own = seed_for(seed, f"{number} {one.name} {sorted(options.items())} in a pool")
+    declared = one.declare(options)
+    # One pool is enough, for reading the state takes time.
+    empties = not number and not one.bounds_state(declared) and bool(one.tables_stored(declared))
     sample = Sample(
         one,
         Kind.RANDOM,
@@ -121,9 +124,11 @@ def _planned(
         (),
         is_first=is_first and not number,
         is_pooled=True,
+        is_emptied=empties,
         more=edges_met((one.name, options), schedule[:-1]),
     )
-    return Planned(sample, partial(_drawn, one, options, schedule, max(1, round(histories / pools)), own, records))
+    count = max(1, round(histories / pools))
+    return Planned(sample, partial(_drawn, one, options, schedule, count, own, records, empties))
 
 
 def long_after_all(clock: int, definitions: Sequence[tuple[Registration, Options]]) -> int:
@@ -158,13 +163,24 @@ def _without_late_data(registrations: Sequence[Registration], count: int, seed: 
 
 
 def _drawn(
-    registration: Registration, options: Options, schedule: Sequence[int], count: int, seed: int, records: int
+    registration: Registration,
+    options: Options,
+    schedule: Sequence[int],
+    count: int,
+    seed: int,
+    records: int,
+    empties: bool = False,
 ) -> list[History]:
-    """Draw histories whose last batch has no records; of some the records may have no key."""
+    """Draw histories whose last batch has no records.
+
+    Of some the records may have no key, and where it `empties` them, some end with every row of their tables deleted.
+    """
     *before, after = schedule
     nulls = count // 8 or int(seed % 8 == 0)
     drawn: list[History] = []
     for null_keys, share in ((False, count - nulls), (True, nulls)):
         settings = HistorySettings(registration.name, options, tuple(before), records, null_keys=null_keys)
         drawn += draw_histories(settings, share, seed + null_keys, mixed=True)
+    if empties:
+        drawn = some_emptied(drawn, seed)
     return [one.with_lines([*one.lines, CUT, ClockAdvance(after)]) for one in drawn]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -15,6 +15,7 @@ from ..generators.cohorts import clock_schedule
 from ..generators.coverage import covered_by, draw_covering
 from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
 from ..generators.layouts import Layout
+from ..generators.tables import emptied
 from ..laws.on_spark.columns import layouts_of, prepared
 from ..laws.runs import Kind, Sample
 from ..laws.scheduling import scheduled
@@ -26,6 +27,8 @@ STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
 LONG_AFTER_MS = 500
 IN_COLUMNS = 50
 """So many histories, at the most, are asked in each layout of columns."""
+SHARE_EMPTIED = 4
+"""One in so many histories of tables ends with all of their rows deleted."""
 SCHEDULED_RECORDS = 6
 """So many records has a history with a schedule of delivery."""
 
@@ -94,7 +97,8 @@ def random_sample(registration: Registration, profile: str, count: int, seed: in
     """
     options = registration.profiles[profile]
     definition = registration.declare(options)
-    bounds = registration.bounded_state is not None and registration.bounded_state(definition)
+    bounds = registration.bounds_state(definition)
+    empties = not bounds and bool(registration.tables_stored(definition))
     finished = partial(long_after, registration=registration) if bounds else None
     own = seed_for(seed, f"{registration.name} {profile} on Spark")
     if registration.by_clock(definition):
@@ -103,6 +107,8 @@ def random_sample(registration: Registration, profile: str, count: int, seed: in
     else:
         drawn = _drawn(registration, options, STANDING, count, own)
         covered = covered_by(drawn, finished)
+    if empties:
+        drawn = some_emptied(drawn, own)
     return Sample(
         registration,
         Kind.RANDOM,
@@ -111,6 +117,7 @@ def random_sample(registration: Registration, profile: str, count: int, seed: in
         drawn if finished is None else list(map(finished, drawn)),
         covered,
         is_first=profile == next(iter(registration.profiles)),
+        is_emptied=empties,
     )
 
 
@@ -205,6 +212,12 @@ def long_after(history: History, registration: Registration) -> History:
     """Return the history with one more batch, in which the clock has passed all that the state is for."""
     after = ClockAdvance(clock_schedule(history)[-1] + LONG_AFTER_MS + 2 * horizon_of(registration, history.options))
     return history.with_lines([*history.lines, CUT, after])
+
+
+def some_emptied(histories: Sequence[History], seed: int) -> list[History]:
+    """Return histories of which one in a few has its tables emptied; which of them, the seed decides."""
+    first = seed % SHARE_EMPTIED
+    return [emptied(one) if number % SHARE_EMPTIED == first else one for number, one in enumerate(histories)]
 
 
 def horizon_of(registration: Registration, options: Options) -> int:

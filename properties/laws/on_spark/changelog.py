@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ....reference.core.history import History
 from ....reference.core.play import Played
 from ...witnesses.outcomes import Difference, Outcome, differences
+from ...witnesses.spark.answers import Stored
 from .judging import OutcomeLaw
 
 
@@ -17,7 +18,7 @@ class Changelog(OutcomeLaw):
     says = "the changelog is the reference's, as ordered lists per key and batch"
 
     def differences(
-        self, history: History, played: Played, outcome: Outcome, left: Sequence[str]
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
     ) -> Sequence[Difference]:
         """Return where the ordered changes of a key and batch differ from the reference's."""
         return differences(Outcome.of_play(history.name, played), outcome)

@@ -13,6 +13,7 @@ from ...generators.options import option_goals
 from ...generators.schedules import edge_goals
 from ...witnesses.base import PLAIN
 from ...witnesses.outcomes import Difference, Outcome
+from ...witnesses.spark.answers import Stored
 from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import REFERENCE, Comparison, Law, LawResult, Named, Violation
 from ..case import Case
@@ -54,7 +55,7 @@ class OutcomeLaw(Law):
         return [EMPTY_BATCH, *sample.goals(goals(registration.name, sample.options))]
 
     def differences(
-        self, history: History, played: Played, outcome: Outcome, left: Sequence[str]
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
     ) -> Sequence[Difference]:
         """Return where a history's outcome isn't as expected.
 
@@ -62,7 +63,7 @@ class OutcomeLaw(Law):
             history: The history.
             played: The reference's play of it.
             outcome: What came out of it on Spark.
-            left: Its keys whose state is left at the end; none where the state isn't read.
+            left: What is stored of its keys at the end; nothing where the state isn't read.
         """
         raise NotImplementedError
 

@@ -1,46 +1,95 @@
-"""The law *state*: what the definition bounds is gone from the state once the clock has passed everything."""
+"""The law *state*: nothing is stored any more once the clock has passed everything, or every row of a table is deleted.
+
+Which of the two empties the state of a definition, and what it is declared to store even then, its registration says.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ....reference.core.history import History
 from ....reference.core.play import Played
+from ...generators.tables import changes_of_rows, rows_stored
+from ...registration.registration import Registration, registration_of
 from ...witnesses.base import RunOptions
 from ...witnesses.outcomes import Difference, Outcome
-from ..base import LawResult, Violation
+from ...witnesses.spark.answers import Stored
+from ..base import Comparison, LawResult, Violation
+from ..case import Case
 from ..runs import Run, Sample
-from .judging import OutcomeLaw
+from .judging import OutcomeLaw, by_reference
+
+EXPIRED, STORED, DELETED = "state expired", "rows stored", "rows deleted"
 
 
 class State(OutcomeLaw):
     """Every key that is left at the end is a difference."""
 
     name = "state"
-    says = "a key's state is gone after its retention"
-    needs = "bounded_state"
-    reason = "its registration names no definition that bounds its state"
     options = RunOptions(read_state=True)
     shows_neighbours = False
 
+    def sentence(self, registration: Registration) -> str:
+        """Return what empties the operator's state, and what it stores even then."""
+        says = []
+        if registration.bounded_state is not None:
+            says.append("a key's state is gone after its retention")
+        if (tables := registration.tables) is not None:
+            kept = f", but {tables.keeps}" if tables.keeps else ""
+            says.append(f"nothing is stored once every row of its tables is deleted{kept}")
+        if registration.unbounded:
+            says.append(f"not asked {registration.unbounded}")
+        return "; ".join(says)
+
+    def not_checked(self, registration: Registration) -> str | None:
+        """Return why no definition of an operator is asked, or None where some are."""
+        if registration.bounded_state is not None or registration.tables is not None:
+            return None
+        return registration.unbounded or "its registration names no definition that bounds its state, and no tables"
+
     def is_asked_of(self, sample: Sample) -> bool:
-        return sample.bounds_state
+        return sample.bounds_state or sample.is_emptied
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        return sample.goals(["state expired"])
+        """State must have been there: of rows, Spark must show it where they aren't deleted."""
+        return sample.goals([EXPIRED] if sample.bounds_state else [STORED, DELETED])
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
-        """Judge each history of a run, which ends long after all of them."""
-        result.covered.update(run.sample.cover({"state expired": sum(bool(played.accepted) for played in run.played)}))
-        yield from super().judge(run, result)
+        """Judge each history of a run that ends long after all of its records, or with its tables empty."""
+        met: Counter[str] = Counter()
+        of_each = zip(run.histories, run.played, run.outcomes, run.leftover, strict=True)
+        for history, played, outcome, stored in of_each:
+            if run.sample.bounds_state:
+                met[EXPIRED] += bool(played.accepted)
+            elif rows_stored(history, played):
+                met[STORED] += bool(unexplained(history, stored))
+                continue
+            else:
+                met[DELETED] += any(record.value is not None for record in changes_of_rows(history, played))
+            result.judged += 1
+            found = self.differences(history, played, outcome, stored)
+            if found:
+                yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
+        result.covered.update(run.sample.cover(met))
 
     def differences(
-        self, history: History, played: Played, outcome: Outcome, left: Sequence[str]
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
     ) -> Sequence[Difference]:
         """Return the keys whose state is left."""
-        return state_left(history.name, left)
+        registration = registration_of(history.operator)
+        if registration.bounds_state(played.definition):
+            return state_left(history.name, left)
+        return [] if rows_stored(history, played) else state_left(history.name, unexplained(history, left))
 
 
-def state_left(name: str, keys: Iterable[str]) -> list[Difference]:
-    """Return a difference for every key of a history whose state is left."""
-    return [Difference(name, key, None, "no state", "state left") for key in sorted(keys)]
+def unexplained(history: History, stored: Iterable[Stored]) -> list[Stored]:
+    """Return what is stored of a history beside what its operator is declared to store for ever."""
+    registration = registration_of(history.operator)
+    tables, definition = registration.tables, registration.declare(history.options)
+    return [one for one in stored if tables is None or not tables.is_kept(definition, one.fields)]
+
+
+def state_left(name: str, stored: Iterable[Stored]) -> list[Difference]:
+    """Return a difference for every key of a history of which something is left in the state."""
+    return [Difference(name, key, None, "no state", "state left") for key in sorted({one.key for one in stored})]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ....reference.core.history import History
 from ....reference.core.play import Played
 from ...witnesses.outcomes import Difference, Outcome
+from ...witnesses.spark.answers import Stored
 from ..folding import by_batch, folded_differences
 from .judging import OutcomeLaw
 
@@ -19,7 +20,7 @@ class TableAtEveryCut(OutcomeLaw):
     follows_changelog = True
 
     def differences(
-        self, history: History, played: Played, outcome: Outcome, left: Sequence[str]
+        self, history: History, played: Played, outcome: Outcome, left: Sequence[Stored]
     ) -> Sequence[Difference]:
         """Return the rows in which the table differs from the meaning after the first batch in which it does."""
         return folded_differences(history, played, by_batch(outcome.entries, len(played.steps)))

@@ -30,13 +30,25 @@ class Label(NamedTuple):
     cause: int | None
 
 
+class Stored(NamedTuple):
+    """What is stored of a key.
+
+    Attributes:
+        key: The key; its first part, if it has several.
+        fields: What its logic has packed; of an operator in stages, that of one of them.
+    """
+
+    key: str
+    fields: Sequence[Any]
+
+
 @dataclass
 class Answers:
     """What came out of histories that were run in one way, history by history.
 
     Attributes:
         outcomes: The outcome of each.
-        left: Of each, the keys whose state is left at the end, where it was read.
+        left: Of each, what is stored at the end, by key and stage, where it was read.
         rewritten: Of each, the keys whose rows a batch wrote otherwise when it ran again after a crash.
         replayed: How many batches ran again after a crash.
         partitions: In how many shuffle partitions the state lay.
@@ -45,7 +57,7 @@ class Answers:
     """
 
     outcomes: list[Outcome]
-    left: list[list[str]]
+    left: list[list[Stored]]
     rewritten: list[set[Key]]
     replayed: int = 0
     partitions: int = 0
@@ -83,7 +95,7 @@ def of_query(
 
 def of_shared(output: SharedOutput) -> Answers:
     """Return what shared queries wrote, history by history."""
-    left = [sorted({str(one.key[0]) for one in state}) for state in output.state]
+    left = [sorted((Stored(str(one.key[0]), one.fields) for one in state), key=_key) for state in output.state]
     labels = [
         [
             Label(batch, entry.output.key, change.change, change.cause)
@@ -94,20 +106,25 @@ def of_shared(output: SharedOutput) -> Answers:
     return Answers(output.outcomes, left, output.rewritten, output.replayed, output.partitions, output.queries, labels)
 
 
-def leftover(output: StreamOutput, count: int, is_left: Callable[[Mapping[str, Any]], bool]) -> list[list[str]]:
-    """Return for each of `count` histories its keys whose state is left at the end.
+def leftover(output: StreamOutput, count: int, is_left: Callable[[Mapping[str, Any]], bool]) -> list[list[Stored]]:
+    """Return for each of `count` histories what is stored of its keys at the end.
 
     Args:
         output: What the query wrote, and its state.
         count: How many histories the cohort has.
         is_left: Whether what is left of a key counts.
     """
-    keys: list[list[str]] = [[] for _ in range(count)]
+    stored: list[list[Stored]] = [[] for _ in range(count)]
     for row in output.leftover:
         for group in row["value"]["keys"]:  # type: ignore[index]
             if is_left(group) and (owned := owner(group["key_0"])) is not None:
-                keys[owned[0]].append(owned[1])
-    return keys
+                fields = [value for name, value in group.items() if not name.startswith("key_")]
+                stored[owned[0]].append(Stored(owned[1], fields))
+    return stored
+
+
+def _key(stored: Stored) -> str:
+    return stored.key
 
 
 def keys_replayed_otherwise(output: StreamOutput) -> dict[int, set[Key]]:

@@ -276,6 +276,7 @@ CASES: list[Case] = [
     ("restart", "table_table_join", Kind.RANDOM, {"bug": restart_forgets}),
     ("replay", "table_table_join", Kind.RANDOM, {"replayed_otherwise": True}),
     ("state", "stream_stream_join", Kind.RANDOM, {"state_left": True}),
+    ("state", "table_table_join", Kind.RANDOM, {"state_left": True}),
     ("native", "stream_stream_join", Kind.NATIVE, {"bug": native_loses}),
     ("retention", "range_aggregate", Kind.RETENTION, {"bug": job_loses}),
     ("retention", "range_aggregate", Kind.RETENTION, {"state_left": True}),

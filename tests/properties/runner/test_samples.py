@@ -61,10 +61,11 @@ def test_windows_of_tuples_are_not_asked_what_repeats_change() -> None:
     assert [LAWS["spark"][law].is_asked_of(by_tuple) for law in ("order", "cuts", "repeats")] == [True, True, False]
 
 
-def test_the_state_is_judged_where_the_definition_bounds_it() -> None:
+def test_the_state_is_judged_where_the_definition_bounds_it_or_stores_tables() -> None:
     asked = {name: {law.name for law in asked_of(registration_of(name), ON_SPARK)[0]} for name in SAMPLES}
     assert "state" in asked["stream_stream_join"]
-    assert "state" not in asked["table_table_join"]
+    assert "state" in asked["table_table_join"]
+    assert "state" not in asked["range_aggregate"]
 
 
 def test_a_window_of_two_joined_windowed_tables_is_forgotten_too() -> None:

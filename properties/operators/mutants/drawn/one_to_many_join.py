@@ -52,13 +52,16 @@ class EmptyKeyDropped(DroppingEmptyKeys, LeftLogic):
 
 
 class RowsWithoutForeignKeyStored(LeftLogic):
-    """A deleted left row stays in the state, as null."""
+    """A deleted left row stays in the state, marked as deleted."""
+
+    # Null and the empty text are foreign keys.
+    mark = "\0deleted"
 
     def pack(self, state: list[Key]) -> tuple[Any, ...] | None:
-        return super().pack(state) or ("",)
+        return super().pack(state) or (self.mark,)
 
     def unpack(self, fields: tuple[Any, ...]) -> list[Key]:
-        return [] if fields[0] == "" else super().unpack(fields)
+        return [] if fields[0] == self.mark else super().unpack(fields)
 
 
 class FalsyRightDeletes(RightLogic):

@@ -1,0 +1,36 @@
+"""Empties a history's tables: every row that they still have is deleted, so that nothing need be stored of it."""
+
+from __future__ import annotations
+
+from ...reference.core.history import History
+from ...reference.core.play import Played, play
+from ...reference.core.records import Record
+from ..registration.registration import registration_of
+from .cohorts import clock_schedule, record_batches, with_clock_advances
+
+
+def changes_of_rows(history: History, played: Played) -> list[Record]:
+    """Return the changes of the tables of a history whose rows its operator stores until they are deleted.
+
+    Args:
+        history: The history.
+        played: The reference's play of it: a record that it drops is no row.
+    """
+    tables = registration_of(history.operator).tables_stored(played.definition)
+    return [accepted.record for accepted in played.accepted if accepted.record.input in tables]
+
+
+def rows_stored(history: History, played: Played) -> list[Record]:
+    """Return the rows that these tables have at the end of a history; as `changes_of_rows`."""
+    rows = {(record.input, record.key): record for record in changes_of_rows(history, played)}
+    return [row for row in rows.values() if row.value is not None]
+
+
+def emptied(history: History) -> History:
+    """Return a history in whose last batch every row of its tables is deleted, those first that came first.
+
+    A tombstone has its row's timestamp, so that the history has the same clock as before.
+    """
+    batches = record_batches(history)
+    batches[-1] += [row._replace(value=None) for row in rows_stored(history, play(history))]
+    return history.with_lines(with_clock_advances(batches, clock_schedule(history)))
