@@ -115,6 +115,8 @@ class _Gate:
         """Check, and print each report; whatever ends it, what was found until then."""
         from ..runner.rounds import Work
 
+        for name in self.names:
+            self.store.saved(name, "spark", None)  # one that can't be read is named before anything is asked
         try:
             with signals.interrupting(), steps(is_counted=True) as self.progress:
                 for turn in self.budget.rounds(Work(self.count)):

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,6 +27,7 @@ from ..laws.all import Subject
 from ..runner.counterexample import Metadata, digest, folder_name
 from ..system.files import HIDDEN
 from ..system.held import hold, remove_unless_held
+from ..system.visible import visible
 
 METADATA = "counterexample.json"
 HISTORY = "history.jsonl"
@@ -144,7 +146,7 @@ def saved(folder: Path, operator: str) -> Iterator[tuple[History, Metadata]]:
                 yield _read(path, operator)
         except BadInput as error:
             if path.exists():  # else another check has just replaced it by a smaller one
-                raise BadInput(f"{error}; or remove the folder {path}, a damaged counterexample") from None
+                raise BadInput(f"{error}; or remove the folder {path}, {_what_it_is(path)}") from None
         except OSError as error:
             raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
 
@@ -157,6 +159,8 @@ def _read(path: Path, operator: str) -> tuple[History, Metadata]:
             f"{history.operator}"
         )
     if not (path / METADATA).exists():
+        if not path.exists():
+            raise BadInput(f"{path}: it is gone")
         law = re.sub(r"-\d+-records$", "", path.name).replace("-", " ")
         return history, Metadata(path, law, "spark" if history.clock == "batch" else "reference", operator)
     content = _object(path / METADATA)
@@ -168,6 +172,15 @@ def _read(path: Path, operator: str) -> tuple[History, Metadata]:
             )
     original = replace(read_history(path / ORIGINAL), name="original") if fields.pop("original") else None
     return history, Metadata(path, **fields, original=original)
+
+
+def _what_it_is(path: Path) -> str:
+    """Say what a folder is that can't be read: of another version of streamproof, where it names one, or damaged."""
+    with suppress(BadInput, OSError):
+        by = re.match(r"streamproof (\S+?),", str(_object(path / METADATA).get("versions")))
+        if by is not None and by[1] != version("streamproof"):
+            return f"a counterexample of streamproof {visible(by[1])}, which this version can't read"
+    return "a damaged counterexample"
 
 
 FIELDS: Mapping[str, tuple[type, ...]] = {

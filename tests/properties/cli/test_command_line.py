@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +34,10 @@ DESIGN = """\
 {"input": "events", "key": "a", "value": "x", "timestamp": 0}
 {"cut": true}
 {"input": "events", "key": "a", "value": "y", "timestamp": 10}
+"""
+JOINED = """\
+{"operator": "table_table_join", "options": {}}
+{"input": "left", "key": "a", "value": 1, "timestamp": 0}
 """
 DROPPING = """\
 {"operator": "session_windows", "options": {"gap_ms": 10}}
@@ -697,6 +702,20 @@ def test_a_folder_that_cannot_be_written_is_refused_with_the_counterexample(
     assert said.code == 3
     assert "can't be written" in said.err
     assert "violated: it is." in said.err
+
+
+def test_a_counterexample_that_cannot_be_read_is_named_before_anything_is_asked(
+    command: Command, checked: Callable[..., None], tmp_path: Path
+) -> None:
+    checked()
+    path = FolderStore(tmp_path).save(replace(counterexample(), history=parse_history(JOINED)))
+    (path / "counterexample.json").write_text("{}")
+    refused(
+        command("check", "session_windows", "table_table_join", "--findings", tmp_path),
+        f"{path / 'counterexample.json'}: without the field 'law'",
+        f"or remove the folder {path}, a damaged counterexample",
+    )
+    assert command("check", "session_windows", "--findings", tmp_path).code == 0
 
 
 # doctor.

@@ -193,6 +193,41 @@ def test_wrong_metadata_are_refused(tmp_path: Path, changed: dict[str, Any], say
         list(saved(tmp_path, "table_table_join"))
 
 
+OF_ANOTHER_VERSION = "streamproof 0.0.7, pyspark 4.3.0, Python 3.11.2"
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"law": None}, "law is None, and must be str: write it as it was"),
+        ({"subject": "flink"}, "subject is 'flink', not spark or reference or job: write it as it was"),
+    ],
+)
+def test_a_format_of_another_version_is_named_as_that_and_new_ones_are_kept(
+    tmp_path: Path, changed: dict[str, Any], says: str
+) -> None:
+    path = save(tmp_path)
+    file = path / "counterexample.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changed, "versions": OF_ANOTHER_VERSION}))
+    with pytest.raises(BadInput) as refused:
+        list(saved(tmp_path, "table_table_join"))
+    remedy = f"or remove the folder {path}, a counterexample of streamproof 0.0.7, which this version can't read"
+    assert str(refused.value) == f"{file}: {says}; {remedy}"
+
+    before = file.read_bytes()
+    assert save(tmp_path, 1) not in (path, save(tmp_path))
+    assert file.read_bytes() == before
+    remove_folder(path)
+    assert sorted(one.records[0].value for one, _ in saved(tmp_path, "table_table_join")) == [0, 1]
+
+
+def test_metadata_with_more_than_this_version_knows_are_read(tmp_path: Path) -> None:
+    file = save(tmp_path) / "counterexample.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "versions": OF_ANOTHER_VERSION, "colour": "red"}))
+    ((_, found),) = saved(tmp_path, "table_table_join")
+    assert found.versions == OF_ANOTHER_VERSION
+
+
 @pytest.mark.parametrize("damage", ["{", "", "gone"])
 def test_a_damaged_history_is_refused_by_file_with_the_remedy(tmp_path: Path, damage: str) -> None:
     path = save(tmp_path)
@@ -267,6 +302,21 @@ def test_one_that_is_taken_away_between_is_written_again(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(store, "_is_same", gone)
     assert save_history(history(), metadata(tmp_path)) == (path, True)
+
+
+def test_one_that_is_taken_away_while_it_is_read_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = store.read_history
+
+    def read_and_gone(path: Path) -> History:
+        found = read(path)
+        remove_folder(path.parent)
+        return found
+
+    save(tmp_path)
+    monkeypatch.setattr(store, "read_history", read_and_gone)
+    assert list(saved(tmp_path, "table_table_join")) == []
 
 
 def run(script: str, folder: Path) -> str:
