@@ -201,13 +201,12 @@ def _runs(of: Mapping[str, Check], samples: Sequence[Sample]) -> int:
 
 @contextlib.contextmanager
 def query_threads(count: int) -> Iterator[Executor]:
-    """Give threads for queries, each with a session of its own if there are several.
+    """Give threads for queries, each with a session of its own, beside which this thread may run some too.
 
     Where what is done meanwhile fails, or is interrupted, their queries are stopped.
     """
     numbers = iter(range(count))
-    own = (lambda: use_own_session(next(numbers))) if count > 1 else None
-    executor = ThreadPoolExecutor(count, "queries", own)
+    executor = ThreadPoolExecutor(count, "queries", lambda: use_own_session(next(numbers)))
     try:
         yield executor
     except BaseException:
