@@ -69,7 +69,7 @@ def plan_pools(
     by_clock: list[Definition] = []
     others: list[Definition] = []
     for one in registrations:
-        drawn = draw_definitions(one, 1, seed_for(seed, f"{one.name} options"))
+        drawn = definitions_drawn(one, seed)
         for number, options in enumerate(drawn):
             share = histories / len(drawn)
             (by_clock if one.by_clock(one.declare(options)) else others).append(
@@ -107,6 +107,22 @@ class Definition(NamedTuple):
     is_first: bool
 
 
+def definitions_drawn(registration: Registration, seed: int) -> list[Options]:
+    """Return the options of each definition of an operator that `pools_on_spark` draws."""
+    return draw_definitions(registration, 1, seed_for(seed, f"{registration.name} options"))
+
+
+def histories_in_pools(registration: Registration, definitions: Sequence[Options], histories: int) -> int:
+    """Return how many histories of an operator `pools_on_spark` draws for these definitions, under all clocks."""
+    pools = [SCHEDULES if registration.by_clock(registration.declare(one)) else STANDING_POOLS for one in definitions]
+    return sum(count * _in_a_pool(histories / len(definitions), count) for count in pools)
+
+
+def _in_a_pool(histories: float, pools: int) -> int:
+    """Return how many histories a definition has in each pool, of those that it has in all."""
+    return max(1, round(histories / pools))
+
+
 def _planned(
     definition: Definition, schedule: Sequence[int], number: int, pools: int, seed: int, records: int
 ) -> Planned:
@@ -127,7 +143,7 @@ def _planned(
         is_emptied=empties,
         more=edges_met((one.name, options), schedule[:-1]),
     )
-    count = max(1, round(histories / pools))
+    count = _in_a_pool(histories, pools)
     return Planned(sample, partial(_drawn, one, options, schedule, count, own, records, empties))
 
 
