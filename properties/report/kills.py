@@ -167,7 +167,7 @@ def histories_for(drawn: int, drawn_by: Callable[[int], int]) -> int:
     asked = drawn
     while drawn_by(asked) < drawn:
         asked += max(1, asked // 10)
-    digit = 10 ** max(0, len(str(asked)) - 2)
+    digit = int(10 ** max(0, len(str(asked)) - 2))
     return math.ceil(asked / digit) * digit
 
 
