@@ -69,10 +69,11 @@ DELETED = history(
 TWO_KEYS = history(
     "table_table_join",
     {"join": "outer"},
-    [*rows("left", "abcdefgh"), ClockAdvance(30)],
+    [*(Record("left", key, number, 5) for number, key in enumerate("abcdefgh")), ClockAdvance(30)],
     [*rows("right", "abcdefgh", 2), ClockAdvance(30)],
 )
-ONE_KEY = TWO_KEYS.with_lines(line for line in TWO_KEYS.lines if not isinstance(line, Record) or line.key == "a")
+# A row meets the state that another one left: what the first of a batch meets was changed by the second of the last.
+ONE_KEY = TWO_KEYS.with_lines(line for line in TWO_KEYS.lines if not isinstance(line, Record) or line.key == "g")
 MANY_KEYS = history("table_table_join", {"join": "outer"}, [*rows("left", "abcdefghijklmnop"), ClockAdvance(30)])
 CLOSED = history("session_windows", CLOSE, events(0, 11, until=30), events(until=100))
 RESCUED = history("session_windows", CLOSE, [ClockAdvance(40)], events(29, 30, until=40), [ClockAdvance(100)])
