@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from drawn_rows import Drawn, as_history, as_output, draw, played
+from shared_player import play_shared
 from streamproof.properties.operators.mutants import drawn as package
 from streamproof.properties.registration.mutants import Mutant
 from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.runner.pools import pools_on_spark
+from streamproof.properties.witnesses.spark.shared import Play
 from streamproof.reference.core.play import play
 
 HISTORIES = 2000
@@ -81,6 +84,17 @@ def test_no_mutant_fails_whatever_is_drawn(operator: str) -> None:
         for seed in range(25):
             if not mutant.scheduled:
                 played(operator, mutant.logic, history(operator, seed, as_text=seed % 2 == 0))
+
+
+@pytest.mark.parametrize("operator", registered())
+def test_no_mutant_emits_what_a_shared_query_fails_to_read(operator: str) -> None:
+    registration = registration_of(operator)
+    logics = [one.logic for one in registration.mutants.values() if not one.scheduled]
+    for pool in pools_on_spark([registration], 1, 0):
+        histories = [history for sample in pool for history in sample.histories]
+        # Each history has one of the mutants in turn, and each mutant has many.
+        plays = [Play(history, logics[number % len(logics)]) for number, history in enumerate(histories)]
+        assert len(play_shared(plays).outcomes) == len(plays)
 
 
 @pytest.mark.parametrize("operator", registered())
