@@ -12,6 +12,7 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ..generators.cohorts import Cohort, cohorts_of
 from ..registration.registration import Registration
+from ..witnesses.base import RunOptions
 from ..witnesses.outcomes import Difference, Outcome
 from ..witnesses.spark.witness import SPARK, QueryWitness
 from .case import Case
@@ -166,11 +167,19 @@ class Law:
         return [Case(history)]
 
 
-def violations(histories: Iterable[History], comparisons: Iterable[Comparison]) -> Iterator[Violation]:
-    """Yield a violation for each history whose comparison has differences; there may be fewer comparisons."""
+def violations(
+    histories: Iterable[History], comparisons: Iterable[Comparison], way: RunOptions | None = None
+) -> Iterator[Violation]:
+    """Yield a violation for each history whose comparison has differences; there may be fewer comparisons.
+
+    Args:
+        histories: The histories.
+        comparisons: Of each, the comparison.
+        way: How they were run again, if they were.
+    """
     for history, comparison in zip(histories, comparisons, strict=False):
         if comparison.differences:
-            yield Violation(Case(history), comparison)
+            yield Violation(Case(history, way=way), comparison)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

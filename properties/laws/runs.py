@@ -70,9 +70,10 @@ class Sample:
         options: Its options, as far as they are those of the histories.
         histories: The histories, as they are run.
         covered: In how many of them each coverage goal was met.
-        is_first: Whether it is of the operator's first profile, of which the runs with other options are asked.
+        is_first: Whether some of its histories are run alone; and again, where its operator shares no queries.
         is_pooled: Whether its definition was drawn: then a goal is one of the operator, not of this definition.
         is_emptied: Whether some of its histories end with every row of their tables deleted.
+        ways: By law: how the histories are run again for it; those of a pool are run together.
         more: What the laws of its kind need to know besides: a retention (ms), settings of Spark, the goals that the
             clock of a pool meets.
     """
@@ -86,6 +87,7 @@ class Sample:
     is_first: bool = False
     is_pooled: bool = False
     is_emptied: bool = False
+    ways: Mapping[str, Sequence[RunOptions]] = field(default_factory=dict)
     more: Any = None
 
     @cached_property

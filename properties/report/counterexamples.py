@@ -108,6 +108,8 @@ def test_to_paste(counterexample: Counterexample, job: object = None) -> str | N
         arguments.append(f"subject={counterexample.subject!r}")
     if counterexample.mutant is not None:
         arguments.append(f"mutant={counterexample.mutant!r}")
+    if counterexample.way is not None:
+        arguments.append(f"way={counterexample.way.to_json()!r}")
     imported = ""
     if counterexample.subject == "job":
         name, module = getattr(job, "__qualname__", ""), getattr(job, "__module__", "")
@@ -160,6 +162,7 @@ class FolderStore:
             counterexample.seed,
             versions(),
             counterexample.original,
+            counterexample.way,
         )
         try:
             path, is_new = save_history(
@@ -186,10 +189,10 @@ class FolderStore:
             BadInput: One, whosever it is, can't be read any more.
         """
         mine = {
-            digest(metadata.law, subject, metadata.mutant, history, metadata.original): (history, metadata)
-            for history, metadata in saved(self.folder, operator)
-            if metadata.subject == subject
-            and metadata.mutant in (None, mutant)
+            digest(one.law, subject, one.mutant, history, one.original, one.way): (history, one)
+            for history, one in saved(self.folder, operator)
+            if one.subject == subject
+            and one.mutant in (None, mutant)
             and (subject == "reference" or history.clock == "batch")
         }
         return list(mine.values())  # one of an earlier version that has been saved anew counts once

@@ -28,6 +28,7 @@ from ..runner.counterexample import Metadata, digest, folder_name
 from ..system.files import HIDDEN
 from ..system.held import hold, remove_unless_held
 from ..system.visible import visible
+from ..witnesses.base import run_options
 
 METADATA = "counterexample.json"
 HISTORY = "history.jsonl"
@@ -55,6 +56,7 @@ def save_history(
     """
     known = {name: getattr(metadata, name) for name in FIELDS}
     known["original"] = metadata.original is not None
+    known["way"] = None if metadata.way is None else metadata.way.to_json()
     files = {
         HISTORY: history.to_text(),
         **(others or {}),
@@ -62,7 +64,7 @@ def save_history(
     }
     if metadata.original is not None:
         files[ORIGINAL] = metadata.original.to_text()
-    of_content = digest(metadata.law, metadata.subject, metadata.mutant, history, metadata.original)
+    of_content = digest(metadata.law, metadata.subject, metadata.mutant, history, metadata.original, metadata.way)
     parent, name = metadata.folder / history.operator, folder_name(metadata.law, of_content)
     try:
         return put(parent, name, files, refresh)
@@ -171,7 +173,11 @@ def _read(path: Path, operator: str) -> tuple[History, Metadata]:
                 f"{path / METADATA}: {name} is {fields[name]!r}, not {' or '.join(allowed)}: write it as it was"
             )
     original = replace(read_history(path / ORIGINAL), name="original") if fields.pop("original") else None
-    return history, Metadata(path, **fields, original=original)
+    try:
+        way = None if content.get("way") is None else run_options(content["way"])  # once none was saved
+    except BadInput as error:
+        raise BadInput(f"{path / METADATA}: way: {error}; write it as it was") from None
+    return history, Metadata(path, **fields, original=original, way=way)
 
 
 def _what_it_is(path: Path) -> str:
@@ -225,7 +231,7 @@ def _is_same(folder: Path, files: Mapping[str, str]) -> bool:
         return False
     now = json.loads(files[METADATA])
     return texts == {name: files[name].encode() for name in (HISTORY, ORIGINAL) if name in files} and all(
-        before.get(name) == now[name] for name in ("law", "subject", "operator", "mutant")
+        before.get(name) == now.get(name) for name in ("law", "subject", "operator", "mutant", "way")
     )
 
 

@@ -190,7 +190,9 @@ def _prepared(of: Mapping[str, Check], executor: Executor, progress: Progress, s
 
 def _reruns(of: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[RunOptions]:
     """Return the ways in which samples of a pool are run again; that doesn't depend on their histories."""
-    ways = (way for sample in samples for law in of[sample.registration.name].reruns_of(sample) for way in law.ways)
+    ways = (
+        way for sample in samples for law in of[sample.registration.name].reruns_of(sample) for way in law.ways(sample)
+    )
     return list(dict.fromkeys(ways))
 
 
@@ -334,7 +336,7 @@ class Check:
             result.judged += 1
             self.report.histories += 1
             if one.comparison.differences:
-                violation = Violation(Case(one.history, one.original), one.comparison)
+                violation = Violation(Case(one.history, one.original, one.way), one.comparison)
                 result.violations.append(violation)
                 self.save(self.counterexample(result, violation, "", one.seed))
 
@@ -404,9 +406,7 @@ class Check:
         """Let a law judge a run; of its violations the first becomes a counterexample."""
         try:
             for violation in result.law.judge(run, result):  # type: ignore[arg-type]
-                # Of further rounds only the number is kept: an hour may have more than memory holds.
-                is_kept = self.turn.is_first or not result.violations
-                result.violations.append(violation if is_kept else result.violations[0])
+                result.violations.append(violation)
                 if len(result.violations) == 1:
                     self.violated(result, violation)
         except MissingTool as missing:
@@ -453,6 +453,7 @@ class Check:
             mutant=self.witness.mutant,
             original=case.original,
             unconfirmed=unconfirmed,
+            way=case.way,
         )
 
     def save(self, counterexample: Counterexample) -> tuple[Counterexample, Path]:

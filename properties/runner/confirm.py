@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from ...reference.core.history import History
 from ..laws.base import OWN, CannotRecheck, Comparison, Law, Violation
@@ -38,7 +39,11 @@ def confirmed(
         return law.recheck(cases, witness)
 
     def broken(histories: Sequence[History]) -> list[Violation | None]:
-        cases = [(index, case) for index, history in enumerate(histories) for case in law.cases_of(history)]
+        cases = [
+            (index, replace(case, way=violation.case.way))
+            for index, history in enumerate(histories)
+            for case in law.cases_of(history)
+        ]
         found: list[Violation | None] = [None] * len(histories)
         for (index, case), comparison in zip(cases, recheck([case for _, case in cases]), strict=True):
             if comparison.differences and found[index] is None:

@@ -15,6 +15,7 @@ from ...reference.core.history import History
 from ..laws.all import Subject
 from ..laws.base import REFERENCE, Comparison
 from ..system.visible import visible
+from ..witnesses.base import RunOptions
 from ..witnesses.outcomes import Difference, Outcome, are_same
 from ..witnesses.shown import both_shown
 
@@ -41,6 +42,7 @@ class Counterexample:
         mutant: The mutant that stood in for the operator's own logic, if any.
         original: The history that `history` is a variant of, where the law relates the two.
         unconfirmed: Why it isn't confirmed, if it isn't.
+        way: How the law ran it again, if it did.
     """
 
     law: str
@@ -55,11 +57,13 @@ class Counterexample:
     mutant: str | None = None
     original: History | None = None
     unconfirmed: str = ""
+    way: RunOptions | None = None
 
     @property
     def name(self) -> str:
         """A name for files: the law, and 12 digits of a hash of what makes the counterexample that one."""
-        return folder_name(self.law, digest(self.law, self.subject, self.mutant, self.history, self.original))
+        of_content = digest(self.law, self.subject, self.mutant, self.history, self.original, self.way)
+        return folder_name(self.law, of_content)
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ class Metadata:
         seed: The seed of the run that found it; None where it was saved without.
         versions: The versions that it was found with; empty where it was saved without.
         original: The history that its history is a metamorphic variant of, where the law relates the two.
+        way: How the law ran it again, if it did; None where it was saved without.
     """
 
     folder: Path
@@ -87,6 +92,7 @@ class Metadata:
     seed: int | None = None
     versions: str = ""
     original: History | None = None
+    way: RunOptions | None = None
 
 
 Saved: TypeAlias = tuple[History, Metadata]
@@ -132,9 +138,17 @@ def verdict_sentence(says: str, comparison: Comparison) -> str:
     )
 
 
-def digest(law: str, subject: Subject, mutant: str | None, history: History, original: History | None = None) -> str:
+def digest(
+    law: str,
+    subject: Subject,
+    mutant: str | None,
+    history: History,
+    original: History | None = None,
+    way: RunOptions | None = None,
+) -> str:
     """Return what a counterexample is called by: 12 hexadecimal digits of a hash of what makes it that one."""
-    content = [law, subject, mutant, history.to_text(), None if original is None else original.to_text()]
+    content: list[object] = [law, subject, mutant, history.to_text(), None if original is None else original.to_text()]
+    content += [] if way is None else [way.to_json()]
     return sha256(json.dumps(content).encode()).hexdigest()[:12]
 
 

@@ -5,7 +5,6 @@ It is the gate's own loop: the mutants of a profile travel in one cohort, each w
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,10 +14,9 @@ from ..laws.all import ON_SPARK, asked_of
 from ..laws.base import Law, LawResult
 from ..laws.case import Case
 from ..laws.metamorphic.packing import Packing
-from ..laws.metamorphic.partitions import Partitions
 from ..laws.on_spark.native import Native
 from ..laws.on_spark.retention import Retention
-from ..laws.runs import Pool, Run
+from ..laws.runs import Pool
 from ..registration.mutants import Mutant
 from ..registration.registration import Registration, registered, registration_of
 from ..witnesses.spark.witness import LogicsWitness, SparkWitness
@@ -29,7 +27,7 @@ from .running import AnyRun, cohort_run, run_sample
 from .samples import random_sample, sample_without_late_data, scheduled_sample
 from .shrinking import shrink_together, size
 
-LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | Partitions | Native | Retention))
+LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | Native | Retention))
 """The laws that mutants are checked by: without those that would cost queries a mutant, and that of Spark's own."""
 
 
@@ -41,15 +39,11 @@ class Kill:
         mutant: The mutant.
         results: By law, what it says of the mutant.
         shrunk: The history that it was shrunk to, where the law that killed it can be asked in lock-step.
-        drawn: How many histories were drawn for it, variants of them not counted.
-        shown: By law, the drawn histories on which, or on a variant of which, it is broken.
     """
 
     mutant: Mutant
     results: dict[str, LawResult] = field(default_factory=dict)
     shrunk: History | None = None
-    drawn: int = 0
-    shown: dict[str, list[History]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def laws(self) -> dict[str, int]:
@@ -156,14 +150,9 @@ def _together(
 
 
 def _judge(kill: Kill, run: AnyRun, asked: Sequence[Law], registration: Registration) -> None:
-    drawn = run.histories[: run.drawn] if isinstance(run, Run) else run.histories
-    kill.drawn += len(drawn)
     for law in asked:
         result = kill.results.setdefault(law.name, LawResult(law, law.sentence(registration)))
-        found = list(law.judge(run, result))  # type: ignore[arg-type]
-        result.violations.extend(found)
-        broken = {id(one.case.original or one.case.history) for one in found}
-        kill.shown[law.name] += [history for history in drawn if id(history) in broken]
+        result.violations.extend(law.judge(run, result))  # type: ignore[arg-type]
 
 
 def _of_profile(

@@ -6,7 +6,7 @@ A definition is drawn as the records are: in a run every value of every option, 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from ..generators.options import described, draw_definitions
 from ..generators.schedules import draw_schedules_for, edges_met
 from ..laws.runs import Kind, Sample
 from ..registration.registration import Options, Registration
+from ..witnesses.base import RunOptions
 from .rounds import RECORDS
 from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for, some_emptied
 
@@ -26,6 +27,9 @@ STANDING_POOLS = 2
 """In so many pools the other definitions are, under a clock that stands still."""
 LEAST, MOST = 3, 5
 """So many batches these have, beside a last one without records."""
+PARTITIONS = (4, 5, 6, 7)
+"""In so many partitions the histories of some pools are run again, with fewer groups of keys."""
+FEWEST_GROUPS = 3
 
 
 class Planned(NamedTuple):
@@ -69,26 +73,52 @@ def plan_pools(
     by_clock: list[Definition] = []
     others: list[Definition] = []
     for one in registrations:
-        drawn = definitions_drawn(one, seed)
-        for number, options in enumerate(drawn):
+        drawn = draw_definitions(one, 1, seed_for(seed, f"{one.name} options"))
+        alone = random.Random(seed_for(seed, f"{one.name} alone")).choice([*one.profiles.values()])
+        for options in drawn:
             share = histories / len(drawn)
             (by_clock if one.by_clock(one.declare(options)) else others).append(
-                Definition(one, options, share, not number)
+                Definition(one, options, share, options == alone)
             )
     on_board = [(one.registration.name, one.options) for one in by_clock]
     schedules = draw_schedules_for(on_board, SCHEDULES, seed_for(seed, "schedules")).schedules if by_clock else ()
     pools = []
     for number, schedule in enumerate(schedules):
         whole = (*schedule, long_after_all(schedule[-1], [one[:2] for one in by_clock]))
-        pools.append([_planned(one, whole, number, len(schedules), seed, records) for one in by_clock])
+        ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number} by clock"))
+        pools.append([_planned(one, whole, number, len(schedules), ways, seed, records) for one in by_clock])
     for number in range(STANDING_POOLS if others else 0):
         batches = random.Random(seed_for(seed, f"batches {number}")).randint(LEAST, MOST)
-        standing = [
-            _planned(one, STANDING[:1] * (batches + 1), number, STANDING_POOLS, seed, records) for one in others
-        ]
-        pools.append(standing)
+        whole = STANDING[:1] * (batches + 1)
+        ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number}"))
+        pools.append([_planned(one, whole, number, STANDING_POOLS, ways, seed, records) for one in others])
     pools.append(_without_late_data(registrations, max(1, round(histories / 20)), seed, records))
     return [pool for pool in pools if pool]
+
+
+def draw_ways(number: int, batches: int, seed: int) -> dict[str, tuple[RunOptions, ...]]:
+    """Draw how a pool is run again, by law: the same for the same seed.
+
+    Every other pool is restarted, twice in a row; the others crash, twice in a row. The first is run in other numbers
+    of shuffle partitions too. In the first pool of each way records come after it; in the others it may be anywhere.
+
+    Args:
+        number: The number of the pool.
+        batches: How many batches it has, four or more; the last has no records.
+        seed: What they are drawn from.
+    """
+    generator = random.Random(seed)
+    if number % 2:
+        crash = generator.randint(1, batches - 2) if number == 1 else generator.randrange(batches)
+        ways: dict[str, tuple[RunOptions, ...]] = {"replay": (RunOptions(crash_in=(crash, crash)),)}
+    else:
+        stop = generator.randint(0, batches - (4 if number == 0 else 3))
+        ways = {"restart": (RunOptions(stop_after=(stop, stop + 1)),)}
+    if not number:
+        partitions = generator.choice(PARTITIONS)
+        groups = generator.randint(FEWEST_GROUPS, partitions - 1)
+        ways["partitions"] = RunOptions(partitions=1), RunOptions(partitions=partitions, state_groups=groups)
+    return ways
 
 
 class Definition(NamedTuple):
@@ -98,7 +128,7 @@ class Definition(NamedTuple):
         registration: The operator.
         options: Its options.
         histories: How many histories it has in all pools.
-        is_first: Whether it is the operator's first.
+        is_first: Whether some of its histories are run alone: a profile of each operator.
     """
 
     registration: Registration
@@ -107,24 +137,14 @@ class Definition(NamedTuple):
     is_first: bool
 
 
-def definitions_drawn(registration: Registration, seed: int) -> list[Options]:
-    """Return the options of each definition of an operator that `pools_on_spark` draws."""
-    return draw_definitions(registration, 1, seed_for(seed, f"{registration.name} options"))
-
-
-def histories_in_pools(registration: Registration, definitions: Sequence[Options], histories: int) -> int:
-    """Return how many histories of an operator `pools_on_spark` draws for these definitions, under all clocks."""
-    pools = [SCHEDULES if registration.by_clock(registration.declare(one)) else STANDING_POOLS for one in definitions]
-    return sum(count * _in_a_pool(histories / len(definitions), count) for count in pools)
-
-
-def _in_a_pool(histories: float, pools: int) -> int:
-    """Return how many histories a definition has in each pool, of those that it has in all."""
-    return max(1, round(histories / pools))
-
-
 def _planned(
-    definition: Definition, schedule: Sequence[int], number: int, pools: int, seed: int, records: int
+    definition: Definition,
+    schedule: Sequence[int],
+    number: int,
+    pools: int,
+    ways: Mapping[str, Sequence[RunOptions]],
+    seed: int,
+    records: int,
 ) -> Planned:
     """Plan the histories of a definition in one of so many pools."""
     one, options, histories, is_first = definition
@@ -141,9 +161,10 @@ def _planned(
         is_first=is_first and not number,
         is_pooled=True,
         is_emptied=empties,
+        ways=ways,
         more=edges_met((one.name, options), schedule[:-1]),
     )
-    count = _in_a_pool(histories, pools)
+    count = max(1, round(histories / pools))
     return Planned(sample, partial(_drawn, one, options, schedule, count, own, records, empties))
 
 

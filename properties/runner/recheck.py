@@ -8,7 +8,9 @@ from ...reference.core.history import History
 from ..laws.all import Subject, law_named
 from ..laws.base import CannotRecheck, Comparison
 from ..laws.case import Case
+from ..laws.metamorphic.reruns import RerunLaw
 from ..registration.registration import registration_of
+from ..witnesses.base import RunOptions
 from ..witnesses.spark.witness import JobWitness, QueryWitness, SparkWitness
 from .mutation import chosen
 
@@ -24,6 +26,7 @@ def recheck(
     mutant: str | None = None,
     original: History | None = None,
     job: Job | None = None,
+    way: RunOptions | None = None,
 ) -> Comparison:
     """Ask a law about one history again, alone.
 
@@ -34,6 +37,7 @@ def recheck(
         mutant: The mutant that runs instead of the operator's own logic, if any.
         original: The history that `history` is a variant of, for the laws that relate the two.
         job: The user's job that runs instead of the operator.
+        way: How a law that runs histories again does so; by default in ways of its own.
 
     Returns:
         What was expected and what came; its differences say where the law is broken, and there are none where it holds.
@@ -48,9 +52,11 @@ def recheck(
     reason = asked.not_checked(registration_of(history.operator))
     if reason is not None:
         raise CannotRecheck(f"the law {law!r} isn't asked of {history.operator}: {reason}")
+    if way is not None and not isinstance(asked, RerunLaw):
+        raise CannotRecheck(f"the law {law!r} runs no history again: leave way out")
     if subject == "job" and job is None:
         raise CannotRecheck("the law was asked of a job of yours, which wasn't given: give it as job")
-    return asked.recheck([Case(history, original)], witness_of(history.operator, mutant, job))[0]
+    return asked.recheck([Case(history, original, way)], witness_of(history.operator, mutant, job))[0]
 
 
 def witness_of(operator: str, mutant: str | None = None, job: Job | None = None) -> QueryWitness:

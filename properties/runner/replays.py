@@ -10,6 +10,7 @@ from ...reference.core.history import History
 from ..laws.all import LAWS, Subject
 from ..laws.base import OWN, CannotRecheck, Comparison, Law
 from ..laws.case import Case
+from ..witnesses.base import RunOptions
 from ..witnesses.spark.witness import QueryWitness
 from .counterexample import Progress, Saved
 
@@ -24,6 +25,7 @@ class Replayed:
         original: The history that it is a variant of, where the law relates the two.
         seed: The seed of the run that found it, where that was saved.
         comparison: What came out; without differences the law holds by now.
+        way: How the law ran it again, where it was saved so.
     """
 
     law: str
@@ -31,6 +33,7 @@ class Replayed:
     original: History | None
     seed: int | None
     comparison: Comparison
+    way: RunOptions | None = None
 
 
 def replay(
@@ -92,7 +95,10 @@ def _asked(law: Law, of_law: Sequence[Saved], witness: QueryWitness) -> Iterator
         comparisons = [law.recheck([_case(one)], witness)[0] for one in of_law]
     else:
         # Named apart, for they travel together.
-        cases = [Case(replace(history, name=f"saved {number}")) for number, (history, _) in enumerate(of_law)]
+        cases = [
+            Case(replace(history, name=f"saved {number}"), way=metadata.way)
+            for number, (history, metadata) in enumerate(of_law)
+        ]
         comparisons = law.recheck(cases, witness)
     for (history, metadata), comparison in zip(of_law, comparisons, strict=True):
         yield _replayed(law, (history, metadata), comparison)
@@ -118,10 +124,10 @@ def _alone(
 
 
 def _case(one: Saved) -> Case:
-    return Case(one[0], one[1].original)
+    return Case(one[0], one[1].original, one[1].way)
 
 
 def _replayed(law: Law, one: Saved, comparison: Comparison) -> Replayed:
     history, metadata = one
-    original = metadata.original if law.name == metadata.law else None
-    return Replayed(law.name, history, original, metadata.seed, comparison)
+    original, way = (metadata.original, metadata.way) if law.name == metadata.law else (None, None)
+    return Replayed(law.name, history, original, metadata.seed, comparison, way)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ...reference.core.history import History, parse_history
 from ..laws.all import Subject
@@ -10,6 +11,7 @@ from ..laws.base import Comparison
 from ..report.counterexamples import side_by_side, versions
 from ..runner.counterexample import verdict_sentence
 from ..runner.recheck import recheck, sentence_of
+from ..witnesses.base import run_options
 
 if TYPE_CHECKING:
     from ..witnesses.spark.witness import Job
@@ -23,6 +25,7 @@ def assert_holds(
     subject: Subject = "spark",
     mutant: str | None = None,
     job: Job | None = None,
+    way: Mapping[str, Any] | None = None,
 ) -> None:
     """Fail as long as a counterexample stands.
 
@@ -33,6 +36,9 @@ def assert_holds(
         subject: What was checked: `spark`, `reference`, or `job`, a user's own job.
         mutant: The mutant that runs instead of the operator's own logic, if any.
         job: The user's job that runs instead of the operator.
+        way: How the law ran it again, if it did, such as `{"stop_after": [1, 2]}`: after which batches (from 0) the
+            query is stopped and restarted (`stop_after`), in which it crashes (`crash_in`), in how many shuffle
+            `partitions`, and over how many `state_groups` its keys are spread.
 
     Raises:
         AssertionError: The law is broken; the message has both outcomes side by side.
@@ -44,7 +50,8 @@ def assert_holds(
     __tracebackhide__ = True
     parsed = parse_history(history)
     related = None if original is None else parse_history(original, "original", "original")
-    comparison = recheck(law, parsed, subject=subject, mutant=mutant, original=related, job=job)
+    asked = None if way is None else run_options(way)
+    comparison = recheck(law, parsed, subject=subject, mutant=mutant, original=related, job=job, way=asked)
     if comparison.differences:
         raise AssertionError(comparison_text(sentence_of(law, parsed.operator, subject), parsed, comparison))
 

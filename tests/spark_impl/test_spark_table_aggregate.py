@@ -148,7 +148,7 @@ def test_a_stream_with_composite_keys_and_groups_is_aggregated_and_restarts(spar
             report_dropped=True,
         )
 
-    output = run_stream(spark, batches, build, stop_after=0)
+    output = run_stream(spark, batches, build, stop_after=[0])
     emitted = [(number, row) for number, table in output.batches for row in table.to_pylist()]
     shown = sorted(
         (number, row["cause"], row["land"], row["year"], row["value"], int(row["timestamp"].timestamp() * 1000))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ....reference.core.history import History
 from ....reference.core.records import Record
@@ -10,9 +10,8 @@ from ...generators.cohorts import Cohort, cohorts_of, one_cohort
 from ...witnesses.base import PLAIN
 from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.spark.witness import QueryWitness
-from ..base import CannotRecheck, Comparison, LawResult, Violation, violations
-from ..runs import Run
-from .reruns import RerunLaw
+from ..base import CannotRecheck, Comparison, Law, LawResult, Violation, violations
+from ..runs import Kind, Run, Sample
 
 MANY = 200
 """Among so many histories it is asked about again: with them keys share their state."""
@@ -20,13 +19,19 @@ ALONE = 1
 """So many histories are run alone, those that emit most."""
 
 
-class Packing(RerunLaw):
+class Packing(Law):
     """One query, and one state a key, for a history alone."""
 
     name = "packing"
     says = "a history run alone gives what it gave in its cohort"
     goal = "run alone"
     at_once = 6
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        return sample.kind is Kind.RANDOM and sample.is_first
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        return [self.goal]
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
         """Run some of the histories alone."""

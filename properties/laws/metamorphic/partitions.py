@@ -1,6 +1,7 @@
 """The law *partitions*: how many shuffle partitions a query has plays no part.
 
-The keys of a partition share a task, a Python worker and a state store; another number of partitions mixes them anew.
+The keys of a partition share a task, a Python worker and a state store; another number of partitions mixes them anew,
+and leaves some without a key.
 """
 
 from __future__ import annotations
@@ -8,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...generators.cohorts import Cohort
-from ...witnesses.base import RunOptions
+from ...witnesses.base import PLAIN, RunOptions
 from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.spark.witness import QueryWitness
 from ..base import Comparison, LawResult, Violation, violations
 from ..runs import Run, Sample
 from .reruns import RerunLaw
 
-PARTITIONS = (1, 2, 7)
-"""The numbers that are compared: one worker for all keys, and more partitions than cores or keys."""
+ONE, SEVERAL, EMPTY = "one partition", "several partitions with keys", "a partition without keys"
+SCATTERED = RunOptions(partitions=7, state_groups=5)
+"""More partitions than groups of keys."""
 
 
 def counted(partitions: int) -> str:
@@ -29,39 +31,48 @@ class Partitions(RerunLaw):
 
     name = "partitions"
     says = "how many shuffle partitions a query has plays no part"
-    ways = (RunOptions(partitions=PARTITIONS[0]), RunOptions(partitions=PARTITIONS[-1]))
+    usual = (RunOptions(partitions=1), RunOptions(partitions=7))
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Something must be emitted with each number of partitions."""
-        return [counted(count) for count in PARTITIONS]
+        """Where keys come in groups, fewer than there are partitions, one of these must be empty."""
+        return [ONE, SEVERAL, EMPTY] if sample.is_pooled else [ONE, SEVERAL]
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
         """Compare the runs with other numbers of partitions with the sample's own."""
         own = run.answers.partitions
-        for count in PARTITIONS:
-            if count == own:
-                continue
-            again = run.again(RunOptions(partitions=count))
-            outcomes = again.outcomes
-            result.judged += len(outcomes)
-            before = run.outcomes[: len(outcomes)]
-            result.covered[counted(own)] += sum(bool(outcome.entries) for outcome in before)
-            result.covered[counted(again.partitions)] += sum(bool(outcome.entries) for outcome in outcomes)
-            pairs = zip(before, outcomes, strict=True)
-            yield from violations(run.histories, (_compared(own, one, count, other) for one, other in pairs))
+        for way in self.ways(run.sample):
+            again = run.again(way)
+            result.judged += len(again.outcomes)
+            emitting = sum(bool(outcome.entries) for outcome in again.outcomes)
+            result.covered[ONE] += emitting * (again.partitions == 1)
+            # Where it isn't known from which partitions something came, there are far more keys than partitions.
+            several = again.emitting > 1 if run.sample.is_pooled else again.partitions > 1
+            result.covered[SEVERAL] += emitting * several
+            result.covered[EMPTY] += emitting * (several and again.without_keys > 0)
+            compared = (_compared(own, *both, way) for both in zip(run.outcomes, again.outcomes, strict=False))
+            yield from violations(run.histories, compared, way)
 
-    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Compare runs with more partitions with that with the fewest, of each history until one differs."""
-        first, *others = PARTITIONS
-        expected = witness.answers(cohort.histories, RunOptions(partitions=first)).outcomes
+    def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
+        """Compare a run as usual with those in other numbers of partitions, of each history until one differs."""
+        plain = witness.answers(cohort.histories, PLAIN)
         comparisons: list[Comparison] = []
-        for count in others:
-            outcomes = witness.answers(cohort.histories, RunOptions(partitions=count)).outcomes
-            now = [_compared(first, before, count, after) for before, after in zip(expected, outcomes, strict=True)]
-            comparisons = [one if one.differences else new for one, new in zip(comparisons or now, now, strict=True)]
+        for one in (RunOptions(partitions=1), SCATTERED) if way is None else (way,):
+            # So many of each that it comes in each group of keys; one with a null key may have no company.
+            alone = any(record.key is None for history in cohort.histories for record in history.records)
+            copies = 1 if alone else one.state_groups or one.partitions or 1
+            histories = [history for history in cohort.histories for _ in range(copies)]
+            outcomes = witness.answers(histories, one).outcomes
+            for index, expected in enumerate(plain.outcomes):
+                own = outcomes[index * copies : (index + 1) * copies]
+                each = [_compared(plain.partitions, expected, outcome, one) for outcome in own]
+                found = next((comparison for comparison in each if comparison.differences), each[0])
+                if index == len(comparisons):
+                    comparisons.append(found)
+                elif not comparisons[index].differences:
+                    comparisons[index] = found
         return comparisons
 
 
-def _compared(own: int, expected: Outcome, count: int, actual: Outcome) -> Comparison:
-    sides = (f"Spark in {counted(own)}", expected), (f"Spark in {counted(count)}", actual)
+def _compared(own: int, expected: Outcome, actual: Outcome, way: RunOptions) -> Comparison:
+    sides = (f"Spark in {counted(own)}", expected), (f"Spark in {counted(way.partitions or own)}", actual)
     return Comparison(*sides, differences(expected, actual))

@@ -5,43 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...generators.cohorts import Cohort
-from ...witnesses.outcomes import Difference, Outcome
+from ...witnesses.base import RunOptions
+from ...witnesses.outcomes import Difference, Outcome, differences
 from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import QueryWitness
 from ..base import Comparison, LawResult, Violation, violations
-from ..runs import Run
-from .reruns import RerunLaw
-from .restart import STOPPED_AND_CRASHED
+from ..runs import Run, Sample
+from .reruns import RerunLaw, numbered
+
+ONCE, TWICE = "changes in a replayed batch", "changes in a batch replayed twice"
 
 
 class Replay(RerunLaw):
-    """Rows of different keys may be swapped between two runs of a batch; rows of one key may not."""
+    """Rows of different keys may be swapped between two runs of a batch; rows of one key may not.
+
+    What comes after the crash is compared too.
+    """
 
     name = "replay"
     says = "a batch replayed after a crash between output and commit changes nothing downstream"
-    goal = "batch replayed"
-    ways = (STOPPED_AND_CRASHED,)
-    of_all = True
+    usual = (RunOptions(crash_in=(2, 2)),)
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        return [ONCE, TWICE]
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
-        """Compare what the crashed batch wrote at first with what it wrote again."""
-        again = run.again(STOPPED_AND_CRASHED)
-        result.judged += len(again.outcomes)
-        result.covered[self.goal] += again.replayed
-        yield from violations(run.histories, _compared(run.outcomes, again))
+        """Compare what a crashed batch wrote at first with what it wrote again, and what came in the end."""
+        for way in self.ways(run.sample):
+            again = run.again(way)
+            result.judged += len(again.outcomes)
+            for goal, least in ((ONCE, 1), (TWICE, 2)):
+                crashed = {batch for batch in way.crash_in if way.crash_in.count(batch) >= least}
+                if again.replayed >= least:
+                    result.covered[goal] += sum(
+                        any(entry.batch in crashed for entry in outcome.entries) for outcome in again.outcomes
+                    )
+            yield from violations(run.histories, _compared(run.outcomes, again, way), way)
 
-    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run a cohort without and with a crash."""
+    def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
+        """Run a cohort without and with crashes: in the batches where it was broken, or in every one, twice."""
+        count = len(cohort.schedule)
+        every = tuple(batch for batch in range(count) for _ in range(2))
+        way = RunOptions(crash_in=every) if way is None else way.clipped(count)
         plain = witness.answers(cohort.histories)
-        return _compared(plain.outcomes, witness.answers(cohort.histories, STOPPED_AND_CRASHED))
+        return _compared(plain.outcomes, witness.answers(cohort.histories, way), way)
 
 
-def _compared(plain: Sequence[Outcome], again: Answers) -> list[Comparison]:
-    """Compare what was written twice."""
+def _compared(plain: Sequence[Outcome], again: Answers, way: RunOptions) -> list[Comparison]:
+    """Compare what was written twice, and then what came in the end."""
     comparisons = []
+    batch = way.crash_in[0] if len({*way.crash_in}) == 1 else None
     for before, after, keys in zip(plain, again.outcomes, again.rewritten, strict=False):
-        batch = STOPPED_AND_CRASHED.crash_in
         found = [Difference(after.history, key, batch, "written first", "written otherwise") for key in sorted(keys)]
-        sides = ("Spark without a restart", before), ("Spark with a stop and a crash", after)
-        comparisons.append(Comparison(*sides, found))
+        sides = ("Spark without a crash", before), (f"Spark with a crash in {numbered(way.crash_in)}", after)
+        comparisons.append(Comparison(*sides, found or differences(before, after)))
     return comparisons

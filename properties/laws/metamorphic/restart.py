@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...generators.cohorts import Cohort
 from ...witnesses.base import RunOptions
 from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.spark.witness import QueryWitness
 from ..base import Comparison, LawResult, Violation, violations
-from ..runs import Run
-from .reruns import RerunLaw
+from ..runs import Run, Sample
+from .reruns import RerunLaw, numbered
 
-STOPPED_AND_CRASHED = RunOptions(stop_after=1, crash_in=2)
-"""After which batch the query is stopped, and in which one it crashes between output and commit."""
+ONCE, TWICE = "changes after the restart", "changes after two restarts in a row"
 
 
 class Restart(RerunLaw):
-    """A run that is stopped once, and crashes once, emits what a run without that emits."""
+    """A run that is stopped, once or twice in a row, emits what a run without that emits."""
 
     name = "restart"
     says = "stopping at a batch and restarting from the checkpoint changes nothing"
-    goal = "changes after the restart"
-    ways = (STOPPED_AND_CRASHED,)
-    of_all = True
+    usual = (RunOptions(stop_after=(1, 2)),)
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        return [ONCE, TWICE]
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
         """Compare the outcomes of the part that is run again."""
-        outcomes = run.again(STOPPED_AND_CRASHED).outcomes
-        result.judged += len(outcomes)
-        stopped_after = STOPPED_AND_CRASHED.stop_after or 0
-        result.covered[self.goal] += sum(
-            any(entry.batch > stopped_after for entry in outcome.entries) for outcome in outcomes
-        )
-        yield from violations(run.histories, map(_compared, run.outcomes, outcomes))
+        for way in self.ways(run.sample):
+            outcomes = run.again(way).outcomes
+            result.judged += len(outcomes)
+            for goal, stop in zip((ONCE, TWICE), sorted(way.stop_after), strict=False):
+                result.covered[goal] += sum(any(entry.batch > stop for entry in one.entries) for one in outcomes)
+            compared = (_compared(*both, way) for both in zip(run.outcomes, outcomes, strict=False))
+            yield from violations(run.histories, compared, way)
 
-    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run a cohort without and with a restart."""
-        plain = witness.answers(cohort.histories)
-        restarted = witness.answers(cohort.histories, STOPPED_AND_CRASHED)
-        return list(map(_compared, plain.outcomes, restarted.outcomes))
+    def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
+        """Run a cohort without and with restarts: after the batches where it was broken, or after every one."""
+        count = len(cohort.schedule)
+        way = RunOptions(stop_after=tuple(range(max(1, count - 1)))) if way is None else way.clipped(count)
+        plain, restarted = witness.answers(cohort.histories), witness.answers(cohort.histories, way)
+        return [_compared(*both, way) for both in zip(plain.outcomes, restarted.outcomes, strict=True)]
 
 
-def _compared(before: Outcome, after: Outcome) -> Comparison:
-    sides = ("Spark without a restart", before), ("Spark with a stop and a crash", after)
+def _compared(before: Outcome, after: Outcome, way: RunOptions) -> Comparison:
+    sides = ("Spark without a restart", before), (f"Spark restarted after {numbered(way.stop_after)}", after)
     return Comparison(*sides, differences(before, after))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import uuid
+from typing import Any, ClassVar
 
+from pyspark import TaskContext
+
+from ....reference.definitions.joins import TableTableJoin
 from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, changed, joined
 from ....spark_impl.table_table_join import Side, TableTableLogic
 from ...registration.mutants import SharingState, logics_in, mutants_of
@@ -101,6 +105,56 @@ class RepeatDeletes(TableTableLogic):
         old = state[row.side]
         again = old is not None and old[0] == row.value
         return super().take(key, state, row._replace(value=None) if again else row, clock)
+
+
+class ForgetsAtSecondRestart(TableTableLogic):
+    """State is lost at the second restart that it lives through.
+
+    Which build of the query has stored a row, and how many there were, is in the digits behind its timestamp.
+    """
+
+    def __init__(self, join: TableTableJoin) -> None:
+        super().__init__(join)
+        self.build = uuid.uuid4().int % 100_000
+
+    def pack(self, state: Rows) -> tuple[Any, ...] | None:
+        _, restarts = state.get("restarts") or (None, 0)
+        rows = {side: state[side] for side in ("left", "right")}
+        tag = restarts * 100_000 + self.build
+        return super().pack({side: row and (row[0], row[1] * 1_000_000 + tag) for side, row in rows.items()})
+
+    def unpack(self, fields: tuple[Any, ...]) -> Rows:
+        state, restarts = super().unpack(fields), 0
+        for side, row in state.items():
+            if row is not None:
+                timestamp, tag = divmod(row[1], 1_000_000)
+                restarts = tag // 100_000 + (tag % 100_000 != self.build)
+                state[side] = row[0], timestamp
+        return {**state, "restarts": (None, restarts)} if restarts < 2 else self.empty()
+
+
+class TakesNoRowTwice(TableTableLogic):
+    """A worker remembers outside of the state which rows it has taken, and a batch that is replayed loses them."""
+
+    taken: ClassVar[set[Any]] = set()
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
+        of_row = query, key, row.side, row.order
+        if of_row in self.taken:
+            return []
+        self.taken.add(of_row)
+        return super().take(key, state, row, clock)
+
+
+class ThirdPartitionLost(TableTableLogic):
+    """What comes to a third partition, or one beyond, is lost."""
+
+    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
+        context = TaskContext.get()
+        lost = context is not None and context.partitionId() > 1
+        return [] if lost else super().take(key, state, row, clock)
 
 
 class StateOfAnotherKey(SharingState, TableTableLogic):

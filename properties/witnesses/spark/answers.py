@@ -52,6 +52,8 @@ class Answers:
         rewritten: Of each, the keys whose rows a batch wrote otherwise when it ran again after a crash.
         replayed: How many batches ran again after a crash.
         partitions: In how many shuffle partitions the state lay.
+        emitting: From how many of them something came, where that is known.
+        without_keys: In how many of them no key fell, at the least, where that is known.
         queries: How many queries that took.
         labels: Of each, in order, how each change is labelled; none where that isn't known.
     """
@@ -63,6 +65,8 @@ class Answers:
     partitions: int = 0
     queries: int = 1
     labels: list[list[Label]] = field(default_factory=list)
+    emitting: int = 0
+    without_keys: int = 0
 
     def part(self, start: int, count: int) -> Answers:
         """Return the share of `count` histories from `start` on."""
@@ -75,6 +79,8 @@ class Answers:
             self.partitions,
             self.queries,
             self.labels[share],
+            self.emitting,
+            self.without_keys,
         )
 
 
@@ -103,7 +109,17 @@ def of_shared(output: SharedOutput) -> Answers:
         ]
         for changes, outcome in zip(output.changes, output.outcomes, strict=True)
     ]
-    return Answers(output.outcomes, left, output.rewritten, output.replayed, output.partitions, output.queries, labels)
+    return Answers(
+        output.outcomes,
+        left,
+        output.rewritten,
+        output.replayed,
+        output.partitions,
+        output.queries,
+        labels,
+        output.emitting,
+        output.without_keys,
+    )
 
 
 def leftover(output: StreamOutput, count: int, is_left: Callable[[Mapping[str, Any]], bool]) -> list[list[Stored]]:

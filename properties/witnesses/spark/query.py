@@ -65,8 +65,8 @@ def run_stream(
     batches: Sequence[pa.Table],
     build: Build,
     *,
-    stop_after: int | None = None,
-    crash_in: int | None = None,
+    stop_after: Sequence[int] = (),
+    crash_in: Sequence[int] = (),
     stepwise: bool = False,
     state: str | None = None,
     stages: int = 1,
@@ -77,8 +77,9 @@ def run_stream(
         spark: The session.
         batches: One arrow table a micro-batch, all of one schema; an empty table is an empty batch.
         build: Turns the streaming input into the streaming result.
-        stop_after: Stop the query after that batch, and start it again from its checkpoint.
-        crash_in: Let the query die in that batch, after its output and before its commit, and start it again.
+        stop_after: Stop the query after each of these batches, and start it again from its checkpoint.
+        crash_in: Let the query die in each of these batches, after its output and before its commit, and start it
+            again; one that comes twice dies twice.
         stepwise: Hand over one batch at a time and wait for the batch without data that follows it.
         state: The state variable whose rows are read at the end with Spark's state data source.
         stages: How many stateful operators the query has, whose state is read.
@@ -114,8 +115,8 @@ def _run_once(
     spark: SparkSession,
     batches: Sequence[pa.Table],
     build: Build,
-    stop_after: int | None,
-    crash_in: int | None,
+    stop_after: Sequence[int],
+    crash_in: Sequence[int],
     *,
     stepwise: bool,
     state: str | None,
@@ -125,14 +126,12 @@ def _run_once(
         run = _Run(spark, folder, batches, build)
         if stepwise:
             run.step_through()
-        elif stop_after is None:
-            run.make_available(len(batches))
-            run.drain(crash_in)
         else:
-            run.make_available(stop_after + 1)
-            run.drain(crash_in if crash_in is not None and crash_in <= stop_after else None)
-            run.make_available(len(batches))
-            run.drain(crash_in if crash_in is not None and crash_in > stop_after else None)
+            seen = -1
+            for stop in [*sorted(min(stop, len(batches) - 1) for stop in stop_after), len(batches) - 1]:
+                run.make_available(stop + 1)
+                run.drain([crash for crash in sorted(crash_in) if seen < crash <= stop])
+                seen = stop
         if state is not None:
             for stage in range(stages):
                 reader = spark.read.format("statestore").option("path", str(run.checkpoint))
@@ -173,13 +172,13 @@ class _Run:
             hidden.rename(target)
         self.available = max(self.available, count)
 
-    def drain(self, crash_in: int | None = None) -> None:
-        """Run all available batches; with a planned crash, run on after it."""
-        crashed = self.start_and_wait(crash_in)
-        if crashed:
-            self.start_and_wait(None)
+    def drain(self, crash_in: Sequence[int] = ()) -> None:
+        """Run all available batches; with planned crashes, run on after each."""
+        for crash in crash_in:
+            self.start_and_wait(crash)
+        self.start_and_wait(None)
 
-    def start_and_wait(self, crash_in: int | None) -> bool:
+    def start_and_wait(self, crash_in: int | None) -> None:
         pending = [crash_in]
 
         def write(frame: DataFrame, batch_id: int) -> None:
@@ -199,7 +198,6 @@ class _Run:
                 running.awaitTermination()
             finally:
                 running.stop()
-        return crash_in is not None and pending[0] is None
 
     def step_through(self) -> None:
         def write(frame: DataFrame, batch_id: int) -> None:

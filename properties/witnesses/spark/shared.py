@@ -37,8 +37,9 @@ GROUPS = 64
 """Over so many groups the histories are spread; each is read and written whole."""
 PARTS = 2
 """In so many rows of a group its records come, mixed, for a shuffle promises no order."""
-BEFORE_ALL_TIMES = -(2**62)
 PARTITIONS = "spark.sql.shuffle.partitions"
+PARTITION = "partition"
+"""The column that says from which shuffle partition a row of changes comes."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,8 @@ class SharedOutput:
         rewritten: Of each: the keys of which a batch wrote something else when it ran again after a crash.
         replayed: How many batches ran again after a crash.
         partitions: In how many shuffle partitions the state lay, at the least.
+        emitting: From how many of them something came, at the least.
+        without_keys: In how many of them no key fell, at the least.
         queries: How many queries that took.
     """
 
@@ -102,6 +105,8 @@ class SharedOutput:
     rewritten: list[set[Key]] = field(default_factory=list)
     replayed: int = 0
     partitions: int = 0
+    emitting: int = 0
+    without_keys: int = 0
     queries: int = 0
 
 
@@ -139,25 +144,31 @@ def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
     """
     nothing: list[Any] = [None] * len(plays)
     found = SharedOutput(list(nothing), list(nothing), list(nothing), list(nothing))
+    each: list[SharedOutput] = []
     for query in shared_queries(plays):
         own = _run_query([plays[number] for number in query], run)
+        each.append(own)
         found.queries, found.replayed = found.queries + own.queries, found.replayed + own.replayed
-        found.partitions = min(filter(None, (found.partitions, own.partitions)), default=0)
         for index, number in enumerate(query):
             found.outcomes[number], found.changes[number] = own.outcomes[index], own.changes[index]
             found.state[number], found.rewritten[number] = own.state[index], own.rewritten[index]
+    found.partitions = min((one.partitions for one in each), default=0)
+    found.emitting = min((one.emitting for one in each), default=0)
+    found.without_keys = min((one.without_keys for one in each), default=0)
     return found
 
 
 def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
+    from pyspark.sql import functions as F
+
     from ....spark_impl.runtime.shared import shared
 
     spark = spark_session()
-    logics, logic_of = _logics(plays)
-    tables = pack_plays(plays)
+    tables, groups = pack_plays(plays, run.state_groups), groups_of(plays, run.state_groups)
 
     def build(frame: DataFrame) -> DataFrame:
-        return shared(frame, logics, logic_of)
+        # Logics are made anew, as by a job that is restarted.
+        return shared(frame, *_logics(plays)).withColumn(PARTITION, F.spark_partition_id())
 
     with query_lock(), partitions_set(spark, run.partitions):
         output = run_stream(
@@ -167,9 +178,9 @@ def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
             stop_after=run.stop_after,
             crash_in=run.crash_in,
             state=STATE if run.read_state else None,
-            stages=max(len(logic.stages) for logic in logics),
+            stages=max(len(play.shared.hops) + 1 for play in plays),
         )
-    return _read(plays, output)
+    return _read(plays, output, groups)
 
 
 def _logics(plays: Sequence[Play]) -> tuple[list[SharedLogic], list[int]]:
@@ -187,7 +198,12 @@ def _logics(plays: Sequence[Play]) -> tuple[list[SharedLogic], list[int]]:
     return logics, logic_of
 
 
-def pack_plays(plays: Sequence[Play]) -> list[pa.Table]:
+def groups_of(plays: Sequence[Play], state_groups: int | None = None) -> int:
+    """Return over how many groups histories are spread; `state_groups`: at the most, or None for the usual number."""
+    return min(state_groups or GROUPS, len(plays))
+
+
+def pack_plays(plays: Sequence[Play], state_groups: int | None = None) -> list[pa.Table]:
     """Lay histories out as one table a batch, with the columns of `spark_impl.runtime.shared.shared`."""
     from ....spark_impl.runtime.shared import CLOCK, GROUP, PACKED, STAGE, PackedRow, pack_rows
 
@@ -196,7 +212,7 @@ def pack_plays(plays: Sequence[Play]) -> list[pa.Table]:
     count = max(len(play.history.batches) for play in plays)
     schedule = next(iter(schedules), (0,) * count)
     schedule += (schedule[-1],) * (count - len(schedule))
-    groups = min(GROUPS, len(plays))
+    groups = groups_of(plays, state_groups)
     batches: list[dict[tuple[int, int, int], list[PackedRow]]] = [defaultdict(list) for _ in schedule]
     order = 0
     for number, play in enumerate(plays):
@@ -232,8 +248,8 @@ def _place(order: int, timestamp: int, stage: int) -> dict[str, int]:
     return {"order": order, "at": timestamp, **{f"step_{step}": -1 for step in range(1, stage + 1)}}
 
 
-def _read(plays: Sequence[Play], output: StreamOutput) -> SharedOutput:
-    """Hand each history what was emitted of it."""
+def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> SharedOutput:
+    """Hand each history what was emitted of it; they were spread over so many groups."""
     from ....spark_impl.runtime.shared import FAILED, PACKED, unpack_changes, unpack_state
 
     changes: list[list[tuple[int, PackedChange]]] = [[] for _ in plays]
@@ -265,7 +281,19 @@ def _read(plays: Sequence[Play], output: StreamOutput) -> SharedOutput:
         for one in unpack_state(row["value"][PACKED]):  # type: ignore[index]
             state[one.history].append(one)
     rewritten = _rewritten(len(plays), output)
-    return SharedOutput(outcomes, changes, state, rewritten, len(output.replayed), output.partitions, queries=1)
+    emitting = {partition for _, table in output.batches for partition in table.column(PARTITION).to_pylist()}
+    return SharedOutput(
+        outcomes,
+        changes,
+        state,
+        rewritten,
+        len(output.replayed),
+        output.partitions,
+        len(emitting),
+        # A group lies in one partition.
+        max(0, output.partitions - groups),
+        queries=1,
+    )
 
 
 def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:

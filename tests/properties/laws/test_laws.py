@@ -114,7 +114,7 @@ def test_packing_catches_an_operator_that_distinguishes_the_histories_of_a_cohor
 
 def test_replay_catches_a_sink_that_appends_a_replayed_batch(spark: SparkSession) -> None:
     cohort = cohorts_of(DRAWN[:20])[0][0]
-    right, output = SparkWitness().run(cohort, RunOptions(crash_in=1))
+    right, output = SparkWitness().run(cohort, RunOptions(crash_in=(1,)))
     assert len(output.replayed) == 1
     appended = [
         Outcome(

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.base import LawResult, Verdict
 from streamproof.properties.laws.case import Case
-from streamproof.properties.laws.metamorphic.partitions import PARTITIONS, Partitions, counted
+from streamproof.properties.laws.metamorphic.partitions import EMPTY, ONE, SCATTERED, SEVERAL, Partitions
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.laws.runs import CohortRun, Kind, Sample
+from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.counterexample import verdict_sentence
+from streamproof.properties.runner.pools import FEWEST_GROUPS, PARTITIONS
 from streamproof.properties.witnesses.base import RunOptions
 from streamproof.properties.witnesses.outcomes import differences
 from streamproof.properties.witnesses.spark.witness import SparkWitness
@@ -35,12 +38,24 @@ def sample_of(operator: str, histories: Sequence[History] = ()) -> Sample:
 
 
 @pytest.mark.parametrize("operator", registered())
-def test_the_law_is_asked_of_every_operator_and_needs_all_three_numbers(operator: str) -> None:
+def test_the_law_is_asked_of_every_operator_and_needs_one_partition_and_several(operator: str) -> None:
     sample = sample_of(operator)
     assert Partitions().is_asked_of(sample)
-    assert (
-        Partitions().goals(sample) == list(map(counted, PARTITIONS)) == ["1 partition", "2 partitions", "7 partitions"]
+    assert [*Partitions().goals(sample)] == [ONE, SEVERAL]
+    assert [*Partitions().goals(replace(sample, is_pooled=True))] == [ONE, SEVERAL, EMPTY]
+
+
+def test_groups_of_keys_that_are_fewer_than_the_partitions_lie_in_several_of_them(spark: SparkSession) -> None:
+    drawable = [(groups, count) for count in PARTITIONS for groups in range(FEWEST_GROUPS, count)]
+    assert (SCATTERED.state_groups, SCATTERED.partitions) in drawable
+    rows = spark.createDataFrame(
+        [(count, group) for groups, count in drawable for group in range(groups)], "n int, g int"
     )
+    # As a shuffle does.
+    placed = rows.select("n", "g", F.pmod(F.hash("g"), "n").alias("partition")).distinct().collect()
+    for groups, count in drawable:
+        used = {row.partition for row in placed if row.n == count and row.g < groups}
+        assert 1 < len(used) < count
 
 
 def test_partitions_catches_what_depends_on_the_other_keys_of_a_partition(spark: SparkSession) -> None:
@@ -54,21 +69,13 @@ def test_partitions_catches_what_depends_on_the_other_keys_of_a_partition(spark:
             type(self).taken += 1
             return [] if self.taken % 10 == 0 else super().take(key, state, row, clock)
 
-    class KnowsTwoPartitions(TableTableLogic):
-        """What comes to a third partition is lost."""
-
-        def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[Emitted]:
-            context = TaskContext.get()
-            assert context is not None
-            return super().take(key, state, row, clock) if context.partitionId() < 2 else []
-
-    logics = (TableTableLogic, CountsAllKeys, KnowsTwoPartitions)
+    logics = (TableTableLogic, CountsAllKeys, ThirdPartitionLost)
     sample = sample_of("table_table_join", drawn("table_table_join", 4))
     runs = list(CohortRun(sample, [], [SparkWitness(logic) for logic in logics]).shares())
     # With two partitions the third logic shows nothing; this law alone sees it.
     changelogs = [list(Changelog().judge(run, LawResult(Changelog()))) for run in runs]
     assert [bool(violations) for violations in changelogs] == [False, True, False]
-    results = [LawResult(Partitions(), goals=tuple(map(counted, PARTITIONS))) for _ in runs]
+    results = [LawResult(Partitions(), goals=(ONE, SEVERAL)) for _ in runs]
     for run, result in zip(runs, results, strict=True):
         result.violations.extend(Partitions().judge(run, result))
     assert [result.verdict for result in results] == [Verdict.CONFORMS, Verdict.VIOLATED, Verdict.VIOLATED]

@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 from streamproof.properties.report import store
-from streamproof.properties.report.store import Metadata, digest, put, remove_folder, save_history, saved, sweep
+from streamproof.properties.report.store import (
+    METADATA,
+    Metadata,
+    digest,
+    put,
+    remove_folder,
+    save_history,
+    saved,
+    sweep,
+)
+from streamproof.properties.witnesses.base import RunOptions
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
 
@@ -116,7 +126,52 @@ def test_the_metadata_are_json_with_sorted_keys(tmp_path: Path) -> None:
         ("seed", 7),
         ("subject", "spark"),
         ("versions", "v"),
+        ("way", None),
     ]
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        RunOptions(stop_after=(1, 1)),
+        RunOptions(crash_in=(0, 3, 3)),
+        RunOptions(partitions=5, state_groups=3),
+        RunOptions(read_state=True),
+    ],
+)
+def test_the_way_in_which_a_history_was_run_again_is_read_back(tmp_path: Path, way: RunOptions) -> None:
+    save(tmp_path, law="restart", way=way)
+    ((_, found),) = saved(tmp_path, "table_table_join")
+    assert found.way == way
+
+
+def test_one_of_a_version_that_saved_no_way_is_read_and_is_the_same_one(tmp_path: Path) -> None:
+    path = save(tmp_path, law="restart")
+    content = json.loads((path / METADATA).read_text())
+    del content["way"]
+    (path / METADATA).write_text(json.dumps(content))
+    ((_, found),) = saved(tmp_path, "table_table_join")
+    assert found.way is None
+    assert save(tmp_path, law="restart") == path
+
+
+@pytest.mark.parametrize(
+    ("way", "says"),
+    [
+        ([1], r"way: \[1\] is no way to run a query: use an object with some of stop_after, crash_in, "),
+        ({"stop": [1]}, "way: an option 'stop' is no way to run a query"),
+        ({"stop_after": 1}, "way: stop_after is 1, and must be a list of batches, numbers from 0 on"),
+        ({"crash_in": [-1]}, r"way: crash_in is \[-1\], and must be a list of batches"),
+        ({"crash_in": [True]}, r"way: crash_in is \[True\]"),
+        ({"partitions": 0}, "way: partitions is 0, and must be a number from 1 on, or null"),
+        ({"read_state": 1}, "way: read_state is 1, and must be true or false"),
+    ],
+)
+def test_a_way_that_is_none_is_refused_with_the_remedy(tmp_path: Path, way: object, says: str) -> None:
+    path = save(tmp_path, law="restart") / METADATA
+    path.write_text(json.dumps({**json.loads(path.read_text()), "way": way}))
+    with pytest.raises(BadInput, match=says):
+        list(saved(tmp_path, "table_table_join"))
 
 
 @pytest.mark.parametrize(

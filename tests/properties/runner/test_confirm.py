@@ -37,7 +37,7 @@ BUGS: list[tuple[str, Loses, int]] = [
     ("cuts", lambda cohort, options, history: len(history.batches[0]) > 4, 8),
     ("repeats", lambda cohort, options, history: history.records[:1] == history.records[1:2], 1),
     ("keys", lambda cohort, options, history: len({record.key for record in history.records}) > 1, 2),
-    ("restart", lambda cohort, options, history: options.stop_after is not None, 1),
+    ("restart", lambda cohort, options, history: bool(options.stop_after), 1),
     ("partitions", lambda cohort, options, history: options.partitions == 7, 1),
     ("packing", lambda cohort, options, history: len(cohort.histories) > 1, 4),
 ]

@@ -20,6 +20,12 @@ RARE = {
     *("move_within_case_forgotten", "shown_not_saved"),
 }
 """They show in a few of thousands of histories, such as a check draws, and perhaps not in so few."""
+BY_ONE_LAW = {
+    "forgets_at_second_restart": "restart",
+    "takes_no_row_twice": "replay",
+    "third_partition_lost": "partitions",
+}
+"""Mutants of the join of tables that one law alone sees."""
 MUTANTS_OF = {name: import_module(f"streamproof.properties.operators.mutants.{name}").MUTANTS for name in registered()}
 """The mutants that the fixed profiles show."""
 
@@ -56,8 +62,9 @@ def test_only_the_law_labels_sees_a_tombstone_that_is_called_an_update(kills: di
         assert set(kills[name].laws) == {"labels"}
 
 
-def test_only_the_restart_law_sees_that_a_restart_forgets(kills: dict[str, Kill]) -> None:
-    assert set(kills["forgets_at_restart"].laws) == {"restart"}
+def test_only_starting_again_shows_what_a_restart_forgets(kills: dict[str, Kill]) -> None:
+    assert set(kills["forgets_at_restart"].laws) == {"restart", "replay"}
+    assert kills["closings_lost_at_restart"].laws.keys() <= {"restart", "replay"}
 
 
 def test_a_session_without_a_timer_is_emitted_too_late(kills: dict[str, Kill]) -> None:
@@ -77,6 +84,8 @@ def test_every_mutant_of_an_operator_is_killed_and_every_law_kills_one(spark: Sp
     assert survived & MUTANTS_OF[operator].keys() == set()
     killing = {law for kill in found for law in kill.laws}
     assert killing >= {"changelog", "labels", "table at every cut", "duckdb", "keys", "order", "cuts", "repeats"}
+    of_one_law = {kill.mutant.name: set(kill.laws) for kill in found if kill.mutant.name in BY_ONE_LAW}
+    assert of_one_law == {name: {law} for name, law in BY_ONE_LAW.items() if operator == "table_table_join"}
     registration = registration_of(operator)
     if registration.bounded_state or registration.tables:
         assert "state" in killing

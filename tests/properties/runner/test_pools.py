@@ -10,8 +10,9 @@ from streamproof.properties.generators.cohorts import clock_schedule, record_bat
 from streamproof.properties.generators.options import option_goals, pairs_met
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.registration import Registration, registration_of
-from streamproof.properties.runner.pools import LEAST, MOST, SCHEDULES, STANDING_POOLS, pools_on_spark
+from streamproof.properties.runner.pools import LEAST, MOST, SCHEDULES, STANDING_POOLS, draw_ways, pools_on_spark
 from streamproof.properties.runner.samples import horizon_of
+from streamproof.properties.witnesses.base import RunOptions
 from streamproof.reference.core.operator import OPERATORS
 
 SOME = [registration_of(name) for name in ("session_windows", "table_table_join", "windowed_table", "foreign_key_join")]
@@ -82,18 +83,60 @@ def test_all_histories_end_long_after_what_any_definition_on_board_is_for(of_all
                     assert after > last + 2 * horizon
 
 
+@pytest.mark.parametrize("number", range(4))
+def test_a_pool_is_run_again_in_ways_that_are_drawn_and_that_its_batches_allow(number: int) -> None:
+    batches = 6
+    ways = [draw_ways(number, batches, seed) for seed in range(200)]
+    assert ways == [draw_ways(number, batches, seed) for seed in range(200)]
+    assert {tuple(drawn) for drawn in ways} == {
+        (("replay",) if number % 2 else ("restart",)) + (() if number else ("partitions",))
+    }
+    stops = {stop for drawn in ways for way in drawn.get("restart", ()) for stop in way.stop_after}
+    assert stops == ({*range(4)} if number == 0 else {*range(5)} if number == 2 else set())
+    crashes = {way.crash_in for drawn in ways for way in drawn.get("replay", ())}
+    firsts = {1: range(1, 5), 3: range(6)}.get(number, ())
+    assert crashes == {(crash, crash) for crash in firsts}
+    for drawn in ways:
+        for way in drawn.get("restart", ()):
+            assert way.stop_after[1] - way.stop_after[0] == 1
+        if not number:
+            one, scattered = drawn["partitions"]
+            assert one == RunOptions(partitions=1)
+            assert 1 < (scattered.state_groups or 0) < (scattered.partitions or 0)
+
+
+def test_all_samples_of_a_pool_are_run_again_together_and_every_definition_in_each_way(
+    of_all: list[list[Sample]],
+) -> None:
+    asked: dict[str, set[str]] = {}
+    for pool in of_all:
+        assert len({repr(sample.ways) for sample in pool}) == 1
+        for sample in pool:
+            asked.setdefault(f"{sample.registration.name} {sample.options}", set()).update(sample.ways)
+    every = {"restart", "replay", "partitions"}
+    assert {frozenset(of_one) for of_one in asked.values()} - {frozenset()} == {frozenset(every)}
+
+
 def test_one_history_in_eight_may_have_null_keys() -> None:
     pool, *_ = pools([registration_of("range_aggregate")], 1600, 0)
     null = [any(record.key is None for record in one.records) for sample in pool for one in sample.histories]
     assert 1 / 20 < sum(null) / len(null) <= 1 / 8
 
 
-def test_each_operator_has_one_first_sample_for_the_laws_that_run_a_part_again(of_all: list[list[Sample]]) -> None:
+def test_each_operator_has_one_sample_of_a_profile_for_the_law_that_runs_histories_alone(
+    of_all: list[list[Sample]],
+) -> None:
     firsts = [sample.registration.name for pool in of_all for sample in pool if sample.is_first]
     assert sorted(firsts) == sorted(OPERATORS)
     for sample in chain(*of_all):
         if sample.is_first:
-            assert sample.profile == next(iter(sample.registration.profiles))
+            assert sample.options in [*sample.registration.profiles.values()]
+
+
+def test_which_profile_that_is_is_drawn() -> None:
+    (registration,) = (one for one in SOME if one.name == "table_table_join")
+    firsts = [one.profile for seed in range(12) for one in chain(*pools([registration], 1, seed)) if one.is_first]
+    assert (len(firsts), {*firsts}) == (12, {*registration.profiles})
 
 
 def test_more_histories_are_shared_among_the_definitions() -> None:

@@ -105,7 +105,7 @@ class StandIn:
         ]
         if self.state_left and options.read_state:
             output.leftover = [{"value": {"keys": [{"key_0": key, "rows": [1]} for key in keys]}}]
-        if options.crash_in is not None:
+        if options.crash_in:
             first = pa.table({"key": keys, "value": ["first"] * len(keys)})
             again = pa.table({"key": keys, "value": ["again" if self.replayed_otherwise else "first"] * len(keys)})
             output.replayed = [(first, again)]
@@ -236,7 +236,7 @@ def seven_partitions_lose(run: Run, history: History, entries: Entries) -> Entri
 
 
 def restart_forgets(run: Run, history: History, entries: Entries) -> Entries:
-    return without_last(entries) if run.options.stop_after is not None else entries
+    return without_last(entries) if run.options.stop_after else entries
 
 
 def native_loses(run: Run, history: History, entries: Entries) -> Entries:
@@ -298,7 +298,7 @@ def test_the_pasted_test_fails_on_its_counterexample_and_passes_once_the_bug_is_
         setattr(stand_in, name, value)
     counterexample, folder = found_by(checked(operator, tmp_path, 96, kind), law)
     assert counterexample.confirmed
-    again = recheck(law, counterexample.history, original=counterexample.original)
+    again = recheck(law, counterexample.history, original=counterexample.original, way=counterexample.way)
     assert again.differences == counterexample.differences
     with pytest.raises(AssertionError, match=r"^violated: ") as failed:
         run_pasted(folder)

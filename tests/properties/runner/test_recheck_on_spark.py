@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.laws.on_spark import native as native_law
@@ -23,8 +22,6 @@ from streamproof.properties.witnesses.spark.witness import NativeSparkWitness
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line
 from streamproof.reference.core.records import Record
 from streamproof.spark_impl.range_aggregate import Held, RangeLogic
-from streamproof.spark_impl.runtime.keyed import Arrived, Emitted, Key
-from streamproof.spark_impl.table_table_join import TableTableLogic
 
 pytestmark = pytest.mark.exhaustive
 
@@ -110,7 +107,7 @@ CASES: list[tuple[str, str, History, History | None]] = [
     ("packing", "shared_across_keys", PAIR, None),
     ("duckdb", "deletion_silent", DELETED, None),
     ("keys", "state_of_another_key", ONE_KEY, TWO_KEYS),
-    ("partitions", "knows_two_partitions", MANY_KEYS, None),
+    ("partitions", "third_partition_lost", MANY_KEYS, None),
     ("retention", "rows_kept_for_ever", ROW_LEFT, None),
     ("schedules", "no_hash_check", STALE, None),
     ("columns", "deletion_silent", DELETED, None),
@@ -134,18 +131,11 @@ def run_pasted(law: str, mutant: str | None, found: History, original: History |
 def more_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants of laws that no mutant of an operator breaks; local classes, for workers can't import a test's module."""
 
-    class KnowsTwoPartitions(TableTableLogic):
-        def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[Emitted]:
-            context = TaskContext.get()
-            assert context is not None
-            return super().take(key, state, row, clock) if context.partitionId() < 2 else []
-
     class RowsKeptForEver(RangeLogic):
         def keep(self, state: list[Held], emitted: int, clock: int) -> list[Held]:
             return state
 
     more = [
-        Mutant("table_table_join", "knows_two_partitions", KnowsTwoPartitions, TableTableLogic, "", ""),
         Mutant("range_aggregate", "rows_kept_for_ever", RowsKeptForEver, RangeLogic, "", ""),
     ]
 

@@ -15,7 +15,15 @@ from streamproof.properties.registration.registration import registration_of, un
 from streamproof.properties.runner.pools import pools_on_spark
 from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.properties.witnesses.spark.query import StreamOutput
-from streamproof.properties.witnesses.spark.shared import GROUPS, PARTS, Play, _read, pack_plays, shared_queries
+from streamproof.properties.witnesses.spark.shared import (
+    GROUPS,
+    PARTITION,
+    PARTS,
+    Play,
+    _read,
+    pack_plays,
+    shared_queries,
+)
 from streamproof.reference.core.operator import OPERATORS
 from streamproof.spark_impl.runtime.keyed import TOMBSTONE, UPDATE
 from streamproof.spark_impl.runtime.shared import (
@@ -131,7 +139,8 @@ def test_rows_of_stages_go_to_their_stage_with_a_place_that_says_so() -> None:
 
 
 def written(*changes: PackedChange) -> pa.Table:
-    return pa.table({PACKED: pa.array([codec.encode(_Rows([], list(changes)))], pa.binary())})
+    packed = [codec.encode(_Rows([], list(changes)))]
+    return pa.table({PACKED: pa.array(packed, pa.binary()), PARTITION: pa.array([len(changes)], pa.int32())})
 
 
 def test_what_is_read_goes_to_its_history_with_its_batch_its_window_and_its_state() -> None:
@@ -144,8 +153,9 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_and_its_stat
         [(0, written(session)), (2, written(gone, failed))],
         replayed=[(written(session, gone), written(gone, session._replace(value=3)))],
         leftover=[{"value": {PACKED: codec.encode([kept])}}],
+        partitions=5,
     )
-    read = _read(plays, output)
+    read = _read(plays, output, 3)
     shown = [[(entry.batch, *entry.output) for entry in outcome.entries] for outcome in read.outcomes]
     assert shown == [
         [(0, "a", (0, 5), 2, 5)],
@@ -154,6 +164,8 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_and_its_stat
     assert read.state == [[], [kept]]
     assert read.rewritten == [{"a"}, set()]
     assert (read.replayed, read.queries) == (1, 1)
+    assert (read.partitions, read.emitting, read.without_keys) == (5, 2, 2)
+    assert _read(plays, output, 7).without_keys == 0
 
 
 def differing(plays: Sequence[Play]) -> list[History]:

@@ -1,0 +1,217 @@
+"""The laws that run histories again, on mutants that they alone see; shared queries are played without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shared_player import play_in_memory
+from streamproof.properties.generators.cohorts import one_cohort
+from streamproof.properties.laws.all import LAWS, ON_SPARK
+from streamproof.properties.laws.base import OWN, CannotRecheck, LawResult, Verdict
+from streamproof.properties.laws.case import Case
+from streamproof.properties.laws.metamorphic.reruns import RerunLaw, numbered
+from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.report.counterexamples import FolderStore
+from streamproof.properties.runner.check import Check, judge_pools
+from streamproof.properties.runner.mutation import check_mutants, chosen
+from streamproof.properties.runner.pools import pools_on_spark
+from streamproof.properties.runner.recheck import recheck, witness_of
+from streamproof.properties.runner.report import Report
+from streamproof.properties.testing.recheck import assert_holds
+from streamproof.properties.witnesses.base import PLAIN, RunOptions, run_options
+from streamproof.properties.witnesses.spark.witness import QueryWitness
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import CUT, ClockAdvance, History
+from streamproof.reference.core.records import Record
+
+JOIN = "table_table_join"
+RERUN_LAWS = [law for law in ON_SPARK if isinstance(law, RerunLaw)]
+
+
+def in_batches(*batches: Sequence[tuple[str, str, int]]) -> History:
+    """Return a history of the outer join of tables: of each batch the records, as side, key and value."""
+    lines: list[Any] = []
+    for number, batch in enumerate(batches):
+        lines += [CUT] * bool(number) + [Record(side, key, value, 5) for side, key, value in batch] + [ClockAdvance(9)]
+    return History(JOIN, {"join": "outer"}, tuple(lines), "batch")
+
+
+FIVE = in_batches(*([("left" if number % 2 else "right", "a", number)] for number in range(5)))
+MANY_KEYS = in_batches([("left", key, 1) for key in "abcdefghijkl"], [("right", key, 2) for key in "abcdefghijkl"])
+
+
+def laws_of(operator: str, names: Sequence[str], seed: int = 0) -> dict[str, set[str]]:
+    """Return by mutant the laws that kill it."""
+    return {
+        kill.mutant.name: set(kill.laws)
+        for kill in check_mutants(chosen(operator, names), histories=40, rounds=0, seed=seed)
+    }
+
+
+def checked(
+    operators: Sequence[str], seed: int, folder: Path, witness: QueryWitness = OWN, histories: int = 20
+) -> Mapping[str, Report]:
+    """Ask the laws that run histories again about the pools of a check."""
+    checks = [
+        Check(
+            registration_of(name),
+            Report(name, [], seed),
+            RERUN_LAWS,
+            "spark",
+            FolderStore(folder),
+            lambda step: None,
+            witness,
+        )
+        for name in operators
+    ]
+    for one in checks:
+        one.begin()
+    judge_pools(checks, pools_on_spark([one.registration for one in checks], histories, seed), lambda step: None)
+    return {one.report.operator: one.report for one in checks}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_restart_replay_and_partitions_each_kill_a_mutant_that_no_other_law_kills(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    play_in_memory(monkeypatch)
+    names = ["forgets_at_second_restart", "takes_no_row_twice", "third_partition_lost"]
+    assert laws_of(JOIN, names, seed) == dict(zip(names, ({"restart"}, {"replay"}, {"partitions"}), strict=True))
+
+
+def test_what_closes_when_a_query_starts_again_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    play_in_memory(monkeypatch)
+    assert "replay" in laws_of("session_windows", ["closings_lost_at_restart"])["closings_lost_at_restart"]
+
+
+def test_every_definition_of_every_operator_is_asked_and_conforms(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = play_in_memory(monkeypatch)
+    reports = checked(registered(), 0, tmp_path)
+    for report in reports.values():
+        assert {result.law.name: result.verdict for result in report.results} == {
+            law.name: Verdict.CONFORMS for law in RERUN_LAWS
+        }
+        assert not any(result.missing for result in report.results)
+    again = [run for run in asked if run.is_rerun]
+    # Of the four pools by clock, and of both stages of the two others; of the first ones in other partitions twice.
+    assert len(again) == 4 + 2 * 2 + 2 * 3
+    assert {len(run.stop_after or run.crash_in) for run in again if run.partitions is None} == {2}
+
+
+def test_a_run_without_an_empty_partition_leaves_a_goal_unmet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    play_in_memory(monkeypatch)
+    report = checked([JOIN], 0, tmp_path)[JOIN]
+    assert set(report.result("partitions").goals) == {
+        "one partition",
+        "several partitions with keys",
+        "a partition without keys",
+    }
+    result = LawResult(LAWS["spark"]["partitions"], goals=report.result("partitions").goals, judged=1)
+    result.covered.update({"one partition": 1, "several partitions with keys": 1})
+    assert (result.verdict, result.missing) == (Verdict.INCONCLUSIVE, ["a partition without keys"])
+
+
+def test_a_counterexample_is_asked_again_in_the_way_in_which_it_was_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = play_in_memory(monkeypatch)
+    mutant = witness_of(JOIN, "forgets_at_second_restart")
+    report = checked([JOIN], 0, tmp_path, mutant, 40)[JOIN]
+    ((found, folder),) = report.found
+    assert (found.law, found.confirmed) == ("restart", True)
+    assert found.way is not None
+    assert len(found.way.stop_after) == 2
+    assert "and Spark restarted after batches " in found.sentence
+    asked.clear()
+    (again,) = checked([JOIN], 1, tmp_path, mutant, 1)[JOIN].result("restart").violations[:1]
+    assert again.case.way == found.way
+    assert asked[1] == found.way
+    (test,) = folder.glob("test_*.py")
+    assert f"way={found.way.to_json()!r}" in test.read_text()
+    names: dict[str, Any] = {}
+    exec(compile(test.read_text(), str(test), "exec"), names)
+    with pytest.raises(AssertionError, match=r"^violated: "):
+        next(value for name, value in names.items() if name.startswith("test_"))()
+
+
+def test_one_restart_does_not_show_what_the_second_one_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    play_in_memory(monkeypatch)
+    for stops, seen in (((1,), False), ((3,), False), ((1, 2), True), ((2, 3), True), ((1, 1), False)):
+        found = recheck("restart", FIVE, mutant="forgets_at_second_restart", way=RunOptions(stop_after=stops))
+        assert bool(found.differences) is seen
+    with pytest.raises(AssertionError, match="Spark restarted after batches 1 and 2 "):
+        assert_holds("restart", FIVE.to_text(), mutant="forgets_at_second_restart", way={"stop_after": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("law", "mutant", "ways"),
+    [
+        ("restart", "forgets_at_second_restart", [RunOptions(stop_after=(0, 1, 2, 3))]),
+        ("replay", "takes_no_row_twice", [RunOptions(crash_in=(0, 0, 1, 1, 2, 2, 3, 3, 4, 4))]),
+        ("partitions", "third_partition_lost", [RunOptions(partitions=1), RunOptions(partitions=7, state_groups=5)]),
+    ],
+)
+def test_a_history_that_is_asked_alone_is_asked_at_every_batch_it_has(
+    monkeypatch: pytest.MonkeyPatch, law: str, mutant: str, ways: list[RunOptions]
+) -> None:
+    asked = play_in_memory(monkeypatch)
+    assert recheck(law, FIVE, mutant=mutant).differences
+    assert asked == [PLAIN, *ways]
+    assert not recheck(law, FIVE).differences
+
+
+@pytest.mark.parametrize(
+    ("law", "way", "clipped"),
+    [
+        ("restart", RunOptions(stop_after=(4, 5)), RunOptions(stop_after=(0, 0))),
+        ("replay", RunOptions(crash_in=(4, 4)), RunOptions(crash_in=(1, 1))),
+    ],
+)
+def test_a_way_is_clipped_to_the_batches_of_a_shorter_history(
+    monkeypatch: pytest.MonkeyPatch, law: str, way: RunOptions, clipped: RunOptions
+) -> None:
+    asked = play_in_memory(monkeypatch)
+    assert not recheck(law, MANY_KEYS, way=way).differences
+    assert asked == [PLAIN, clipped]
+
+
+def test_histories_with_different_ways_are_each_asked_in_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    play_in_memory(monkeypatch)
+    witness = witness_of(JOIN, "forgets_at_second_restart")
+    ways = [RunOptions(stop_after=(1, 2)), RunOptions(stop_after=(1,)), RunOptions(stop_after=(1, 2)), None]
+    found = LAWS["spark"]["restart"].recheck([Case(FIVE, way=way) for way in ways], witness)
+    assert [bool(comparison.differences) for comparison in found] == [True, False, True, True]
+
+
+def test_a_law_that_runs_nothing_again_takes_no_way() -> None:
+    with pytest.raises(CannotRecheck, match="the law 'changelog' runs no history again: leave way out"):
+        recheck("changelog", FIVE, way=PLAIN)
+
+
+def test_a_way_is_a_value_and_is_written_as_short_as_it_is() -> None:
+    way = RunOptions(stop_after=(1, 1), partitions=3)
+    assert way.to_json() == {"stop_after": [1, 1], "partitions": 3}
+    assert {way: 1}[run_options(way.to_json())] == 1
+    assert (PLAIN.to_json(), run_options({})) == ({}, PLAIN)
+    with pytest.raises(BadInput, match=r"stop_after is \[1\.5\], and must be a list of batches"):
+        run_options({"stop_after": [1.5]})
+
+
+def test_batches_are_shown_in_words() -> None:
+    assert [numbered(batches) for batches in ((1,), (1, 2), (3, 3), (0, 1, 4))] == [
+        "batch 1",
+        "batches 1 and 2",
+        "batch 3 (twice)",
+        "batches 0, 1 and 4",
+    ]
+
+
+def test_the_usual_ways_fit_the_batches_of_the_histories_that_share_no_queries() -> None:
+    batches = len(one_cohort([FIVE]).schedule) - 1
+    for law in RERUN_LAWS:
+        assert [way.clipped(batches) for way in law.usual] == list(law.usual)
