@@ -24,7 +24,7 @@ from streamproof.properties.laws.metamorphic.reruns import RerunLaw
 from streamproof.properties.laws.of_reference.duckdb import DuckDBOfReference
 from streamproof.properties.laws.runs import Pool
 from streamproof.properties.registration.registration import Registration, registered, registration_of
-from streamproof.properties.runner.check import query_thread, shares_queries
+from streamproof.properties.runner.check import query_threads, shares_queries
 from streamproof.properties.runner.mutation import LAWS
 from streamproof.properties.runner.pools import pools_on_spark
 from streamproof.properties.runner.running import cohort_run
@@ -243,7 +243,7 @@ def rounds_on_spark(registrations: Sequence[Registration], wanted: int, seed: in
     no_further_query = [law for law in LAWS if not isinstance(law, RerunLaw)]
     laws = {one.name: asked_of(one, no_further_query)[0] for one in registrations}
     each = a_round(SPARK, len(registrations), wanted)
-    with query_thread() as executor:
+    with query_threads(1) as executor:
         waiting: tuple[int, Pool] | None = None
         for of_seed, pool in _pools(registrations, laws, each, seed):
             pool.prepare([pool.plain], executor)

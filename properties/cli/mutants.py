@@ -43,9 +43,26 @@ def mutants(
         _print_kills(operator, [*kills.values()], seed, finished=False)
         raise
     survivors = _print_kills(operator, [*kills.values()], seed, finished=True)
-    if survivors:
-        results.print(f"survived: {', '.join(survivors)}", style="bold red", markup=False)
+    _print_worth([*kills.values()], seed)
     raise typer.Exit(1 if survivors else 0)
+
+
+def _print_worth(kills: Sequence[Kill], seed: int) -> None:
+    """Print what each law adds to the others, and the mutants that are killed too rarely, or not at all."""
+    from ..report.kills import laws_not_asked, rare, shrunk_sentence, survivors, worth_of_laws
+
+    table = Table("law", "kills", "alone", "which, or why it stays", title="laws by mutants", title_justify="left")
+    for one in worth_of_laws(kills):
+        table.add_row(one.law, str(one.kills), str(len(one.alone)), one.why)
+    for law, why in laws_not_asked(kills).items():
+        table.add_row(law, "not asked", "", why)
+    results.print(table)
+    if shrunk := shrunk_sentence(kills):
+        results.print(shrunk, markup=False)
+    for line in map(str, rare(kills, seed)):
+        results.print(line, style="yellow", markup=False, soft_wrap=True)
+    for line in survivors(kills):
+        results.print(line, style="bold red", markup=False, soft_wrap=True)
 
 
 def _print_kills(operator: str, kills: Sequence[Kill], seed: int, finished: bool) -> list[str]:

@@ -406,7 +406,9 @@ class Check:
         """Let a law judge a run; of its violations the first becomes a counterexample."""
         try:
             for violation in result.law.judge(run, result):  # type: ignore[arg-type]
-                result.violations.append(violation)
+                # Of further rounds only the number is kept: an hour may have more than memory holds.
+                is_kept = self.turn.is_first or not result.violations
+                result.violations.append(violation if is_kept else result.violations[0])
                 if len(result.violations) == 1:
                     self.violated(result, violation)
         except MissingTool as missing:

@@ -5,6 +5,7 @@ It is the gate's own loop: the mutants of a profile travel in one cohort, each w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +17,7 @@ from ..laws.case import Case
 from ..laws.metamorphic.packing import Packing
 from ..laws.on_spark.native import Native
 from ..laws.on_spark.retention import Retention
-from ..laws.runs import Pool
+from ..laws.runs import Pool, Run
 from ..registration.mutants import Mutant
 from ..registration.registration import Registration, registered, registration_of
 from ..witnesses.spark.witness import LogicsWitness, SparkWitness
@@ -39,11 +40,15 @@ class Kill:
         mutant: The mutant.
         results: By law, what it says of the mutant.
         shrunk: The history that it was shrunk to, where the law that killed it can be asked in lock-step.
+        drawn: How many histories were drawn for it, variants of them not counted.
+        shown: By law, the drawn histories on which, or on a variant of which, it is broken.
     """
 
     mutant: Mutant
     results: dict[str, LawResult] = field(default_factory=dict)
     shrunk: History | None = None
+    drawn: int = 0
+    shown: dict[str, list[History]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def laws(self) -> dict[str, int]:
@@ -150,9 +155,14 @@ def _together(
 
 
 def _judge(kill: Kill, run: AnyRun, asked: Sequence[Law], registration: Registration) -> None:
+    drawn = run.histories[: run.drawn] if isinstance(run, Run) else run.histories
+    kill.drawn += len(drawn)
     for law in asked:
         result = kill.results.setdefault(law.name, LawResult(law, law.sentence(registration)))
-        result.violations.extend(law.judge(run, result))  # type: ignore[arg-type]
+        found = list(law.judge(run, result))  # type: ignore[arg-type]
+        result.violations.extend(found)
+        broken = {id(one.case.original or one.case.history) for one in found}
+        kill.shown[law.name] += [history for history in drawn if id(history) in broken]
 
 
 def _of_profile(

@@ -73,7 +73,7 @@ def plan_pools(
     by_clock: list[Definition] = []
     others: list[Definition] = []
     for one in registrations:
-        drawn = draw_definitions(one, 1, seed_for(seed, f"{one.name} options"))
+        drawn = definitions_drawn(one, seed)
         alone = random.Random(seed_for(seed, f"{one.name} alone")).choice([*one.profiles.values()])
         for options in drawn:
             share = histories / len(drawn)
@@ -137,6 +137,22 @@ class Definition(NamedTuple):
     is_first: bool
 
 
+def definitions_drawn(registration: Registration, seed: int) -> list[Options]:
+    """Return the options of each definition of an operator that `pools_on_spark` draws."""
+    return draw_definitions(registration, 1, seed_for(seed, f"{registration.name} options"))
+
+
+def histories_in_pools(registration: Registration, definitions: Sequence[Options], histories: int) -> int:
+    """Return how many histories of an operator `pools_on_spark` draws for these definitions, under all clocks."""
+    pools = [SCHEDULES if registration.by_clock(registration.declare(one)) else STANDING_POOLS for one in definitions]
+    return sum(count * _in_a_pool(histories / len(definitions), count) for count in pools)
+
+
+def _in_a_pool(histories: float, pools: int) -> int:
+    """Return how many histories a definition has in each pool, of those that it has in all."""
+    return max(1, round(histories / pools))
+
+
 def _planned(
     definition: Definition,
     schedule: Sequence[int],
@@ -164,7 +180,7 @@ def _planned(
         ways=ways,
         more=edges_met((one.name, options), schedule[:-1]),
     )
-    count = max(1, round(histories / pools))
+    count = _in_a_pool(histories, pools)
     return Planned(sample, partial(_drawn, one, options, schedule, count, own, records, empties))
 
 

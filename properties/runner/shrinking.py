@@ -174,6 +174,22 @@ def _candidates(history: History, thorough: bool) -> Iterator[History]:
     for down in {least, least // 2, 1}:
         if 0 < down <= least:
             yield built([(number, record._replace(timestamp=record.timestamp - down)) for number, record in records])
+    yield from map(built, _sooner(records, schedule))
+
+
+def _sooner(records: Sequence[InBatch], schedule: Sequence[int]) -> Iterator[list[InBatch]]:
+    """Yield the records in earlier batches, all of them and down by as much time, so that none lies after its clock."""
+    numbers, times = [number for number, _ in records], [record.timestamp for _, record in records]
+    first, least = min(numbers, default=0), min(times, default=0)
+    together = [[0] * len(records)] if any(numbers) else []
+    for moved in (*together, *([number - back for number in numbers] for back in {first, 1} if 0 < back <= first)):
+        needed = max(time - schedule[number] for number, time in zip(moved, times, strict=True))
+        for down in {max(0, needed), least}:
+            if needed <= down <= least:
+                yield [
+                    (number, record._replace(timestamp=record.timestamp - down))
+                    for number, (_, record) in zip(moved, records, strict=True)
+                ]
 
 
 def _simpler(number: int, record: Record, schedule: Sequence[int]) -> Iterator[InBatch]:

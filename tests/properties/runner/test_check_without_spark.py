@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties.laws.base import OWN, LawResult
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.laws.all import LAWS
+from streamproof.properties.laws.base import OWN, Comparison, Law, LawResult, Violation
+from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.runs import CohortRun, Pool, Run, Sample
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.report.counterexamples import FolderStore
@@ -26,6 +29,7 @@ from streamproof.properties.runner.pools import SCHEDULES
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.rounds import Round, Work
 from streamproof.properties.witnesses.base import RunOptions
+from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.spark import session
 from streamproof.reference.core.errors import MissingTool, StreamproofError
 
@@ -170,6 +174,28 @@ def test_the_seed_of_a_further_round_is_that_of_a_counterexample_of_it(no_kafka:
         ).seed
         == 5
     )
+
+
+def test_of_the_violations_of_further_rounds_the_number_is_kept(tmp_path: Path) -> None:
+    drawn = draw_histories(HistorySettings("session_windows", {"gap_ms": 10}, SCHEDULE), 3, 0)
+    nothing = ("nobody", Outcome("", Grain.END))
+    each = [Violation(Case(history), Comparison(nothing, nothing, [])) for history in drawn]
+
+    class Broken(Law):
+        name, follows_changelog = "broken", True
+
+        def judge(self, run: Any, result: LawResult) -> Iterator[Violation]:
+            yield from each
+
+    report = Report("table_aggregate", [], 0)
+    results = [LawResult(LAWS["spark"]["changelog"], violations=each[:1]), LawResult(Broken())]
+    for number, kept in ((0, each), (1, [*each, *each[:1] * 3])):
+        report.results = results
+        one = Check(
+            registration_of("table_aggregate"), report, [], "spark", FolderStore(tmp_path), print, OWN, Round(number)
+        )
+        one.ask(results[1], None)  # type: ignore[arg-type]
+        assert results[1].violations == kept
 
 
 def test_only_the_first_round_decides_what_must_be_covered(no_kafka: None, tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+"""Why each law of an implementation is asked: the mutant that it alone kills, or what it is for where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+KILLS_ALONE: Mapping[str, tuple[str, str]] = {
+    "changelog": ("session_windows", "tombstones_in_wrong_order"),
+    "labels": ("session_windows", "causeless_tombstones"),
+    "restart": ("session_windows", "forgets_at_restart"),
+    "schedules": ("foreign_key_join", "asks_both"),
+    "state": ("session_windows", "state_never_expires"),
+}
+"""By law: an operator, and a mutant of it that no other law kills."""
+
+STAYS: Mapping[str, str] = {
+    "table at every cut": "it reads the meaning: it shows what Spark and the reference's behaviour have wrong alike",
+    "packing": "it says that sharing a query does no harm, on which all other laws rest; it costs a query a mutant",
+    "partitions": "it judges how Spark spreads rows, which no logic decides; it costs queries a mutant",
+    "replay": "it judges what is written after a crash, which a sink decides; a logic that differs then differs before",
+    "duckdb": "it believes neither witness: it shows what Spark and the reference have wrong alike",
+    "keys": "it needs no reference: it shows what Spark and the reference have wrong alike",
+    "order": "it needs no reference: it shows what Spark and the reference have wrong alike",
+    "cuts": "it needs no reference: it shows what Spark and the reference have wrong alike",
+    "repeats": "it needs no reference: it shows what Spark and the reference have wrong alike",
+    "retention": "it judges definitions with a retention, which mutants aren't asked; it costs queries a mutant",
+    "native": "it judges Spark's own operators, which have no mutants",
+    "columns": "it judges how a declaration reads typed columns, which no logic decides",
+}
+"""By law that kills no mutant which no other law kills: why it stays."""
+
+
+def why(law: str) -> str:
+    """Say why a law is asked where it alone kills no mutant that is at hand; empty of a law that isn't ours."""
+    if law in KILLS_ALONE:
+        operator, mutant = KILLS_ALONE[law]
+        return f"of {operator} it alone kills {mutant}"
+    return STAYS.get(law, "")

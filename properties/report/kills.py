@@ -1,0 +1,223 @@
+"""What mutation testing shows: the worth of each law, mutants that a check kills too rarely, how short they shrink."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from statistics import median
+from typing import NamedTuple
+
+from ..generators.options import met_by
+from ..laws.all import ON_SPARK, asked_of
+from ..laws.base import Law
+from ..laws.metamorphic.reruns import RerunLaw
+from ..laws.metamorphic.variants import VariantLaw
+from ..laws.runs import PART
+from ..laws.worth import why
+from ..registration.registration import Options, Registration, registration_of
+from ..runner.check import shares_queries
+from ..runner.mutation import LAWS, Kill
+from ..runner.pools import definitions_drawn, histories_in_pools
+from ..runner.running import OF_MUTANTS, SHARE_WITH_VARIANTS
+from ..runner.shrinking import trimmed
+
+OF_CHECK = 2000
+"""So many histories has a check by default."""
+ENOUGH = 10
+"""In so many histories of a check each mutant is to be killed."""
+FEW = 3
+"""What fewer histories have in common says nothing."""
+NAMED, VALUES = 3, 2
+"""So many mutants that a law kills alone are named, and so many values of options that are seldom drawn."""
+
+
+class Worth(NamedTuple):
+    """What a law adds to the others.
+
+    Attributes:
+        law: Its name.
+        kills: How many mutants it kills.
+        alone: The names of those that no other law kills.
+        why: Those, or why the law is asked all the same.
+    """
+
+    law: str
+    kills: int
+    alone: list[str]
+    why: str
+
+
+def worth_of_laws(kills: Sequence[Kill]) -> list[Worth]:
+    """Return of each law that judged a mutant how many it kills, and which of them no other law does."""
+    rows = []
+    for law in _judging(kills):
+        alone = [kill.mutant.name for kill in kills if [*kill.laws] == [law]]
+        more = f" and {len(alone) - NAMED} more" if len(alone) > NAMED else ""
+        said = f"{', '.join(alone[:NAMED])}{more}" if alone else why(law)
+        rows.append(Worth(law, sum(law in kill.laws for kill in kills), alone, said))
+    return rows
+
+
+def laws_not_asked(kills: Sequence[Kill]) -> dict[str, str]:
+    """Return by name the laws that judged no mutant of an operator, and why."""
+    _, unasked = asked_of(registration_of(kills[0].mutant.operator), ON_SPARK)
+    judging = _judging(kills)
+    return {law.name: unasked.get(law.name, why(law.name)) for law in ON_SPARK if law.name not in judging}
+
+
+def _judging(kills: Sequence[Kill]) -> list[str]:
+    return [law.name for law in ON_SPARK if any(kill.judged.get(law.name) for kill in kills)]
+
+
+class Rare(NamedTuple):
+    """A mutant that a check would kill in few histories.
+
+    Attributes:
+        kill: What became of it.
+        law: The law that would kill it in most.
+        histories: In how many histories of a check of the default size that would be.
+        of: How many such a check draws of the operator.
+        needed: For how many histories a check must be asked, so that it is killed in enough.
+        options: The values of options that are seldom drawn, and that all histories which killed it have.
+    """
+
+    kill: Kill
+    law: str
+    histories: float
+    of: int
+    needed: int
+    options: list[str]
+
+    def __str__(self) -> str:
+        """Return it as a line of a report, with the remedy."""
+        shown, drawn = len(self.kill.shown[self.law]), self.kill.drawn
+        in_check = f"{self.histories:.0f} of {self.of:,}" if self.histories >= 1 else f"less than 1 of {self.of:,}"
+        here = "" if (shown, drawn) == (round(self.histories), self.of) else f", {shown:,} of {drawn:,} here"
+        rarely = f"; all have {' and '.join(self.options)}" if self.options else ""
+        return (
+            f"killed in fewer than {ENOUGH} histories of a check: {self.kill.mutant.name} ({in_check}; by {self.law}"
+            f"{here}): check --histories {self.needed:,} would show it {ENOUGH} times{rarely}"
+        )
+
+
+def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
+    """Return the mutants that a check of the default size would kill in too few histories.
+
+    How many they would be is reckoned from the share of the drawn histories on which a law was broken. Of what a check
+    asks a smaller part than mutation testing does, it is the smaller part.
+
+    Args:
+        kills: What became of the mutants of an operator.
+        seed: What definitions are drawn from.
+    """
+    found = []
+    definitions = {
+        name: definitions_drawn(registration_of(name), seed) for name in {one.mutant.operator for one in kills}
+    }
+    for kill in kills:
+        shares = {law: in_check(kill, law) for law in kill.laws}
+        if not shares:
+            continue
+        drawn = drawn_by_check(kill, definitions[kill.mutant.operator])
+        law = max(shares, key=lambda one: shares[one])
+        expected = float(shares[law] * drawn(OF_CHECK))
+        if expected < ENOUGH:
+            needed = histories_for(math.ceil(ENOUGH / shares[law]), drawn) if shares[law] else 0
+            found.append(
+                Rare(
+                    kill,
+                    law,
+                    expected,
+                    drawn(OF_CHECK),
+                    needed,
+                    seldom_drawn(kill, law, definitions[kill.mutant.operator]),
+                )
+            )
+    return found
+
+
+def in_check(kill: Kill, law: str) -> Fraction:
+    """Return on which share of a check's histories a law would be broken by a mutant."""
+    return Fraction(len(kill.shown[law]), kill.drawn) * asked_by_check(kill.results[law].law)
+
+
+def asked_by_check(law: Law) -> Fraction:
+    """Return how much of what mutation testing asks a law about, for as many histories, a check asks it about."""
+    if isinstance(law, RerunLaw):
+        return Fraction(1, PART)
+    if isinstance(law, VariantLaw):
+        return Fraction(OF_MUTANTS, SHARE_WITH_VARIANTS)
+    return Fraction(1)
+
+
+def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int], int]:
+    """Return what says how many histories a check of so many histories draws that might kill a mutant."""
+    registration = registration_of(kill.mutant.operator)
+    profiles = len(registration.profiles)
+    if kill.mutant.scheduled:
+        return lambda histories: max(profiles, histories // 10)
+    if shares_queries(registration):
+        return lambda histories: histories_in_pools(registration, definitions, histories)
+    return lambda histories: max(1, round(histories / profiles))
+
+
+def histories_for(drawn: int, drawn_by: Callable[[int], int]) -> int:
+    """Return for how many histories, in two digits, a check must be asked to draw so many that might kill a mutant."""
+    asked = drawn
+    while drawn_by(asked) < drawn:
+        asked += max(1, asked // 10)
+    digit = int(10 ** max(0, len(str(asked)) - 2))
+    return math.ceil(asked / digit) * digit
+
+
+def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[str]:
+    """Return the values of options that all histories have on which a law was broken, and few definitions."""
+    registration, shown = registration_of(kill.mutant.operator), kill.shown[law]
+    if len(shown) < FEW:
+        return []
+    common = set.intersection(*(_values(registration, history.options) for history in shown))
+    drawn = [_values(registration, options) for options in definitions]
+    having = {value: sum(value in one for one in drawn) for value in common}
+    seldom = sorted((count, value) for value, count in having.items() if 2 * count < len(definitions))
+    return [
+        f"{value.removeprefix('options ')} ({count} of {len(definitions)} definitions)"
+        for count, value in seldom[:VALUES]
+    ]
+
+
+def _values(registration: Registration, options: Options) -> set[str]:
+    """Return the goals that values of options meet, pairs of values left out."""
+    return {goal for goal in met_by(registration, options) if " with " not in goal}
+
+
+def survivors(kills: Sequence[Kill]) -> list[str]:
+    """Return a line for each mutant that survived: in how many histories, the remedy, and which laws aren't asked."""
+    return [_survived(kill) for kill in kills if not kill.killed]
+
+
+def _survived(kill: Kill) -> str:
+    mutant = kill.mutant
+    _, unasked = asked_of(registration_of(mutant.operator), LAWS)
+    reasons = "".join(f"; {mutant.operator} isn't asked {law}: {reason}" for law, reason in unasked.items())
+    if not kill.drawn:
+        return f"survived: {mutant.name}: no history was judged{reasons}"
+    # By the rule of three: what shows in a larger share is missed by so many histories in one case of 20.
+    share = max(1, kill.drawn // 3)
+    more = f"mutants {mutant.operator} {mutant.name} --histories {max(OF_CHECK, 10 * kill.drawn):,} would look further"
+    return (
+        f"survived: {mutant.name} (0 of {kill.drawn:,}): it shows in less than one of {share:,} histories, if in any: "
+        f"{more}{reasons}"
+    )
+
+
+def shrunk_sentence(kills: Sequence[Kill]) -> str | None:
+    """Say how short the shrunk histories are; None where nothing was shrunk."""
+    sizes = [(len(one.records), len(trimmed(one).batches)) for kill in kills if (one := kill.shrunk) is not None]
+    if not sizes:
+        return None
+    arrivals, batches = zip(*sizes, strict=True)
+    return (
+        f"Shrunk histories of {len(sizes)} mutants: arrivals median {median(arrivals):g}, at most {max(arrivals)}; "
+        f"batches median {median(batches):g}, at most {max(batches)}."
+    )
