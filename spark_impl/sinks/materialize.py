@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
@@ -23,7 +25,7 @@ from pyspark.sql.streaming import StreamingQuery
 from ...reference.core.errors import BadInput, StreamproofError
 from ..runtime.checkpoints import RESTORE, query_of, text_of
 from ..runtime.failures import file_system_reason
-from ..runtime.keyed import DROPPED, TOMBSTONE, UPDATE, any_null
+from ..runtime.keyed import DROPPED, TOMBSTONE, UPDATE
 
 Result = Literal["table", "stream"]
 Function: TypeAlias = "Callable[[DataFrame, int], object]"
@@ -160,8 +162,8 @@ def materialize(
         BadInput: The frame isn't a streaming changelog, the target isn't one, or it contains something else: another
             query's rows, other columns, or a stream instead of a table; the target or the checkpoint is damaged, or
             can't be written. The running query fails in the same way where the target is behind the checkpoint or
-            ahead of it; and with Spark's error where a change of a table has a null key, two changes of a key and
-            window have one ordinal, or a change is none of `update`, `tombstone` and `dropped`.
+            ahead of it; and with Spark's error where a change of a table has a key of nulls alone, two changes of a key
+            and window have one ordinal, or a change is none of `update`, `tombstone` and `dropped`.
     """
     keys = changelog_keys(changelog)
     if not changelog.isStreaming:
@@ -234,10 +236,11 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
 
 def last_changes(changelog: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     """Return the last change of each key and window in a batch: the key, `window`, `value`, `timestamp`, `change`."""
-    nameless = any_null([column(name) for name in keys])
+    # A row of a one-to-many join that has no foreign key is named by its left key alone.
+    named = reduce(or_, (column(name).isNotNull() for name in keys))
     message = F.lit("changelog: the key of a change is null, so it can't be in a table: use result='stream'")
     by = [column(name) for name in (*keys, "window")]
-    changes = _checked(changelog).filter(_required(~nameless, message)).groupBy(*by)
+    changes = _checked(changelog).filter(_required(named, message)).groupBy(*by)
     last = F.max_by(F.struct("value", "timestamp", "change"), "ordinal").alias("last")
     emitted = changes.agg(last, F.collect_list("ordinal").alias("ordinals"))
     ordered = F.size(F.array_distinct("ordinals")) == F.size("ordinals")

@@ -38,6 +38,17 @@ def test_a_table_has_each_key_and_window_with_its_last_value(
     ]
 
 
+def test_a_row_is_named_by_a_key_of_which_a_column_is_null(spark: SparkSession, target: Target, tmp_path: Path) -> None:
+    # As a one-to-many join emits a left row that has no foreign key.
+    hand = ByHand(spark, tmp_path / "checkpoint", target)
+    hand.write(0, change(None, 1), change("ann", 2), (None, *change("bob", 3)[1:]))
+    assert [row["value"] for row in rows_of(spark, target)] == [2, 1, 3]
+    hand.write(1, change(None, 4), (None, *change("bob", None)[1:]))
+    assert [row["value"] for row in rows_of(spark, target)] == [2, 4]
+    hand.write(2, change(None, None))
+    assert [row["user"] for row in rows_of(spark, target)] == ["ann"]
+
+
 def test_nested_values_keep_their_types(spark: SparkSession, target: Target, tmp_path: Path) -> None:
     value = "struct<left: struct<tags: array<string>, at: timestamp>, right: struct<amount: decimal(9,2)>>"
     hand = ByHand(spark, tmp_path / "checkpoint", target, schema=f"{KEYS}, {WINDOW}, value {value}, {REST}")

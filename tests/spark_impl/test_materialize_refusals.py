@@ -81,7 +81,7 @@ def test_what_is_there_already_and_not_ours_is_refused(spark: SparkSession, tmp_
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ([change(None, 1)], "the key of a change is null"),
+        ([(None, *change(None, 1)[1:])], "the key of a change is null"),
         ([change("ann", 1), change("ann", 2)], "two changes of a key have one ordinal"),
         ([(*change("ann", 1)[:5], "upsert", None, None, 0)], "a row's change is upsert, or its ordinal is null"),
         ([(*change("ann", 1)[:8], None)], "a row's change is update, or its ordinal is null"),

@@ -12,6 +12,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.joins import OneToManyJoin
 from streamproof.spark_impl.one_to_many_join import OneToManyStages, Row, one_to_many_join, one_to_many_stages
 from streamproof.spark_impl.runtime.keyed import Arrived
+from streamproof.spark_impl.sinks.materialize import folded
 
 
 def stages(**options: Any) -> OneToManyStages:
@@ -114,6 +115,27 @@ def test_what_cannot_be_declared_is_refused(songs: DataFrame, options: dict[str,
     declared |= {"foreign_key": "artist", "right_key": "artist", **options}
     with pytest.raises(BadInput, match=message):
         one_to_many_join(songs, songs, **declared)
+
+
+def test_the_table_of_a_join_has_a_kept_row_without_foreign_key(spark: SparkSession) -> None:
+    rows = [(0, 1, "one", "here", "bob"), (1, 2, "two", "gone", None), (2, 3, "two", "alone", None)]
+    songs = spark.createDataFrame(rows, "n int, time bigint, song string, title string, artist string")
+    artists = spark.createDataFrame([(3, 7, "bob", "Bob")], "n int, time bigint, id string, name string")
+    emitted = one_to_many_join(
+        songs,
+        artists,
+        key="song",
+        timestamp="time",
+        value="title",
+        foreign_key="artist",
+        order="n",
+        right_key="id",
+        right_value="name",
+        join="left",
+        null_foreign_key="keep",
+    )
+    table = [(row["artist"], row["song"], tuple(row["value"])) for row in folded(emitted).collect()]
+    assert sorted(table, key=str) == [("bob", "one", ("here", "Bob")), (None, "two", ("alone", None))]
 
 
 def test_a_batch_frame_with_a_composite_key_is_joined_under_both_keys(spark: SparkSession, songs: DataFrame) -> None:
