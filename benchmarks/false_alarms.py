@@ -63,15 +63,17 @@ class Disagreement(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What a round counted.
+    """What a round, or a part of one, counted.
 
     Attributes:
+        seed: What its histories were drawn from.
         histories: How many histories were compared, variants of them too.
         emitted: On how many of them something was expected.
         cpu: How many CPU seconds that took this process.
         disagreements: Where something differs.
     """
 
+    seed: int
     histories: int
     emitted: int
     cpu: float
@@ -87,6 +89,7 @@ class Count:
         wanted: How many histories are to be compared at least.
         progress: Called after each round.
         seed: What the first round was drawn from.
+        last_seed: What the last one was drawn from.
     """
 
     name: str
@@ -96,7 +99,7 @@ class Count:
     histories: int = 0
     emitted: int = 0
     cpu: float = 0
-    rounds: int = 0
+    last_seed: int = 0
     broken: Counter[str] = field(default_factory=Counter)
     started: float = field(default_factory=time.monotonic)
 
@@ -117,7 +120,7 @@ class Count:
         self.broken.update(found.law for found in one.disagreements)
         self.histories, self.emitted = self.histories + one.histories, self.emitted + one.emitted
         self.cpu += one.cpu
-        self.rounds += 1
+        self.last_seed = max(self.last_seed, one.seed)
         seconds = time.monotonic() - self.started
         left = max(0.0, seconds * (self.wanted / max(self.histories, 1) - 1))
         self.progress(
@@ -134,7 +137,7 @@ class Count:
         if not self.emitted:
             raise StreamproofError(f"{self.name}: no history emitted anything, so nothing was compared")
         seconds = time.monotonic() - self.started
-        sizes = f"{self.histories:,} histories, seeds {self.seed} to {self.seed + self.rounds - 1}"
+        sizes = f"{self.histories:,} histories, seeds {self.seed} to {self.last_seed}"
         by_law = "".join(f", {law} {count:,}" for law, count in self.broken.items())
         return [
             figure(f"{self.name}: disagreements", "histories", [float(self.disagreements)], sizes + by_law, NONE),
@@ -231,7 +234,7 @@ def round_on_reference(names: Sequence[str], each: int, seed: int) -> Round:
         for history, comparison in zip(histories, comparisons, strict=True):
             if comparison.differences:
                 found.append(disagreement(seed, law, history, comparison))
-    return Round(total, emitted, time.process_time() - started, found)
+    return Round(seed, total, emitted, time.process_time() - started, found)
 
 
 def rounds_on_spark(registrations: Sequence[Registration], wanted: int, seed: int) -> Iterator[Round]:
@@ -273,7 +276,7 @@ def _judged(seed: int, pool: Pool, laws: Mapping[str, Sequence[Law]]) -> Round:
                 if law.is_asked_of(member.sample):
                     for violation in law.judge(run, LawResult(law)):
                         found.append(disagreement(seed, law, violation.case.history, violation.comparison))
-    return Round(total, emitted, time.process_time() - started, found)
+    return Round(seed, total, emitted, time.process_time() - started, found)
 
 
 def disagreement(seed: int, law: Law, history: History, comparison: Comparison) -> Disagreement:

@@ -61,7 +61,7 @@ def test_a_reference_that_misses_the_last_record_is_counted_with_the_seed_and_a_
 
 def test_where_nothing_is_emitted_nothing_was_compared(false_alarms: Any) -> None:
     count = false_alarms.Count("the reference", 10, lambda step: None, seed=3)
-    count.add(false_alarms.Round(20, 0, 0.1, []))
+    count.add(false_alarms.Round(3, 20, 0, 0.1, []))
     with pytest.raises(StreamproofError, match="no history emitted anything"):
         count.figures()
 
@@ -78,6 +78,7 @@ def test_on_spark_each_law_that_a_round_breaks_is_counted(
     laws = {found.law for one in (first, second) for found in one.disagreements}
     assert min(first.histories, second.histories) > 0
     assert first.emitted
+    assert (first.seed, second.seed) == (1, 1)
     if mutant is None:
         assert laws == set()
     elif mutant == "cause_of_row_before":

@@ -210,7 +210,8 @@ def pack_plays(plays: Sequence[Play], state_groups: int | None = None) -> list[p
     schedules = {clock_schedule(play.history) for play in plays if play.by_clock}
     assert len(schedules) <= 1, "one query has one clock"
     count = max(len(play.history.batches) for play in plays)
-    schedule = next(iter(schedules), (0,) * count)
+    # Where the clock means nothing to any of them it moves all the same: one that looks at it shows.
+    schedule = next(iter(schedules), None) or max((clock_schedule(play.history) for play in plays), key=len)
     schedule += (schedule[-1],) * (count - len(schedule))
     groups = groups_of(plays, state_groups)
     batches: list[dict[tuple[int, int, int], list[PackedRow]]] = [defaultdict(list) for _ in schedule]

@@ -123,6 +123,20 @@ def test_every_batch_moves_the_clock_even_without_rows() -> None:
     assert all(rows_of(table)[0][2:] == (0, []) for table in tables)
 
 
+def test_where_the_clock_means_nothing_to_any_history_it_moves_as_the_longest_one_says() -> None:
+    short = history(RANGES, record('"a"', 9))
+    longer = history(RANGES, record('"a"', 3), CUT, record('"a"', 50), CUT, record('"a"', 20))
+    tables = pack_plays([Play(short), Play(longer)])
+    assert [{clock for _, clock, _, _ in rows_of(table)} for table in tables] == [{3}, {50}, {50}]
+
+
+def test_a_range_aggregate_that_takes_rows_behind_the_clock_for_dropped_ones_shows() -> None:
+    mutant = registration_of("range_aggregate").mutants["answered_as_dropped"].logic
+    late = history(RANGES, record('"a"', 500), CUT, record('"a"', 3))
+    assert differing([Play(late)]) == []
+    assert differing([Play(late, mutant)]) == [late]
+
+
 def test_histories_are_spread_over_the_groups() -> None:
     plays = [Play(history(RANGES, record('"a"', 0))) for _ in range(GROUPS + 3)]
     (table,) = pack_plays(plays)
