@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar
+from typing import Any
 
 from pyspark import TaskContext
 
@@ -11,6 +11,7 @@ from ....reference.definitions.joins import TableTableJoin
 from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, changed, joined
 from ....spark_impl.table_table_join import Side, TableTableLogic
 from ...registration.mutants import SharingState, logics_in, mutants_of
+from ...system.work import own_folder
 
 Rows = dict[str, Side]
 
@@ -134,17 +135,22 @@ class ForgetsAtSecondRestart(TableTableLogic):
 
 
 class TakesNoRowTwice(TableTableLogic):
-    """A worker remembers outside of the state which rows it has taken, and a batch that is replayed loses them."""
+    """Which rows were taken is remembered outside of the state, and a batch that is replayed loses them.
 
-    taken: ClassVar[set[Any]] = set()
+    A file stands for each, which any worker finds; the query's own name is one over all of its restarts.
+    """
+
+    def __init__(self, join: TableTableJoin) -> None:
+        super().__init__(join)
+        self.folder = own_folder()
 
     def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
-        of_row = query, key, row.side, row.order
-        if of_row in self.taken:
+        try:
+            (self.folder / f"taken-{query}-{row.order}").touch(exist_ok=False)
+        except FileExistsError:
             return []
-        self.taken.add(of_row)
         return super().take(key, state, row, clock)
 
 

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shared_player import play_in_memory
+from pyspark.sql import SparkSession
+from shared_player import play_in_memory, play_shared
 from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.laws.all import LAWS, ON_SPARK
 from streamproof.properties.laws.base import OWN, CannotRecheck, LawResult, Verdict
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.metamorphic.reruns import RerunLaw, numbered
+from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner.check import Check, judge_pools
@@ -22,12 +24,19 @@ from streamproof.properties.runner.recheck import recheck, witness_of
 from streamproof.properties.runner.report import Report
 from streamproof.properties.testing.recheck import assert_holds
 from streamproof.properties.witnesses.base import PLAIN, RunOptions, run_options
+from streamproof.properties.witnesses.outcomes import differences
+from streamproof.properties.witnesses.spark.shared import Play, run_shared
 from streamproof.properties.witnesses.spark.witness import QueryWitness
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, History
 from streamproof.reference.core.records import Record
 
 JOIN = "table_table_join"
+BY_ONE_LAW = {
+    "forgets_at_second_restart": "restart",
+    "takes_no_row_twice": "replay",
+    "third_partition_lost": "partitions",
+}
 RERUN_LAWS = [law for law in ON_SPARK if isinstance(law, RerunLaw)]
 
 
@@ -78,8 +87,26 @@ def test_restart_replay_and_partitions_each_kill_a_mutant_that_no_other_law_kill
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     play_in_memory(monkeypatch)
-    names = ["forgets_at_second_restart", "takes_no_row_twice", "third_partition_lost"]
-    assert laws_of(JOIN, names, seed) == dict(zip(names, ({"restart"}, {"replay"}, {"partitions"}), strict=True))
+    assert laws_of(JOIN, [*BY_ONE_LAW], seed) == {mutant: {law} for mutant, law in BY_ONE_LAW.items()}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [RunOptions(stop_after=(1, 1, 2), partitions=5, state_groups=3), RunOptions(crash_in=(1, 1, 3))],
+    ids=["stops", "crashes"],
+)
+def test_spark_stops_and_crashes_as_is_played_without_it(spark: SparkSession, way: RunOptions) -> None:
+    logics = [None, *(mutant.logic for mutant in chosen(JOIN, [*BY_ONE_LAW]))]
+    plays = [Play(history, logic) for history in (FIVE, MANY_KEYS) for logic in logics]
+    on_spark, played = run_shared(plays, way), play_shared(plays, way)
+    assert on_spark.rewritten == played.rewritten
+    assert on_spark.replayed == played.replayed == len(way.crash_in)
+    assert (on_spark.partitions, on_spark.without_keys) == (played.partitions, played.without_keys)
+    assert 1 < on_spark.emitting <= (way.state_groups or 2)
+    for play, one, other in zip(plays, on_spark.outcomes, played.outcomes, strict=True):
+        # Which partition a group falls in isn't played.
+        if play.logic is not ThirdPartitionLost:
+            assert not differences(one, other)
 
 
 def test_what_closes_when_a_query_starts_again_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,9 +168,12 @@ def test_a_counterexample_is_asked_again_in_the_way_in_which_it_was_found(
 
 def test_one_restart_does_not_show_what_the_second_one_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     play_in_memory(monkeypatch)
-    for stops, seen in (((1,), False), ((3,), False), ((1, 2), True), ((2, 3), True), ((1, 1), False)):
-        found = recheck("restart", FIVE, mutant="forgets_at_second_restart", way=RunOptions(stop_after=stops))
-        assert bool(found.differences) is seen
+    ways = {RunOptions(stop_after=stops): False for stops in ((1,), (3,), (1, 1))}
+    ways |= {RunOptions(stop_after=stops): True for stops in ((1, 2), (2, 3))}
+    # The state of a batch that is replayed is that before it: it has lived through one restart.
+    ways[RunOptions(stop_after=(1,), crash_in=(2,))] = False
+    for way, seen in ways.items():
+        assert bool(recheck("restart", FIVE, mutant="forgets_at_second_restart", way=way).differences) is seen
     with pytest.raises(AssertionError, match="Spark restarted after batches 1 and 2 "):
         assert_holds("restart", FIVE.to_text(), mutant="forgets_at_second_restart", way={"stop_after": [1, 2]})
 
