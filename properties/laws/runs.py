@@ -173,15 +173,24 @@ class Pool:
 
     def __init__(self, members: Sequence[CohortRun]) -> None:
         self.members = members
-        self.queries = 0
+        self._queries: list[int] = []
         self._answers: dict[RunOptions, dict[int, Answers]] = {}
         self._by_duckdb: dict[int, list[Outcome]] = {}
         self._prepared: dict[RunOptions, Future[dict[int, Answers]]] = {}
         for member in members:
             member.pool = self
 
+    @property
+    def queries(self) -> int:
+        """How many queries it took until now."""
+        return sum(self._queries)
+
+    def count(self, queries: int) -> None:
+        """Count queries that were run; several threads may."""
+        self._queries.append(queries)
+
     def prepare(self, ways: Sequence[RunOptions], executor: Executor) -> None:
-        """Let the histories be run in some ways, one after the other, beside what is done meanwhile."""
+        """Let the histories be run in some ways, beside what is done meanwhile."""
         self._prepared = {options: executor.submit(self._run, options) for options in ways}
 
     @property
@@ -222,10 +231,10 @@ class Pool:
                 plays += [Play(history, one.logic) for one in member.witnesses for history in part]
             else:
                 found[id(member)] = joined([one.answers(part, options) for one in member.witnesses])
-                self.queries += len(member.witnesses)
+                self.count(len(member.witnesses))
         if plays:
             together = of_shared(run_shared(plays, options))
-            self.queries += together.queries
+            self.count(together.queries)
             found |= {id(member): together.part(start, count) for member, start, count in starts}
         return found
 

@@ -126,7 +126,7 @@ def check_operators(
 
 
 SIDE_BY_SIDE = 2
-"""So many samples are run at once: a small query waits more than it computes."""
+"""So many queries run at once: one waits more than it computes."""
 
 
 def run_side_by_side(
@@ -158,7 +158,7 @@ def shares_queries(registration: Registration) -> bool:
 def judge_pools(checks: Sequence[Check], pools: Iterable[Sequence[Sample]], progress: Progress) -> None:
     """Run pools of samples, the next one while one is judged, and let the laws judge each."""
     of = {one.registration.name: one for one in checks}
-    with query_threads(1) as executor:
+    with query_threads(SIDE_BY_SIDE) as executor:
         waiting: Pool | None = None
         for pool in chain(map(partial(_prepared, of, executor, progress), pools), [None]):
             if waiting is not None:

@@ -38,7 +38,7 @@ class Packing(Law):
         for index in sorted(range(len(run.outcomes)), key=lambda one: -len(run.outcomes[one].entries))[:ALONE]:
             history, together = run.histories[index], run.outcomes[index]
             (alone,), _ = run.witness.run(one_cohort([history]), PLAIN)
-            run.whole.pool.queries += 1
+            run.whole.pool.count(1)
             result.judged += 1
             result.covered[self.goal] += bool(alone.entries)
             yield from violations([history], [_compared(together, alone)])

@@ -34,6 +34,10 @@ Result = TypeVar("Result")
 _TOO_BUSY = "Python worker failed to connect back"
 
 
+class QueryFailed(StreamproofError):
+    """A query failed by what runs in it: neither the JVM died, nor is the disk full, nor the machine too busy."""
+
+
 class MachineTooBusy(StreamproofError):
     """A Python worker didn't start within the 10 s that Spark gives it; Spark has no setting for a longer wait."""
 
@@ -278,8 +282,9 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
                 "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
                 f"run again when less runs beside it (the log is {spark_log_path()})"
             ) from None
-        cause = no_space(str(error), work_folder()) or _cause(str(error))
-        raise StreamproofError(f"the Spark query failed: {cause} (the log is {spark_log_path()})") from None
+        full = no_space(str(error), work_folder())
+        kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(str(error)))
+        raise kind(f"the Spark query failed: {cause} (the log is {spark_log_path()})") from None
 
 
 def _cause(text: str) -> str:

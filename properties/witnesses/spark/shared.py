@@ -6,11 +6,12 @@ many definitions ride in it. The typed columns of production have queries of the
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,8 @@ from ...registration.registration import Registration, registration_of
 from ...registration.shared import Shared
 from ..base import PLAIN, RunOptions
 from ..outcomes import Grain, Outcome
-from .query import StreamOutput, run_stream
+from .isolation import isolated
+from .query import QueryFailed, StreamOutput, run_stream
 from .session import query_lock, spark_session
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ GROUPS = 64
 PARTS = 2
 """In so many rows of a group its records come, mixed, for a shuffle promises no order."""
 PARTITIONS = "spark.sql.shuffle.partitions"
+_succeeded = threading.Event()
+"""Whether a shared query of this process has succeeded."""
 PARTITION = "partition"
 """The column that says from which shuffle partition a row of changes comes."""
 
@@ -71,6 +75,12 @@ class Play:
         assert binding is not None
         assert binding.shared is not None
         return binding.shared
+
+    @cached_property
+    def logic_key(self) -> tuple[Any, ...]:
+        """What histories of one definition and one logic have in common."""
+        options = tuple(sorted((name, repr(value)) for name, value in self.history.options.items()))
+        return self.history.operator, options, self.logic
 
     @property
     def is_staged(self) -> bool:
@@ -139,23 +149,53 @@ def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
 def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
     """Run histories in as few queries as their clocks and stages allow.
 
+    A definition that makes a query fail is isolated: what comes out of its histories is the failure alone.
+
     Raises:
-        StreamproofError: A query failed, or Spark couldn't be started.
+        StreamproofError: Queries fail for another reason than one of a few definitions, or Spark couldn't be started.
     """
     nothing: list[Any] = [None] * len(plays)
     found = SharedOutput(list(nothing), list(nothing), list(nothing), list(nothing))
     each: list[SharedOutput] = []
     for query in shared_queries(plays):
-        own = _run_query([plays[number] for number in query], run)
-        each.append(own)
-        found.queries, found.replayed = found.queries + own.queries, found.replayed + own.replayed
-        for index, number in enumerate(query):
-            found.outcomes[number], found.changes[number] = own.outcomes[index], own.changes[index]
-            found.state[number], found.rewritten[number] = own.state[index], own.rewritten[index]
+        for numbers, own in isolated(
+            _by_definition(plays, query), partial(_run_numbers, plays, run), others_ran=_succeeded.is_set()
+        ):
+            if isinstance(own, QueryFailed):
+                own = _failed([plays[number] for number in numbers], own)
+            else:
+                each.append(own)
+            found.queries, found.replayed = found.queries + own.queries, found.replayed + own.replayed
+            for index, number in enumerate(numbers):
+                found.outcomes[number], found.changes[number] = own.outcomes[index], own.changes[index]
+                found.state[number], found.rewritten[number] = own.state[index], own.rewritten[index]
     found.partitions = min((one.partitions for one in each), default=0)
     found.emitting = min((one.emitting for one in each), default=0)
     found.without_keys = min((one.without_keys for one in each), default=0)
     return found
+
+
+def _by_definition(plays: Sequence[Play], numbers: Sequence[int]) -> list[list[int]]:
+    """Return the numbers of the plays of each definition and logic."""
+    found: dict[Any, list[int]] = defaultdict(list)
+    for number in numbers:
+        found[plays[number].logic_key].append(number)
+    return [*found.values()]
+
+
+def _run_numbers(plays: Sequence[Play], run: RunOptions, numbers: Sequence[int]) -> SharedOutput:
+    output = _run_query([plays[number] for number in numbers], run)
+    _succeeded.set()
+    return output
+
+
+def _failed(plays: Sequence[Play], failure: QueryFailed) -> SharedOutput:
+    """Return what came out of histories that make their query fail."""
+    dropped = Entry(-1, 0, Dropped(None, f"failed: {failure}"))
+    outcomes = [
+        Outcome(play.history.name, Grain.BATCH, [dropped], is_stream=play.definition.is_stream) for play in plays
+    ]
+    return SharedOutput(outcomes, [[] for _ in plays], [[] for _ in plays], [set() for _ in plays], queries=1)
 
 
 def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
@@ -189,12 +229,10 @@ def _logics(plays: Sequence[Play]) -> tuple[list[SharedLogic], list[int]]:
     logics: list[SharedLogic] = []
     logic_of = []
     for play in plays:
-        options = tuple(sorted((name, repr(value)) for name, value in play.history.options.items()))
-        key = (play.history.operator, options, play.logic)
-        if key not in found:
-            found[key] = len(logics)
+        if play.logic_key not in found:
+            found[play.logic_key] = len(logics)
             logics.append(play.shared.packed(play.definition, play.logic))
-        logic_of.append(found[key])
+        logic_of.append(found[play.logic_key])
     return logics, logic_of
 
 
