@@ -12,6 +12,7 @@ from typing import Any
 
 from ...reference.core.history import History
 from ...reference.core.play import Played, play
+from ..generators.cohorts import one_cohort
 from ..generators.coverage import EMITTED, count_goals_met, covered_by, emitted
 from ..generators.options import met_by
 from ..registration.registration import Registration
@@ -133,6 +134,7 @@ class CohortRun:
         self.sample, self.variants, self.witnesses = sample, variants, witnesses
         self.each = [*sample.histories, *(variant.case.history for variant in variants)]
         self.pool = Pool([self])
+        self._alone: dict[int, Future[Outcome]] = {}
 
     @cached_property
     def played(self) -> list[Played]:
@@ -157,6 +159,25 @@ class CohortRun:
             return self.each
         count = len(self.sample.histories)
         return self.each[: count if len(self.witnesses) > 1 else max(1, count // PART)]
+
+    @cached_property
+    def runs_alone(self) -> int:
+        """The index of the drawn history that is run alone: that of which the reference emits most."""
+        return max(range(len(self.sample.histories)), key=lambda index: len(self.played[index].entries))
+
+    def alone(self, subject: int) -> Outcome:
+        """Return what comes out of one history for a subject in a query of its own."""
+        prepared = self._alone.get(subject)
+        return self._run_alone(subject) if prepared is None else prepared.result()
+
+    def prepare_alone(self, executor: Executor) -> None:
+        """Let one history be run alone for each subject, beside what is done meanwhile."""
+        self._alone = {subject: executor.submit(self._run_alone, subject) for subject in range(len(self.witnesses))}
+
+    def _run_alone(self, subject: int) -> Outcome:
+        (outcome,), _ = self.witnesses[subject].run(one_cohort([self.each[self.runs_alone]]))
+        self.pool.count(1)
+        return outcome
 
     def shares(self) -> Iterator[Run]:
         """Yield each subject's share of the run."""

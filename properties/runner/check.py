@@ -24,6 +24,7 @@ from ..generators.neighbours import neighbour_goals_of, neighbours_met
 from ..laws.all import OF_REFERENCE, ON_SPARK, Subject, asked_of
 from ..laws.base import OWN, Law, LawResult, Violation
 from ..laws.case import Case
+from ..laws.metamorphic.packing import Packing
 from ..laws.metamorphic.reruns import RerunLaw
 from ..laws.runs import CohortRun, Pool, ReferenceRun, Run, Sample, StagedRun, TypedRun
 from ..registration.registration import Registration, registration_of
@@ -185,6 +186,9 @@ def _prepared(of: Mapping[str, Check], executor: Executor, progress: Progress, s
     pool = Pool(members)
     progress(f"{sum(len(one.each) for one in members):,} histories of {len(members)} definitions together")
     pool.prepare([pool.plain, *_reruns(of, samples)], executor)
+    for member in members:
+        if any(isinstance(law, Packing) for law in of[member.sample.registration.name].laws_of(member.sample)):
+            member.prepare_alone(executor)
     return pool
 
 

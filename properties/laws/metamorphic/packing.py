@@ -15,8 +15,6 @@ from ..runs import Kind, Run, Sample
 
 MANY = 200
 """Among so many histories it is asked about again: with them keys share their state."""
-ALONE = 1
-"""So many histories are run alone, those that emit most."""
 
 
 class Packing(Law):
@@ -34,14 +32,12 @@ class Packing(Law):
         return [self.goal]
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
-        """Run some of the histories alone."""
-        for index in sorted(range(len(run.outcomes)), key=lambda one: -len(run.outcomes[one].entries))[:ALONE]:
-            history, together = run.histories[index], run.outcomes[index]
-            (alone,), _ = run.witness.run(one_cohort([history]), PLAIN)
-            run.whole.pool.count(1)
-            result.judged += 1
-            result.covered[self.goal] += bool(alone.entries)
-            yield from violations([history], [_compared(together, alone)])
+        """Compare one of the histories with itself run alone."""
+        alone = run.whole.alone(run.subject)
+        result.judged += 1
+        result.covered[self.goal] += bool(alone.entries)
+        index = run.whole.runs_alone
+        yield from violations([run.histories[index]], [_compared(run.outcomes[index], alone)])
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Run each history alone, and among so many others that keys share their state."""
