@@ -34,8 +34,8 @@ from streamproof.properties.witnesses.spark import witness
 from streamproof.reference.core.history import CUT, ClockAdvance, History
 from streamproof.reference.core.records import Record
 
-ON_SPARK_ALONE = {"restart", "schedules"}
-"""Laws that ask for more than a query in memory: tests/properties/runner/test_mutation.py shows their mutants."""
+ELSEWHERE = {"partitions", "replay", "restart", "schedules"}
+"""Laws whose mutants tests/properties/laws/test_reruns.py and tests/properties/runner/test_mutation.py show."""
 SOME = ["tombstones_in_wrong_order", "causeless_tombstones", "state_never_expires", "exclusive_gap", "no_tombstones"]
 
 
@@ -73,7 +73,7 @@ def test_every_law_kills_a_mutant_alone_or_says_why_it_stays() -> None:
     assert why("a law of one's own") == ""
 
 
-@pytest.mark.parametrize("law", KILLS_ALONE.keys() - ON_SPARK_ALONE)
+@pytest.mark.parametrize("law", KILLS_ALONE.keys() - ELSEWHERE)
 def test_no_other_law_kills_that_mutant(kills: list[Kill], law: str) -> None:
     operator, mutant = KILLS_ALONE[law]
     assert operator == "session_windows"
