@@ -15,6 +15,7 @@ from logic_player import Memory
 from pyspark import TaskContext
 from pyspark.sql import Row
 from streamproof.properties.laws import runs
+from streamproof.properties.runner import check
 from streamproof.properties.witnesses.base import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import shared, witness
 from streamproof.properties.witnesses.spark.query import StreamOutput
@@ -67,6 +68,7 @@ def play_in_memory(monkeypatch: pytest.MonkeyPatch) -> list[RunOptions]:
         return found if run.read_state else replace(found, state=[[] for _ in plays])
 
     monkeypatch.setattr(shared, "_run_query", played)
+    monkeypatch.setattr(check, "spark_session", lambda: None)
     return asked
 
 

@@ -30,7 +30,7 @@ from ..laws.runs import CohortRun, Pool, ReferenceRun, Run, Sample, StagedRun, T
 from ..registration.registration import Registration, registration_of
 from ..witnesses.base import RunOptions
 from ..witnesses.spark.query import stop_queries
-from ..witnesses.spark.session import use_own_session
+from ..witnesses.spark.session import spark_session, use_own_session
 from ..witnesses.spark.witness import QueryWitness
 from .confirm import confirmed
 from .counterexample import NOT_RECHECKED, Counterexample, Progress, Store, verdict_sentence
@@ -211,6 +211,7 @@ def query_threads(count: int) -> Iterator[Executor]:
 
     Where what is done meanwhile fails, or is interrupted, their queries are stopped.
     """
+    spark_session()  # a JVM ends with the thread that starts it
     numbers = iter(range(count))
     executor = ThreadPoolExecutor(count, "queries", lambda: use_own_session(next(numbers)))
     try:

@@ -69,6 +69,10 @@ ONE_QUERY = threading.RLock()
 """Queries of threads without a session of their own run one after the other, for they share its settings."""
 
 
+_STARTING = threading.RLock()
+"""Held while a session is started, which a second thread waits for."""
+
+
 class _OfThread(threading.local):
     number: int | None = None
     lock = ONE_QUERY
@@ -118,12 +122,36 @@ def spark_session(
         StreamproofError: The cluster can't be reached or has no worker that can do the work. It is reported after 5 s
             where no master listens, after 90 s where none of its workers is free.
     """
+    with _STARTING:
+        return _of_this_thread(
+            _session_of_process(
+                cores=cores,
+                partitions=partitions,
+                memory=memory,
+                master=master,
+                shared=shared,
+                log=log,
+                settings=settings,
+            )
+        )
+
+
+def _session_of_process(
+    *,
+    cores: int | None,
+    partitions: int | None,
+    memory: str,
+    master: str | None,
+    shared: Path | None,
+    log: Path | None,
+    settings: Mapping[str, str] | None,
+) -> SparkSession:
     global _session, _log, _shared
     require_packages()
     running = _running_session()
     if running is not None:
         _require_master(running, master)
-        return _of_this_thread(running if running is _session else _checked(running))
+        return running if running is _session else _checked(running)
     if cores is None:
         master = master or os.environ.get(MASTER_VARIABLE) or None
     if partitions is None:
@@ -162,7 +190,7 @@ def spark_session(
             session.stop()
             raise
     _session, _shared = session, folder
-    return _of_this_thread(session)
+    return session
 
 
 def use_own_session(number: int) -> None:

@@ -36,6 +36,11 @@ from streamproof.reference.core.errors import MissingTool, StreamproofError
 NAMES = ["session_windows", "range_aggregate"]
 
 
+@pytest.fixture(autouse=True)
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "spark_session", lambda: None)
+
+
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Replaces the run of samples: returns the operators' names, one for each sample that was judged."""
