@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -117,12 +117,13 @@ def check_operators(
         )
         judge_pools(sharing, ([one.drawn() for one in pool] for pool in pools), progress)
         asked = ((one, draw) for one in checks.values() for draw in (*alone[one.registration.name], None))
-        for one, sample, runs in run_side_by_side((one, draw and draw()) for one, draw in asked):
-            if sample is not None:
-                one.judge(sample, runs)
-                continue
-            one.report.is_whole = True
-            ready(one.report)
+        with contextlib.closing(run_side_by_side((one, draw and draw()) for one, draw in asked)) as run:
+            for one, sample, runs in run:
+                if sample is not None:
+                    one.judge(sample, runs)
+                    continue
+                one.report.is_whole = True
+                ready(one.report)
     return reports
 
 
@@ -132,7 +133,7 @@ SIDE_BY_SIDE = 2
 
 def run_side_by_side(
     asked: Iterable[tuple[Check, Sample | None]],
-) -> Iterator[tuple[Check, Sample | None, Sequence[AnyRun]]]:
+) -> Generator[tuple[Check, Sample | None, Sequence[AnyRun]], None, None]:
     """Run samples, each in queries of its own beside those of the others; yield them in order, with their runs."""
     with query_threads(SIDE_BY_SIDE) as executor:
         waiting: deque[tuple[Check, Sample | None, Future[list[AnyRun]]]] = deque()

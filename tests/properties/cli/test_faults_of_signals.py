@@ -1,9 +1,7 @@
 """SIGINT, SIGTERM and SIGKILL at the moments of a check: how it ends, and what is left.
 
 Moments are recognized by what happens, not by the clock. Those on Spark take half a minute each: a handful runs always,
-and
-all of them with STREAMPROOF_ALL_MOMENTS=1, which `python -m pytest tests/test_faults_of_signals.py` then takes half an
-hour for.
+all of them with STREAMPROOF_ALL_MOMENTS=1, which takes half an hour.
 """
 
 from __future__ import annotations
@@ -151,9 +149,9 @@ MOMENTS = [
     Moment("the JVM starts", ON_SPARK, runs("org.apache.spark.deploy.SparkSubmit"), True, SIGNALS),
     Moment("the session starts", ON_SPARK, has("connection"), True, (signal.SIGINT,)),
     Moment("a query runs", ON_SPARK, has("offsets/1"), True, (signal.SIGTERM, signal.SIGKILL)),
-    Moment("restart and crash", ON_SPARK, says("2 histories with a restart")),
-    Moment("alone", ON_SPARK, says("history 1 of 2 alone")),
-    Moment("partitions", ON_SPARK, says("2 histories in 1 partition")),
+    Moment("restart", ON_SPARK, says("restart: ")),
+    Moment("alone", ON_SPARK, says("packing: ")),
+    Moment("partitions", ON_SPARK, says("partitions: ")),
     Moment("shrinking", MUTANT, says("asking"), True, (signal.SIGINT,)),
     Moment(
         "leaving", "run .streamproof/counterexamples/range_aggregate/older/history.jsonl --on spark", reports('"value"')

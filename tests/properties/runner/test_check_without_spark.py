@@ -124,6 +124,29 @@ def test_a_sample_that_fails_ends_the_check_with_what_was_judged(
     assert all(result.unfinished for result in reports[NAMES[1]].results)
 
 
+def test_what_is_interrupted_stops_its_queries_at_once(
+    judged: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = threading.Event()
+    begun = threading.Semaphore(0)
+
+    def run(sample: Sample, *arguments: Any) -> list[Any]:
+        begun.release()
+        if sample.registration.name == NAMES[1]:
+            assert stopped.wait(60)
+        return []
+
+    def interrupt(report: Report) -> None:
+        begun.acquire()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check_module, "run_sample", run)
+    monkeypatch.setattr(check_module, "stop_queries", stopped.set)
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        check_operators(NAMES, FolderStore(tmp_path), 10, ready=interrupt)
+    assert stopped.is_set(), interrupted
+
+
 def test_the_report_of_a_reference_is_whole_when_its_last_sample_is_judged(judged: list[str], tmp_path: Path) -> None:
     assert check_reference("session_windows", FolderStore(tmp_path), 10).is_whole
     assert set(judged) == {"session_windows"}
