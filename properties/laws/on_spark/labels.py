@@ -1,4 +1,4 @@
-"""The law *labels*: each change says what it is, and which record set it off."""
+"""The law *labels*: each change says what it is, and which record set it off; a dropped row, of which time it was."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ from ..runs import Kind, Run, Sample
 from .judging import by_reference
 
 CAUSED, CLOSED = "changes that a record sets off", "changes that the clock sets off"
-_Steps: TypeAlias = dict[tuple[int, Any, bool], list[tuple[str, int | None]]]
+_Said: TypeAlias = tuple[str, int | None, int | None]
+"""What a change is, the number of the record that set it off, and of a dropped one its event time (ms)."""
+_Steps: TypeAlias = dict[tuple[int, Any, bool], list[_Said]]
 
 
 class Labels(Law):
-    """The columns `change` and `cause` are compared with what the reference did at each arrival."""
+    """The columns `change` and `cause`, and the time of dropped rows, are compared with what the reference did."""
 
     name = "labels"
     says = "each change says whether it is an update or a tombstone, and which record set it off"
@@ -48,7 +50,7 @@ class Labels(Law):
         for index in range(run.drawn):
             history, played, outcome = run.histories[index], run.played[index], run.outcomes[index]
             expected = expected_labels(history)
-            result.covered.update({CAUSED, CLOSED} & {_goal(cause) for of in expected.values() for _, cause in of})
+            result.covered.update({CAUSED, CLOSED} & {_goal(cause) for of in expected.values() for _, cause, _ in of})
             found = label_differences(history, expected, labels[index])
             if found:
                 yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
@@ -96,25 +98,26 @@ def expected_labels(history: History) -> _Steps:
             return outputs
 
     played = play(history, Noting)
-    return _steps(played, causes)
+    return _steps(history, played, causes)
 
 
-def _steps(played: Played, causes: Sequence[int | None]) -> _Steps:
+def _steps(history: History, played: Played, causes: Sequence[int | None]) -> _Steps:
     steps: _Steps = defaultdict(list)
     for entry, cause in zip(played.entries, causes, strict=True):
         output = entry.output
         if isinstance(output, Dropped):
-            steps[entry.batch, output.key, True].append((DROPPED, cause))
+            timestamp = None if cause is None else history.records[cause].timestamp
+            steps[entry.batch, output.key, True].append((DROPPED, cause, timestamp))
         else:
-            steps[entry.batch, output.key, False].append((TOMBSTONE if output.value is None else UPDATE, cause))
+            steps[entry.batch, output.key, False].append((TOMBSTONE if output.value is None else UPDATE, cause, None))
     return steps
 
 
 def label_differences(history: History, expected: _Steps, labels: Sequence[Label]) -> list[Difference]:
     """Return where changes are labelled otherwise than what the reference emits."""
     found: _Steps = defaultdict(list)
-    for batch, key, change, cause in labels:
-        found[batch, key, change == DROPPED].append((change, cause))
+    for batch, key, change, cause, timestamp in labels:
+        found[batch, key, change == DROPPED].append((change, cause, timestamp))
     steps = sorted(
         (step for step in expected.keys() | found.keys() if expected.get(step) != found.get(step)),
         key=lambda step: (step[0], step[1] or "", step[2]),
@@ -126,5 +129,9 @@ def label_differences(history: History, expected: _Steps, labels: Sequence[Label
     ]
 
 
-def _said(labels: Sequence[tuple[str, int | None]]) -> list[str]:
-    return [f"{change} by {'the clock' if cause is None else f'record {cause}'}" for change, cause in labels]
+def _said(labels: Sequence[_Said]) -> list[str]:
+    return [
+        f"{change} by {'the clock' if cause is None else f'record {cause}'}"
+        + (f" at {timestamp} ms" if timestamp is not None else "")
+        for change, cause, timestamp in labels
+    ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ....reference.core.records import Key
+from ....spark_impl.runtime.keyed import DROPPED
 from ...registration.key_space import owner
 from ..outcomes import Outcome
 from .query import StreamOutput
@@ -22,12 +23,14 @@ class Label(NamedTuple):
         key: The key, as the reference emits it.
         change: `update`, `tombstone` or `dropped`.
         cause: The number (from 0) of the record in its history that set it off; None: the clock did.
+        timestamp: Of a dropped record: the event time that is reported (ms). That of a change is in its changelog.
     """
 
     batch: int
     key: Key | None
     change: str
     cause: int | None
+    timestamp: int | None = None
 
 
 class Stored(NamedTuple):
@@ -104,7 +107,13 @@ def of_shared(output: SharedOutput) -> Answers:
     left = [sorted((Stored(str(one.key[0]), one.fields) for one in state), key=_key) for state in output.state]
     labels = [
         [
-            Label(batch, entry.output.key, change.change, change.cause)
+            Label(
+                batch,
+                entry.output.key,
+                change.change,
+                change.cause,
+                change.timestamp if change.change == DROPPED else None,
+            )
             for (batch, change), entry in zip(changes, outcome.entries, strict=True)
         ]
         for changes, outcome in zip(output.changes, output.outcomes, strict=True)

@@ -191,11 +191,15 @@ def _run_numbers(plays: Sequence[Play], run: RunOptions, numbers: Sequence[int])
 
 def _failed(plays: Sequence[Play], failure: QueryFailed) -> SharedOutput:
     """Return what came out of histories that make their query fail."""
+    from ....spark_impl.runtime.shared import FAILED, PackedChange
+
     dropped = Entry(-1, 0, Dropped(None, f"failed: {failure}"))
     outcomes = [
         Outcome(play.history.name, Grain.BATCH, [dropped], is_stream=play.definition.is_stream) for play in plays
     ]
-    return SharedOutput(outcomes, [[] for _ in plays], [[] for _ in plays], [set() for _ in plays], queries=1)
+    change = PackedChange(0, (None,), None, None, None, None, FAILED, str(failure), None)
+    changes = [[(0, change._replace(history=number))] for number in range(len(plays))]
+    return SharedOutput(outcomes, changes, [[] for _ in plays], [set() for _ in plays], queries=1)
 
 
 def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.exhaustive
 
 RARE = {
     *("subtracts_what_is_equal", "equal_member_stays", "nulls_not_listed", "sum_rounded", "null_key_kept_by_inner"),
-    *("move_within_case_forgotten", "shown_not_saved"),
+    *("shown_not_saved", "forgets_one_early", "compared_in_lower_case", "sum_through_float"),
+    "window_at_zero_not_found",
 }
 """They show in a few of thousands of histories, such as a check draws, and perhaps not in so few."""
 BY_ONE_LAW = {
