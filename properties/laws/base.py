@@ -153,10 +153,17 @@ class Law:
             MissingTool: The machine lacks what the law needs.
             StreamproofError: A query failed.
         """
+        histories = [case.history for case in cases]
+        if self.is_plain and witness.shares(histories):
+            return self.recheck_together(histories, witness)
         comparisons: dict[int, Comparison] = {}
-        for cohort, indexes in cohorts_of([case.history for case in cases]):
+        for cohort, indexes in cohorts_of(histories):
             comparisons |= zip(indexes, self.recheck_cohort(cohort, witness), strict=True)
         return [comparisons[index] for index in range(len(cases))]
+
+    def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
+        """Ask a plain law again about each of histories that share queries, or a cohort."""
+        raise NotImplementedError
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Ask the law again about each history of a cohort, in as few queries as it takes."""

@@ -78,11 +78,14 @@ class OutcomeLaw(Law):
                 yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run a cohort again, and judge each of its histories."""
-        answers = witness.answers(cohort.histories, self.options)
+        return self.recheck_together(cohort.histories, witness)
+
+    def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
+        """Run histories again, and judge each."""
+        answers = witness.answers(histories, self.options)
         name = "the job" if isinstance(witness, JobWitness) else "Spark"
         comparisons = []
-        for history, outcome, keys in zip(cohort.histories, answers.outcomes, answers.left, strict=True):
+        for history, outcome, keys in zip(histories, answers.outcomes, answers.left, strict=True):
             played = play(history)
             found = self.differences(history, played, outcome, keys)
             comparisons.append(Comparison(by_reference(history, played), (name, outcome), found))

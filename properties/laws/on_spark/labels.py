@@ -56,8 +56,11 @@ class Labels(Law):
                 yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run the histories again in a shared query."""
-        answers = witness.answers(cohort.histories)
+        return self.recheck_together(cohort.histories, witness)
+
+    def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
+        """Run histories again in shared queries."""
+        answers = witness.answers(histories)
         if not answers.labels:
             raise CannotRecheck("the law 'labels' is asked in shared queries, and this operator has none")
         return [
@@ -66,7 +69,7 @@ class Labels(Law):
                 ("Spark", outcome),
                 label_differences(history, expected_labels(history), labels),
             )
-            for history, outcome, labels in zip(cohort.histories, answers.outcomes, answers.labels, strict=True)
+            for history, outcome, labels in zip(histories, answers.outcomes, answers.labels, strict=True)
         ]
 
 

@@ -136,6 +136,10 @@ class QueryWitness(Witness):
         """
         return of_query(*self.run(one_cohort(histories), run), self.is_left)
 
+    def shares(self, histories: Sequence[History]) -> bool:
+        """Whether `answers` takes such histories together, of whatever operators, options, clocks and keys."""
+        return False
+
     def is_left(self, group: Mapping[str, Any]) -> bool:
         """Whether what is stored of a key at the end counts as left."""
         return True
@@ -188,9 +192,13 @@ class SparkWitness(QueryWitness):
 
     def answers(self, histories: Sequence[History], run: RunOptions = PLAIN) -> Answers:
         """Run histories in shared queries, where their operators can; as `QueryWitness.answers`."""
-        if not all(map(can_share, histories)):
+        if not self.shares(histories):
             return super().answers(histories, run)
         return of_shared(run_shared([Play(history, self.logic_for(history)) for history in histories], run))
+
+    def shares(self, histories: Sequence[History]) -> bool:
+        """Whether they can run in shared queries."""
+        return all(map(can_share, histories))
 
     def logic_for(self, history: History) -> Callable[[Any], Any] | None:
         """Return what decides about a history; None: the operator's own logic."""
