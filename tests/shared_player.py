@@ -72,6 +72,13 @@ def play_in_memory(monkeypatch: pytest.MonkeyPatch) -> list[RunOptions]:
     return asked
 
 
+def play_all(plays: Sequence[Play]) -> SharedOutput:
+    """Return what shared queries emit of histories, as `run_shared` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        play_in_memory(patch)
+        return shared.run_shared(plays)
+
+
 def play_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
     """Return what one shared query emits of histories, each batch's, and what is left in its state."""
     return _Query(plays, run).played()
