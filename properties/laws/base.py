@@ -167,7 +167,7 @@ class Law:
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Ask the law again about each history of a cohort, in as few queries as it takes."""
-        raise NotImplementedError
+        return self.recheck_together(cohort.histories, witness)
 
     def cases_of(self, history: History) -> list[Case]:
         """Return the cases that a history makes; shrinking looks for the smallest history of which one is broken."""

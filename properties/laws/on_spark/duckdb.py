@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ....reference.core.history import History
-from ...generators.cohorts import Cohort
 from ...registration.registration import registration_of
 from ...witnesses.duckdb.witness import DuckDBWitness
 from ...witnesses.outcomes import Outcome, differences
@@ -34,10 +33,9 @@ class DuckDB(OutcomeLaw):
         drawn = run.histories[: run.drawn]
         yield from violations(drawn, _compared(drawn, run.outcomes[: run.drawn], run.whole.pool.by_duckdb(run.whole)))
 
-    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
+    def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
         """Run the histories again on Spark and on DuckDB."""
-        answered = DuckDBWitness().evaluate(cohort.histories)
-        return _compared(cohort.histories, witness.answers(cohort.histories).outcomes, answered)
+        return _compared(histories, witness.answers(histories).outcomes, DuckDBWitness().evaluate(histories))
 
 
 def _compared(

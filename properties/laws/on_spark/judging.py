@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
-from ...generators.cohorts import Cohort, record_batches
+from ...generators.cohorts import record_batches
 from ...generators.coverage import EMITTED, coverage_goals, goals
 from ...generators.options import option_goals
 from ...generators.schedules import edge_goals
@@ -76,9 +76,6 @@ class OutcomeLaw(Law):
             found = self.differences(history, played, outcome, run.leftover[index] if reads else ())
             if found:
                 yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
-
-    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        return self.recheck_together(cohort.histories, witness)
 
     def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
         """Run histories again, and judge each."""

@@ -12,7 +12,6 @@ from ....reference.core.operator import operator_named
 from ....reference.core.play import Played, play
 from ....reference.core.records import Dropped, Output, Record
 from ....spark_impl.runtime.keyed import DROPPED, TOMBSTONE, UPDATE
-from ...generators.cohorts import Cohort
 from ...witnesses.outcomes import Difference
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.witness import QueryWitness
@@ -54,9 +53,6 @@ class Labels(Law):
             found = label_differences(history, expected, labels[index])
             if found:
                 yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
-
-    def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        return self.recheck_together(cohort.histories, witness)
 
     def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
         """Run histories again in shared queries."""
