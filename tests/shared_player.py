@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
@@ -72,16 +73,21 @@ def play_in_memory(monkeypatch: pytest.MonkeyPatch) -> list[RunOptions]:
     return asked
 
 
-def play_all(plays: Sequence[Play]) -> SharedOutput:
+def play_all(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
     """Return what shared queries emit of histories, as `run_shared` does."""
     with pytest.MonkeyPatch.context() as patch:
         play_in_memory(patch)
-        return shared.run_shared(plays)
+        return shared.run_shared(plays, run)
 
 
 def play_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
     """Return what one shared query emits of histories, each batch's, and what is left in its state."""
-    return _Query(plays, run).played()
+    with _ONE_TASK:
+        return _Query(plays, run).played()
+
+
+_ONE_TASK = threading.Lock()
+"""A process has one task context, and a check plays queries in several threads."""
 
 
 _QUERIES = count()

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from shared_player import play_shared
+from shared_player import play_all
 from streamproof.properties.cli import mutants as command
 from streamproof.properties.cli.terminal import results
 from streamproof.properties.laws import runs
@@ -29,6 +29,7 @@ from streamproof.properties.report.kills import (
 from streamproof.properties.runner.check import check_operators
 from streamproof.properties.runner.mutation import Kill, check_mutants, chosen
 from streamproof.properties.runner.pools import definitions_drawn, histories_in_pools, pools_on_spark
+from streamproof.properties.witnesses.base import RunOptions
 from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
 from streamproof.properties.witnesses.spark import witness
 from streamproof.reference.core.history import CUT, ClockAdvance, History
@@ -39,12 +40,15 @@ ELSEWHERE = {"partitions", "replay", "restart", "schedules"}
 SOME = ["tombstones_in_wrong_order", "causeless_tombstones", "state_never_expires", "exclusive_gap", "no_tombstones"]
 
 
+READING = RunOptions(read_state=True)
+
+
 @pytest.fixture(scope="module")
 def kills() -> list[Kill]:
     """What became of some mutants in shared queries that are played in memory."""
     with pytest.MonkeyPatch.context() as patched:
         for module in (runs, witness):
-            patched.setattr(module, "run_shared", lambda plays, options=None: play_shared(plays))
+            patched.setattr(module, "run_shared", lambda plays, options=None: play_all(plays, READING))
         return check_mutants(chosen("session_windows", SOME), histories=30, rounds=4)
 
 

@@ -12,6 +12,7 @@ from streamproof.properties.laws.all import ON_SPARK, asked_of
 from streamproof.properties.laws.base import Verdict
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.report.counterexamples import FolderStore
+from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner.check import check
 from streamproof.properties.runner.recheck import witness_of
 from streamproof.properties.runner.report import Report
@@ -111,7 +112,8 @@ def test_a_saved_counterexample_is_replayed_first_and_is_enough_to_violate(mutat
     assert interrupted.verdict is Verdict.VIOLATED
 
 
-def test_laws_whose_coverage_goals_are_not_met_are_inconclusive() -> None:
+def test_laws_whose_coverage_goals_are_not_met_are_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "spark_session", lambda: None)
     interrupted = Report("session_windows", [], 0)
 
     def stop(step: str) -> None:
