@@ -123,8 +123,14 @@ def runs(text: str) -> Callable[[Running], object]:
 
 
 def has(pattern: str) -> Callable[[Running], object]:
-    """When there is such a file in the temporary directory."""
-    return lambda running: next(running.temporary.rglob(pattern), None)
+    """When there is a file in the temporary directory whose path ends so."""
+
+    def is_there(running: Running) -> bool:
+        # Path.rglob raises where Spark removes a folder while it is read; os.walk passes over it.
+        walked = os.walk(running.temporary)
+        return any(Path(folder, name).match(pattern) for folder, _, files in walked for name in files)
+
+    return is_there
 
 
 @dataclass(frozen=True)
