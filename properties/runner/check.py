@@ -178,18 +178,19 @@ def judge_pools(checks: Sequence[Check], pools: Iterable[Sequence[Sample]], prog
 
 def _prepared(of: Mapping[str, Check], executor: Executor, progress: Progress, samples: Sequence[Sample]) -> Pool:
     """Begin to run a pool."""
-    members = []
+    members, alone = [], []
     for sample in samples:
         check = of[sample.registration.name]
         check.turn.go_on()
         laws = check.laws_of(sample)
         members.append(cohort_run(sample, laws, check.seed, [check.witness]))
+        if any(isinstance(law, Packing) for law in laws):
+            alone.append(members[-1])
     pool = Pool(members)
     progress(f"{sum(len(one.each) for one in members):,} histories of {len(members)} definitions together")
     pool.prepare([pool.plain, *_reruns(of, samples)], executor)
-    for member in members:
-        if any(isinstance(law, Packing) for law in of[member.sample.registration.name].laws_of(member.sample)):
-            member.prepare_alone(executor)
+    for member in alone:
+        member.prepare_alone(executor)
     return pool
 
 

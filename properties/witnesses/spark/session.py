@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, ParamSpec
 
 from ....reference.core.errors import BadInput, MissingTool, StreamproofError
 from ....specs.java import Java, find_java, low_limits
@@ -62,20 +63,20 @@ _SETTINGS: dict[str, str] = {
 # The host's name may not resolve, and the driver of a local session needs no other address.
 _LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _PARTITIONS = 2
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _END_SECONDS = 10
 """How long the end of a JVM is waited for whose connection broke."""
 
-ONE_QUERY = threading.RLock()
+_ONE_QUERY = threading.RLock()
 """Queries of threads without a session of their own run one after the other, for they share its settings."""
-
-
 _STARTING = threading.RLock()
 """Held while a session is started, which a second thread waits for."""
+_Arguments = ParamSpec("_Arguments")
 
 
 class _OfThread(threading.local):
     number: int | None = None
-    lock = ONE_QUERY
+    lock = _ONE_QUERY
 
 
 _session: SparkSession | None = None
@@ -85,6 +86,24 @@ _log: Path | None = None
 _shared: Path | None = None
 
 
+def _for_this_thread(start: Callable[_Arguments, SparkSession]) -> Callable[_Arguments, SparkSession]:
+    """Let one thread after the other ask for the process's session, and give each its own where it has one."""
+
+    @wraps(start)
+    def started(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> SparkSession:
+        with _STARTING:
+            session = start(*arguments, **named)
+            if _of_thread.number is None:
+                return session
+            own = _own_sessions.get(_of_thread.number)
+            if own is None or own.sparkContext is not session.sparkContext:
+                own = _own_sessions[_of_thread.number] = session.newSession()
+            return own
+
+    return started
+
+
+@_for_this_thread
 def spark_session(
     *,
     cores: int | None = None,
@@ -122,30 +141,6 @@ def spark_session(
         StreamproofError: The cluster can't be reached or has no worker that can do the work. It is reported after 5 s
             where no master listens, after 90 s where none of its workers is free.
     """
-    with _STARTING:
-        return _of_this_thread(
-            _session_of_process(
-                cores=cores,
-                partitions=partitions,
-                memory=memory,
-                master=master,
-                shared=shared,
-                log=log,
-                settings=settings,
-            )
-        )
-
-
-def _session_of_process(
-    *,
-    cores: int | None,
-    partitions: int | None,
-    memory: str,
-    master: str | None,
-    shared: Path | None,
-    log: Path | None,
-    settings: Mapping[str, str] | None,
-) -> SparkSession:
     global _session, _log, _shared
     require_packages()
     running = _running_session()
@@ -174,7 +169,7 @@ def _session_of_process(
         **_SETTINGS,
         **(_LOCAL if chosen_master.startswith("local") else _driver_at(address)),
         **({} if cluster else socket_settings(own_folder())),
-        "spark.sql.shuffle.partitions": str(partitions),
+        **partitions_setting(partitions),
         "spark.driver.memory": memory,
         **(settings or {}),
     }
@@ -202,18 +197,29 @@ def use_own_session(number: int) -> None:
     _of_thread.number, _of_thread.lock = number, threading.RLock()
 
 
-def _of_this_thread(session: SparkSession) -> SparkSession:
-    if _of_thread.number is None:
-        return session
-    own = _own_sessions.get(_of_thread.number)
-    if own is None or own.sparkContext is not session.sparkContext:
-        own = _own_sessions[_of_thread.number] = session.newSession()
-    return own
-
-
 def query_lock() -> threading.RLock:
     """Return what a query of this thread holds while it needs the settings of its session."""
     return _of_thread.lock
+
+
+@contextlib.contextmanager
+def session_for_query(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Give this thread's session under other settings, for as long as a query runs; no other query has it then."""
+    spark = spark_session()
+    with query_lock():
+        before = {name: spark.conf.get(name, None) for name in settings}
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        try:
+            yield spark
+        finally:
+            for name, earlier in before.items():
+                spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
+
+
+def partitions_setting(partitions: int | None) -> dict[str, str]:
+    """Return the setting of so many shuffle partitions; None: none, for the session says how many."""
+    return {} if partitions is None else {_SHUFFLE_PARTITIONS: str(partitions)}
 
 
 def sessions() -> list[SparkSession]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
@@ -28,7 +27,7 @@ from ..base import PLAIN, RunOptions
 from ..outcomes import Grain, Outcome
 from .isolation import isolated
 from .query import QueryFailed, StreamOutput, run_stream
-from .session import query_lock, spark_session
+from .session import partitions_setting, session_for_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +38,6 @@ GROUPS = 64
 """Over so many groups the histories are spread; each is read and written whole."""
 PARTS = 2
 """In so many rows of a group its records come, mixed, for a shuffle promises no order."""
-PARTITIONS = "spark.sql.shuffle.partitions"
 _succeeded = threading.Event()
 """Whether a shared query of this process has succeeded."""
 PARTITION = "partition"
@@ -207,14 +205,13 @@ def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
 
     from ....spark_impl.runtime.shared import shared
 
-    spark = spark_session()
     tables, groups = pack_plays(plays, run.state_groups), groups_of(plays, run.state_groups)
 
     def build(frame: DataFrame) -> DataFrame:
         # Logics are made anew, as by a job that is restarted.
         return shared(frame, *_logics(plays)).withColumn(PARTITION, F.spark_partition_id())
 
-    with query_lock(), partitions_set(spark, run.partitions):
+    with session_for_query(partitions_setting(run.partitions)) as spark:
         output = run_stream(
             spark,
             tables,
@@ -358,15 +355,3 @@ def _changes_by_key(table: pa.Table) -> dict[tuple[int, Any], list[PackedChange]
         for change in unpack_changes(packed):
             changes[change.history, change.key].append(change)
     return changes
-
-
-@contextmanager
-def partitions_set(spark: Any, partitions: int | None) -> Iterator[None]:
-    """Give the queries within so many shuffle partitions; None: as many as the session says."""
-    before = spark.conf.get(PARTITIONS)
-    try:
-        if partitions is not None:
-            spark.conf.set(PARTITIONS, str(partitions))
-        yield
-    finally:
-        spark.conf.set(PARTITIONS, before)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -26,7 +25,7 @@ from ..outcomes import Grain, Outcome
 from .answers import Answers, of_query, of_shared
 from .decode import entries_of
 from .query import Build, StreamOutput, run_stream
-from .session import query_lock, spark_session
+from .session import partitions_setting, session_for_query
 from .shared import Play, can_share, run_shared
 from .staged import play_staged
 
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 Tables: TypeAlias = Sequence[pa.Table]
 
 WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
-PARTITIONS = "spark.sql.shuffle.partitions"
 MANY_KEYS = 200
 MANY_GROUPS = 64
 
@@ -108,9 +106,7 @@ class QueryWitness(Witness):
         binding = binding_of(cohort.operator)
         records = [record for history in cohort.histories for record in history.records]
         tables = pack(cohort, binding.fields(definition, records))
-        spark = spark_session()
-        settings = self.settings() | ({} if run.partitions is None else {PARTITIONS: str(run.partitions)})
-        with query_lock(), session_settings(spark, settings):
+        with session_for_query(self.settings() | partitions_setting(run.partitions)) as spark:
             output = run_stream(
                 spark,
                 tables,
@@ -331,16 +327,3 @@ def _sort_key(entry: Entry) -> tuple[Any, ...]:
     if output.window is not None:
         return batch, output.window[1]
     return batch, output.timestamp, json.dumps(output.value, sort_keys=True)
-
-
-@contextlib.contextmanager
-def session_settings(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
-    """Give the session other settings for a while."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)

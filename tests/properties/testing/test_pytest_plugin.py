@@ -21,7 +21,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**arguments: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("streamproof.properties.witnesses.spark.witness.spark_session", refuse)
+    monkeypatch.setattr("streamproof.properties.witnesses.spark.session.spark_session", refuse)
 
 
 def test_the_plugin_is_found_by_pytest() -> None:
