@@ -1,0 +1,151 @@
+"""What the check of a job speaks of: its inputs, histories of rows, how it is run, and what an oracle expects of it.
+
+A row is a mapping from the names of columns to Python values: timestamps are `datetime`s in UTC, of microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row: TypeAlias = Mapping[str, Any]
+Trigger: TypeAlias = Literal["default", "available_now"]
+"""`default`: each batch is followed by the one without data that a moved watermark brings; `available_now`: the last."""
+Mode: TypeAlias = Literal["append", "update", "complete"]
+Comparing: TypeAlias = Literal["batches", "cuts", "end"]
+"""What is compared: the rows of each batch, the table after each batch, or the table at the end."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def microseconds(time: datetime) -> int:
+    """Return a time as microseconds since 1970."""
+    return (time - EPOCH) // timedelta(microseconds=1)
+
+
+def from_microseconds(time_us: int) -> datetime:
+    """Return the time of so many microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=time_us)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A streaming input of a job, as it is drawn from and run.
+
+    Attributes:
+        name: What the job's parameter is called.
+        schema: The columns and their types, in order.
+        time: The column of the event time, of a timestamp's type.
+        key: The columns of the key.
+    """
+
+    name: str
+    schema: pa.Schema
+    time: str
+    key: tuple[str, ...]
+
+    def key_of(self, row: Row) -> tuple[Any, ...]:
+        """Return the key of a row."""
+        return tuple(row[column] for column in self.key)
+
+
+class Arrival(NamedTuple):
+    """A row that arrives on an input."""
+
+    input: str
+    row: Row
+
+
+@dataclass(frozen=True)
+class JobHistory:
+    """What arrives at a job, in micro-batches.
+
+    Attributes:
+        batches: The rows of each batch, in order of arrival.
+        clock: The largest event time (microseconds since 1970) that the inputs have seen by the end of each batch,
+            where other rows than the history's move the watermark; empty where its own alone do.
+        name: What reports call it.
+    """
+
+    batches: tuple[tuple[Arrival, ...], ...]
+    clock: tuple[int, ...] = ()
+    name: str = field(default="history", compare=False)
+
+    @property
+    def arrivals(self) -> list[Arrival]:
+        """All that arrives, in order."""
+        return [arrival for batch in self.batches for arrival in batch]
+
+    def with_batches(self, batches: Sequence[Sequence[Arrival]]) -> JobHistory:
+        """Return the same history with other batches, as many as before where it has a clock."""
+        return replace(self, batches=tuple(map(tuple, batches)))
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a job's query is run.
+
+    Attributes:
+        trigger: Whether batches without data come between.
+        mode: The output mode.
+        delays_us: The delay of each input's watermark in microseconds, by the input's name, where it has one.
+        policy: Which of several watermarks is the query's.
+    """
+
+    trigger: Trigger = "default"
+    mode: Mode = "append"
+    delays_us: Mapping[str, int] = field(default_factory=dict)
+    policy: Literal["min", "max"] = "min"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of a history.
+
+    Attributes:
+        comparing: What `rows` are.
+        rows: For each batch the rows that it emits (`batches`), or the rows of all batches so far or of the table after
+            it (`cuts`); or one list, of the end (`end`). In no order.
+    """
+
+    comparing: Comparing
+    rows: Sequence[Sequence[Row]]
+
+
+class Oracle(Protocol):
+    """Says what a job should emit.
+
+    Attributes:
+        name: What reports call it, such as `the SQL statement`.
+        takes_late: Whether it knows what becomes of late rows; without, histories have none.
+        distances_us: The durations that matter to it, in microseconds: gaps, sizes, delays.
+        closes: Whether the end of a history must close everything: the watermark is then moved far beyond it.
+    """
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
+
+    @property
+    def takes_late(self) -> bool:
+        """Whether it knows what becomes of late rows."""
+        ...
+
+    @property
+    def distances_us(self) -> Sequence[int]:
+        """The durations that matter to it, in microseconds."""
+        ...
+
+    @property
+    def closes(self) -> bool:
+        """Whether the end of a history must close everything."""
+        ...
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
+        """Return what is expected of each history."""
+        ...
