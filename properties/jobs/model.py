@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = Mapping[str, Any]
 Trigger: TypeAlias = Literal["default", "available_now"]
-"""`default`: each batch is followed by the one without data that a moved watermark brings; `available_now`: the last."""
+"""`default`: where the watermark moved, a batch without data follows each batch; `available_now`: the last one only."""
 Mode: TypeAlias = Literal["append", "update", "complete"]
 Comparing: TypeAlias = Literal["batches", "cuts", "end"]
 """What is compared: the rows of each batch, the table after each batch, or the table at the end."""
