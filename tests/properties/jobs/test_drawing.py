@@ -1,0 +1,203 @@
+"""Histories of a job: at the edges of what matters to it, and under one clock schedule."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from streamproof.properties.jobs.drawing import (
+    BASES,
+    LATE,
+    closed,
+    covered,
+    draw_histories,
+    duration,
+    goals,
+    time_us_of,
+)
+from streamproof.properties.jobs.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.jobs.model import JobHistory, microseconds
+
+MINUTE = 60_000_000
+GAP, DELAY = 30 * MINUTE, 10 * MINUTE
+CLICKS = "user string, at timestamp, amount bigint"
+
+
+@pytest.fixture(scope="module")
+def clicks() -> ResolvedInput:
+    return resolve(Input(CLICKS, time="at", key="user"))
+
+
+@pytest.fixture(scope="module")
+def joined() -> list[ResolvedInput]:
+    return resolve_all(
+        [
+            Input(
+                "user string, item int, at timestamp_ntz, price decimal(10,2) not null",
+                key=("user", "item"),
+                name="orders",
+            ),
+            Input("paid timestamp, item bigint, buyer string", key=("buyer", "item"), name="payments"),
+        ]
+    )
+
+
+def histories(inputs: list[ResolvedInput], count: int = 200, seed: int = 0, **options: object) -> list[JobHistory]:
+    return draw_histories(inputs, [GAP, DELAY], count, seed, delay_us=DELAY, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize("seed", range(7))
+def test_three_hundred_histories_cover_every_goal(clicks: ResolvedInput, seed: int, late: bool) -> None:
+    found = covered(histories([clicks], 300, seed, late=late), [clicks.source], [GAP, DELAY], DELAY)
+    assert set(goals([clicks], [GAP, DELAY], late)) <= found
+    assert (LATE in found) == late
+
+
+def test_histories_of_two_inputs_cover_every_goal(joined: list[ResolvedInput]) -> None:
+    sources = [given.source for given in joined]
+    assert set(goals(joined, [GAP, DELAY])) <= covered(histories(joined, 300), sources, [GAP, DELAY], DELAY)
+
+
+def test_no_row_is_later_than_its_batch_clock_and_the_clock_never_goes_back(joined: list[ResolvedInput]) -> None:
+    sources = {given.name: given.source for given in joined}
+    for seed in range(10):
+        for history in histories(joined, 40, seed):
+            assert list(history.clock) == sorted(history.clock)
+            for batch, clock in zip(history.batches, history.clock, strict=True):
+                assert all(time_us_of(sources[name], row) <= clock for name, row in batch)
+
+
+@pytest.mark.parametrize("delay", [0, 1000, DELAY])
+def test_without_late_rows_each_is_after_any_watermark_that_it_meets(clicks: ResolvedInput, delay: int) -> None:
+    rows = 0
+    for seed in range(20):
+        for history in draw_histories([clicks], [GAP], 30, seed, late=False, delay_us=delay):
+            for number, batch in enumerate(history.batches[1:]):
+                rows += len(batch)
+                assert all(time_us_of(clicks.source, row) > history.clock[number] - delay for _, row in batch)
+    assert rows > 500
+
+
+def test_all_histories_share_the_clock_schedule(clicks: ResolvedInput) -> None:
+    assert len({history.clock for history in histories([clicks])}) == 1
+    assert {len(history.batches) for history in histories([clicks], batches=7)} == {7}
+
+
+def test_the_same_seed_draws_the_same_and_another_one_others(clicks: ResolvedInput) -> None:
+    assert histories([clicks]) == histories([clicks])
+    assert histories([clicks])[:20] != histories([clicks], seed=1)[:20]
+    assert histories([clicks], 10) == histories([clicks])[:10]
+
+
+def test_small_histories_come_often_and_none_is_large(clicks: ResolvedInput) -> None:
+    sizes = [len(history.arrivals) for history in histories([clicks], 500)]
+    assert sum(size <= 3 for size in sizes) > 150
+    assert min(sizes) == 1
+    assert max(sizes) == 12
+
+
+def test_seeds_in_turn_begin_before_clocks_change(clicks: ResolvedInput) -> None:
+    starts = {history.clock[0] // (86_400 * 1_000_000) for seed in range(7) for history in histories([clicks], 1, seed)}
+    assert len(starts) == len(BASES)
+    base = datetime(2030, 5, 1, tzinfo=UTC)
+    (history,) = histories([clicks], 1, base=base)
+    assert 0 <= history.clock[0] - microseconds(base) <= GAP
+
+
+def test_rows_have_the_columns_of_their_input_in_order_and_its_types(joined: list[ResolvedInput]) -> None:
+    by_name = {given.name: given.source for given in joined}
+    for history in histories(joined):
+        for name, row in history.arrivals:
+            schema = by_name[name].schema
+            assert list(row) == schema.names
+            for column in schema:
+                pa.array([row[column.name]], column.type)
+                assert column.nullable or row[column.name] is not None
+
+
+def test_keys_of_several_columns_meet_in_one_column_and_over_inputs(joined: list[ResolvedInput]) -> None:
+    found = histories(joined)
+    users = [{(row.get("user", row.get("buyer")), row["item"]) for _, row in history.arrivals} for history in found]
+    assert any(len({user for user, _ in keys}) < len(keys) for keys in users)
+    both = [
+        {name: {row["item"] for of, row in history.arrivals if of == name} for name in ("orders", "payments")}
+        for history in found
+    ]
+    assert sum(bool(of["orders"] & of["payments"]) for of in both) > 50
+
+
+def test_the_key_column_that_carries_the_history_is_never_null_and_others_are() -> None:
+    given = resolve(Input("n int, user string, at timestamp", key=("n", "user")))
+    rows = [row for history in histories([given]) for _, row in history.arrivals]
+    assert all(row["user"] is not None for row in rows)
+    assert any(row["n"] is None for row in rows)
+
+
+def test_real_keys_are_drawn_as_they_are() -> None:
+    given = resolve(Input(CLICKS, key="user", keys=["ann", None]))
+    assert {row["user"] for history in histories([given]) for _, row in history.arrivals} == {"ann", None}
+
+
+def test_the_values_of_a_user_are_drawn_and_a_few_in_each_history() -> None:
+    given = resolve(Input(CLICKS, key="user", values={"amount": range(100, 120), "user": ["u", "v"]}))
+    found = [{row["amount"] for _, row in history.arrivals} for history in histories([given])]
+    assert set.union(*found) == set(range(100, 120))
+    assert max(map(len, found)) <= 4
+    assert {row["user"] for history in histories([given]) for _, row in history.arrivals} == {"u", "v"}
+
+
+def test_rows_of_a_sample_are_retimed_and_renamed_and_otherwise_kept() -> None:
+    sample = pa.table(
+        {
+            "user": ["ann", "ann", "bob"],
+            "at": [datetime(2019, 1, 1, tzinfo=UTC)] * 3,
+            "shop": ["Berlin", "Berlin", "Rome"],
+            "amount": [1, 2, 7],
+        }
+    )
+    given = resolve(Input(sample=sample, key="user"))
+    for history in histories([given]):
+        shops: dict[str, set[str]] = {}
+        for _, row in history.arrivals:
+            assert (row["shop"], row["amount"]) in {("Berlin", 1), ("Berlin", 2), ("Rome", 7)}
+            assert row["user"] not in ("ann", "bob")
+            assert row["at"].year > 2019
+            shops.setdefault(row["user"], set()).add(row["shop"])
+    rows = [row for history in histories([given]) for _, row in history.arrivals]
+    assert {row["amount"] for row in rows} == {1, 2, 7}
+
+
+def test_without_a_known_duration_there_still_are_some(clicks: ResolvedInput) -> None:
+    found = draw_histories([clicks], [], 300, 0)
+    assert "times exactly 10 minutes apart" in covered(found, [clicks.source], [10 * MINUTE])
+
+
+def test_a_closing_batch_has_no_rows_and_moves_the_clock(clicks: ResolvedInput) -> None:
+    (history,) = histories([clicks], 1)
+    later = closed(history, GAP)
+    assert later.batches == (*history.batches, ())
+    assert later.clock == (*history.clock, history.clock[-1] + GAP)
+
+
+def test_coverage_names_only_what_came_up(clicks: ResolvedInput) -> None:
+    nothing = JobHistory(((), ()), (0, 0))
+    assert covered([nothing], [clicks.source], [GAP], DELAY) == {"a batch without rows"}
+    assert covered([], [clicks.source], [GAP], DELAY) == set()
+
+
+@pytest.mark.parametrize(
+    ("time_us", "said"),
+    [
+        (1, "1 µs"),
+        (1000, "1 ms"),
+        (1_500_000, "1500 ms"),
+        (2_000_000, "2 seconds"),
+        (MINUTE, "1 minute"),
+        (90 * MINUTE, "90 minutes"),
+        (48 * 60 * MINUTE, "2 days"),
+    ],
+)
+def test_a_duration_is_said_in_its_largest_whole_unit(time_us: int, said: str) -> None:
+    assert duration(time_us) == said

@@ -1,0 +1,196 @@
+"""A job's inputs as a user gives them: what they become, and what is said of those that can't be used."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+    VarcharType,
+    VariantType,
+)
+from streamproof.properties.jobs.inputs import Input, resolve, resolve_all
+from streamproof.properties.jobs.schemas import arrow_schema
+from streamproof.reference.core.errors import BadInput
+
+CLICKS = "user string, at timestamp, amount bigint"
+AT = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+def test_a_schema_as_text_is_read_without_spark() -> None:
+    schema = arrow_schema(
+        "user STRING NOT NULL, `the time` Timestamp, xs array<struct<a: int, b: map<string, decimal(10,2)>>>, n dec",
+        "events",
+    )
+    assert schema.names == ["user", "the time", "xs", "n"]
+    assert schema.field("user").type == pa.string()
+    assert not schema.field("user").nullable
+    assert schema.field("the time").type == pa.timestamp("us", "UTC")
+    assert schema.field("xs").type.value_type.field("b").type.item_type == pa.decimal128(10, 2)
+    assert schema.field("n").type == pa.decimal128(10, 0)
+
+
+def test_a_schema_comes_as_text_as_struct_type_or_as_arrow_schema() -> None:
+    struct = StructType([StructField("k", IntegerType(), False), StructField("at", TimestampType())])
+    as_arrow = pa.schema([pa.field("k", pa.int32(), False), pa.field("at", pa.timestamp("ns", "Europe/Berlin"))])
+    text = "k int not null, at timestamp"
+    assert arrow_schema(struct, "i") == arrow_schema(as_arrow, "i") == arrow_schema(text, "i")
+
+
+def test_the_only_timestamp_is_the_event_time() -> None:
+    assert resolve(Input(CLICKS, key="user")).source.time == "at"
+
+
+def test_a_key_is_one_column_several_or_none() -> None:
+    assert resolve(Input(CLICKS, key="user")).source.key == ("user",)
+    assert resolve(Input(CLICKS, key=["user", "amount"])).source.key == ("user", "amount")
+    assert resolve(Input(CLICKS)).source.key == ()
+
+
+def test_real_keys_are_tuples_of_the_key() -> None:
+    assert resolve(Input(CLICKS, key="user", keys=["a", "b"])).keys == (("a",), ("b",))
+    assert resolve(Input(CLICKS, key=("user", "amount"), keys=[("a", 1), ("b", None)])).keys == (("a", 1), ("b", None))
+
+
+def test_values_are_a_sequence_or_a_strategy() -> None:
+    given = Input(
+        "user string, at timestamp, amount decimal(10,2), state string",
+        key="user",
+        values={"amount": [1, Decimal("2.5")], "state": st.sampled_from(["paid", "open"])},
+    )
+    pools = resolve(given).pools
+    assert pools["amount"] == (Decimal("1.00"), Decimal("2.50"))
+    assert set(pools["state"]) == {"paid", "open"}
+
+
+def test_the_same_seed_draws_the_same_from_a_strategy() -> None:
+    given = Input(CLICKS, key="user", values={"amount": st.integers(-(10**6), 10**6)})
+    assert resolve(given, 1).pools == resolve(given, 1).pools != resolve(given, 2).pools
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "pandas", "arrow"])
+def test_a_sample_gives_schema_and_rows(form: str, tmp_path: Path) -> None:
+    times = pa.array([AT, AT], pa.timestamp("us", "UTC"))
+    table = pa.table({"user": ["a", "b"], "at": times, "amount": [1, 2]})
+    sample: object = table
+    if form == "parquet":
+        pyarrow.parquet.write_table(table, tmp_path / "clicks.parquet")
+        sample = tmp_path / "clicks.parquet"
+    elif form == "csv":
+        (tmp_path / "clicks.csv").write_text("user,at,amount\na,2024-05-01 12:00:00,1\nb,2024-05-01 12:00:00,2\n")
+        sample = str(tmp_path / "clicks.csv")
+    elif form == "pandas":
+        sample = pd.DataFrame({"user": ["a", "b"], "at": pd.to_datetime([AT, AT]).tz_localize(None), "amount": [1, 2]})
+    resolved = resolve(Input(sample=sample, time="at", key="user"))
+    assert resolved.source.schema == arrow_schema(CLICKS, "events")
+    assert list(resolved.sample) == [{"user": "a", "at": AT, "amount": 1}, {"user": "b", "at": AT, "amount": 2}]
+
+
+def test_a_sample_is_cast_to_the_schema_beside_it() -> None:
+    table = pa.table({"more": [0], "amount": pa.array([3], pa.int32()), "at": pa.array([AT]), "user": ["a"]})
+    (row,) = resolve(Input(CLICKS, key="user", sample=table)).sample
+    assert row == {"user": "a", "at": AT, "amount": 3}
+
+
+def test_of_a_large_sample_rows_are_taken_all_over_it() -> None:
+    count = 5000
+    table = pa.table({"user": ["a"] * count, "at": pa.array([AT] * count), "amount": range(count)})
+    amounts = [row["amount"] for row in resolve(Input(sample=table, key="user")).sample]
+    assert len(amounts) == 1000
+    assert max(amounts) > 4900
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (Input(), "input events has neither schema nor sample: give a schema such as"),
+        (Input(7), "input events: its schema is a int: give a DDL string"),
+        (Input("user string, at timestamp, USER int"), "input events: the schema has the column 'user' twice"),
+        (Input(StructType([])), "has no columns: name them"),
+        (
+            Input(CLICKS, "when"),
+            "input events: there is no column 'when', named as its event time: it has user, at, amount",
+        ),
+        (
+            Input(CLICKS, "amount"),
+            "input events: the event time 'amount' is no timestamp but int64: seconds or millisec",
+        ),
+        (Input(CLICKS, "user"), "the event time 'user' is no timestamp but string: declare it a timestamp, and parse"),
+        (Input("a int"), "which column is the event time? no column is a timestamp: name it"),
+        (Input("a timestamp, b timestamp"), "which column is the event time? a, b are timestamps: name it"),
+        (Input(CLICKS, key="users"), "input events: there is no column 'users', named as its key: it has user"),
+        (Input(CLICKS, key="at"), "'at' is both its event time and in its key"),
+        (Input(CLICKS, key=("user", "user")), "its key names a column twice"),
+        (Input(CLICKS, key="user", keys=[]), "keys is []: give a list"),
+        (Input(CLICKS, key="user", keys="ab"), "keys is 'ab': give a list"),
+        (Input(CLICKS, keys=["a"]), "has keys but no key"),
+        (Input(CLICKS, key="user", keys=[7]), "keys has 7, which is no string"),
+        (Input(CLICKS, key=("user", "amount"), keys=["a"]), "keys has 'a': give a tuple of user, amount"),
+        (Input("u string not null, at timestamp", key="u", keys=[None]), "takes none"),
+        (Input(CLICKS, values={"amounts": [1]}), "there is no column 'amounts', named in values"),
+        (Input(CLICKS, values={"at": [AT]}), "values names the event time 'at'"),
+        (Input(CLICKS, values={"amount": []}), "values['amount'] has no values"),
+        (Input(CLICKS, values={"amount": 7}), "values['amount'] is 7: give a Hypothesis strategy or a list"),
+        (Input(CLICKS, values={"amount": ["x"]}), "values['amount'] has 'x', which is no int64"),
+        (Input(CLICKS, values={"amount": [1.5]}), "values['amount'] has 1.5, which as int64 would be 1"),
+        (Input(CLICKS, values={"amount": [2**63]}), "values['amount'] has 9223372036854775808, which is no int64"),
+        (Input(CLICKS, values={"amount": st.nothing()}), "values['amount'] can't be drawn from"),
+        (Input(CLICKS, key="user", values={"user": ["a", None]}), "values['user'] has null, and 'user' is in the key"),
+        (Input("u string, at timestamp, t timestamp", "at", values={"t": [datetime(2024, 5, 1)]}), "give it a zone"),
+        (
+            Input(pa.schema([("n", pa.uint64()), ("at", pa.timestamp("us"))])),
+            "Spark has no type for the Arrow type uint64",
+        ),
+        (Input(sample="nowhere.parquet"), "its sample nowhere.parquet can't be read"),
+        (Input(sample=[{"a": 1}]), "its sample is a list: give the path"),
+        (Input(sample=pd.DataFrame({"user": [], "at": []})), "its sample has no rows"),
+        (Input(sample=pd.DataFrame({"user": ["a"]}), time="at"), "there is no column 'at', named as its event time"),
+        (Input(CLICKS, sample=pd.DataFrame({"user": ["a"], "amount": [1]})), "its sample lacks the column 'at'"),
+        (Input(CLICKS, sample=pd.DataFrame({"user": ["a"], "at": [AT], "amount": ["x"]})), "doesn't fit int64"),
+    ],
+)
+def test_an_input_that_cannot_be_used_is_named_with_the_remedy(given: Input, said: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        resolve(given)
+    assert said in raised.value.message
+    assert "input events" in raised.value.message
+
+
+@pytest.mark.parametrize("kind", [VariantType(), VarcharType(3), StringType("UTF8_LCASE"), ArrayType(VariantType())])
+def test_a_type_that_arrow_would_change_is_refused(kind: DataType) -> None:
+    schema = StructType([StructField("at", TimestampType()), StructField("v", kind)])
+    with pytest.raises(BadInput, match=r"input events: the column 'v' has the type .* give another type"):
+        resolve(Input(schema))
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "map<string, array<struct<a: decimal(5,1)>>>", "date"])
+def test_a_type_is_what_spark_makes_of_its_table(kind: str) -> None:
+    (field,) = from_arrow_schema(arrow_schema(f"v {kind}", "events")).fields
+    assert field.dataType.simpleString() == kind.replace(" ", "")
+
+
+def test_two_inputs_have_two_names() -> None:
+    with pytest.raises(BadInput, match="two inputs have the name 'events'"):
+        resolve_all([Input(CLICKS), Input(CLICKS)])
+    assert [given.name for given in resolve_all([Input(CLICKS), Input(CLICKS, name="more")])] == ["events", "more"]
+
+
+def test_a_bare_schema_is_no_input() -> None:
+    with pytest.raises(BadInput, match="wrap its schema as Input"):
+        resolve_all([CLICKS])  # type: ignore[list-item]
+    with pytest.raises(BadInput, match="no input"):
+        resolve_all([])

@@ -1,0 +1,211 @@
+"""Packing: histories in one query and back, and what can't be packed or read back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from streamproof.properties.jobs.drawing import draw_histories
+from streamproof.properties.jobs.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.jobs.key_spaces import DRIVER, key_space, packable, why_alone
+from streamproof.properties.jobs.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.jobs.packing import pack, tables_alone, unpack
+from streamproof.properties.jobs.values import plain_values
+from streamproof.reference.core.errors import BadInput
+
+MINUTE = 60_000_000
+
+
+def drawn(inputs: list[ResolvedInput], count: int = 60) -> list[JobHistory]:
+    return draw_histories(inputs, [10 * MINUTE], count, 0)
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    columns = [plain_values(table.column(name)) for name in table.schema.names]
+    return [dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "key", "carrier"),
+    [
+        ("user string, at timestamp, amount double", "user", "user"),
+        ("id bigint, at timestamp_ntz, xs array<string>", "id", "id"),
+        ("id int, at timestamp, m map<string, int>", "id", "id"),
+        ("day date, id int, at timestamp", ("day", "id"), "id"),
+        ("id int, user string, at timestamp, n bigint", ("id", "n", "user"), "user"),
+        ("id int, n bigint, at timestamp, b boolean", ("id", "n"), "n"),
+    ],
+)
+def test_what_is_packed_unpacks_to_every_history_as_it_was(schema: str, key: Any, carrier: str) -> None:
+    given = resolve(Input(schema, key=key))
+    histories = drawn([given])
+    assert key_space([given.source]).columns == {"events": carrier}
+    batches = pack(histories, [given])
+    for number, tables in enumerate(batches):
+        assert tables["events"].schema == given.source.schema
+        back = unpack(rows_of(tables["events"]), histories, [given.source], [carrier])
+        for history, rows in zip(histories, back, strict=True):
+            assert sorted(map(repr, rows)) == sorted(repr(dict(row)) for _, row in history.batches[number])
+
+
+@pytest.mark.parametrize("schema", ["user string, at timestamp", "user bigint, at timestamp", "user int, at timestamp"])
+def test_histories_have_no_key_in_common(schema: str) -> None:
+    given = resolve(Input(schema, key="user"))
+    history = JobHistory(
+        ((Arrival("events", {"user": 1 if "int" in schema else "a", "at": from_microseconds(5)}),),), (5,)
+    )
+    (tables,) = pack([history] * 500, [given])
+    users = tables["events"].column("user").to_pylist()
+    assert len(set(users)) == len(users) == 508
+
+
+def test_driver_rows_have_the_clock_in_every_batch_on_every_input() -> None:
+    inputs = resolve_all(
+        [
+            Input("user string, at timestamp, v bigint", key="user", name="left"),
+            Input(
+                "user string, at timestamp_ntz, state string",
+                key="user",
+                name="right",
+                values={"state": list("abcdefghijkl")},
+            ),
+        ]
+    )
+    histories = drawn(inputs, 3)
+    space = key_space([given.source for given in inputs])
+    for tables, clock in zip(pack(histories, inputs), histories[0].clock, strict=True):
+        for given in inputs:
+            rows = [row for row in rows_of(tables[given.name]) if space.unpacked(row["user"])[0] == DRIVER]  # type: ignore[index]
+            time = from_microseconds(clock)
+            expected = time if given.name == "left" else time.replace(tzinfo=None)
+            assert {row["at"] for row in rows} == {expected}
+            assert len({row["user"] for row in rows}) == len(rows) >= 8
+            if given.name == "right":
+                assert {row["state"] for row in rows} == set("abcdefghijkl")
+            else:
+                values = [row["v"] for row in rows]
+                assert None in values
+                assert {value > 0 for value in values if value is not None} == {True, False}
+
+
+def test_a_filter_lets_the_driver_through_in_all_batches_or_in_none() -> None:
+    given = resolve(Input("user string, at timestamp, v bigint, s string", key="user"))
+    contents = [
+        {(row["user"], row["v"], row["s"]) for row in rows_of(tables["events"]) if row["user"].startswith("99999|")}
+        for tables in pack(drawn([given], 2), [given])
+    ]
+    assert all(content == contents[0] for content in contents)
+
+
+def test_the_order_of_rows_is_the_seeds() -> None:
+    given = resolve(Input("user string, at timestamp", key="user"))
+    histories = drawn([given])
+    first, again, other = (pack(histories, [given], seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert all(
+        sorted(map(str, rows_of(one["events"]))) == sorted(map(str, rows_of(two["events"])))
+        for one, two in zip(first, other, strict=True)
+    )
+
+
+def test_negative_keys_and_the_ends_of_a_range_come_back() -> None:
+    for schema, stride in (("k bigint, at timestamp", 1 << 40), ("k int, at timestamp", 1 << 14)):
+        space = key_space([resolve(Input(schema, key="k")).source])
+        for number in (1, 77, DRIVER):
+            for value in (0, 1, -1, -stride // 2, stride // 2 - 1):
+                assert space.unpacked(space.packed(number, value)) == (number, value)
+                assert -(2 ** (31 if "int" in schema and "big" not in schema else 63)) <= space.packed(number, value)
+        with pytest.raises(BadInput, match="outside of"):
+            space.packed(1, stride // 2)
+        assert space.packed(DRIVER, stride // 2 - 1) < (2**31 if stride == 1 << 14 else 2**63)
+
+
+@pytest.mark.parametrize("kind", ["date", "double", "boolean", "smallint", "decimal(10,0)", "binary", "timestamp"])
+def test_a_key_without_room_says_why(kind: str) -> None:
+    given = resolve(Input(f"k {kind}, at timestamp", time="at", key="k"))
+    assert "no key column of text, int or bigint" in str(packable(given.source))
+    assert why_alone([given]) is not None
+    with pytest.raises(BadInput, match="a query of its own"):
+        pack(drawn([given], 2), [given])
+
+
+def test_inputs_without_a_key_or_with_the_users_own_run_alone() -> None:
+    assert why_alone([resolve(Input("user string, at timestamp"))]) == (
+        "input events has no key; its histories then run each in a query of its own"
+    )
+    assert "keys of the user's own" in str(why_alone([resolve(Input("u string, at timestamp", key="u", keys=["a"]))]))
+    assert why_alone([resolve(Input("u string, at timestamp", key="u"))]) is None
+
+
+def test_inputs_keep_the_number_in_the_column_that_they_share() -> None:
+    def columns(*keys: tuple[str, Any]) -> dict[str, str]:
+        inputs = resolve_all(
+            [Input(schema + ", at timestamp", key=key, name=f"i{n}") for n, (schema, key) in enumerate(keys)]
+        )
+        return dict(key_space([given.source for given in inputs]).columns)
+
+    shared = columns(("id int, user string", ("id", "user")), ("user string, id bigint", ("user", "id")))
+    assert shared == {"i0": "user", "i1": "user"}
+    assert columns(("id int", "id"), ("number bigint", "number")) == {"i0": "id", "i1": "number"}
+    with pytest.raises(BadInput, match="no column of the key in common"):
+        columns(("id int", "id"), ("name string", "name"))
+
+
+def test_ranges_of_int_and_bigint_are_the_same_where_they_are_joined() -> None:
+    inputs = resolve_all([Input("k int, at timestamp", key="k"), Input("k bigint, at timestamp", key="k", name="more")])
+    assert key_space([given.source for given in inputs]).stride == 1 << 14
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("A", "the key 'A' (str) in the column 'user', which is no key that it was given (such as '00001|a')"),
+        ("00001|A", "the key '00001|A'"),
+        ("00009|a", "the key '00009|a'"),
+        (7, "the key 7 (int)"),
+        (None, "whose key is null, user None, n 1"),
+    ],
+)
+def test_a_key_that_cannot_be_read_back_is_shown(value: Any, said: str) -> None:
+    given = resolve(Input("user string, at timestamp", key="user"))
+    history = JobHistory(((Arrival("events", {"user": "a", "at": from_microseconds(5)}),),), (5,))
+    with pytest.raises(BadInput) as raised:
+        unpack([{"user": value, "n": 1}], [history], [given.source], ["user"])
+    assert said in raised.value.message
+
+
+def test_after_an_outer_join_the_key_of_one_side_is_enough() -> None:
+    given = resolve(Input("user string, at timestamp", key="user"))
+    history = JobHistory(((Arrival("events", {"user": "a", "at": from_microseconds(5)}),),), (5,))
+
+    def back(**row: Any) -> list[list[Any]]:
+        return unpack([row], [history, history], [given.source], ["user", "buyer"])
+
+    assert back(user=None, buyer="00002|a") == [[], [{"user": None, "buyer": "a"}]]
+    assert back(user="00001|a", buyer="00001|a") == [[{"user": "a", "buyer": "a"}], []]
+    assert back(user="99999|c3", buyer=None) == [[], []]
+    with pytest.raises(BadInput, match="the keys of two histories, of numbers 1 and 2"):
+        back(user="00001|a", buyer="00002|a")
+    with pytest.raises(BadInput, match="no column 'buyer': it has user; select the key"):
+        back(user="00001|a")
+
+
+def test_a_null_key_is_not_packed() -> None:
+    given = resolve(Input("user string, at timestamp", key="user"))
+    history = JobHistory(((Arrival("events", {"user": None, "at": from_microseconds(5)}),),), (5,))
+    with pytest.raises(BadInput, match="a null key can't share a query"):
+        pack([history], [given])
+
+
+def test_histories_of_different_clocks_are_not_packed() -> None:
+    given = resolve(Input("user string, at timestamp", key="user"))
+    with pytest.raises(ValueError, match="no one clock schedule"):
+        pack([JobHistory(((),), (5,)), JobHistory(((),), (6,))], [given])
+
+
+def test_a_history_alone_has_its_own_rows_and_keys() -> None:
+    given = resolve(Input("user string, at timestamp, v bigint", key="user", keys=["ann"]))
+    (history,) = drawn([given], 1)
+    for tables, batch in zip(tables_alone(history, [given.source]), history.batches, strict=True):
+        assert rows_of(tables["events"]) == [dict(row) for _, row in batch]
