@@ -25,14 +25,14 @@ specs: setup ## The TLA+ models that CI checks, in under two minutes
 
 # A query waits more than it computes: two Spark sessions side by side are done sooner than one after the other.
 test: setup ## The tests: those without Spark, then those that share two Spark sessions
-	$(BIN)/python -m pytest -m "not spark" --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not spark and not exhaustive" --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile
 
-test-exhaustive: setup ## The tests that take minutes: all mutants, the gate itself, a cluster, replays on Spark
-	$(BIN)/python -m pytest -m "spark and exhaustive" --numprocesses 2 --dist loadfile
+test-exhaustive: setup ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands
+	$(BIN)/python -m pytest -m "exhaustive" --numprocesses 2 --dist loadfile
 
 test-quick: setup ## Most tests that need neither Spark nor TLC, in under a minute
-	$(BIN)/python -m pytest -m "not spark and not tlc and not exhaustive" --numprocesses 2
+	$(BIN)/python -m pytest -m "not spark and not tlc and not slow and not exhaustive" --numprocesses 2
 
 # Needs the package index, as `make setup` does. 2 is inconclusive: 50 histories are few.
 wheel-check: setup ## Build sdist and wheel, and run the gate from the wheel in an empty environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,21 @@ def kafka() -> None:
         kafka_jvm()
     except MissingTool as missing:
         pytest.skip(str(missing))
+
+
+ON_SPARK = pytest.StashKey[bool]()
+"""Whether Spark may run in this process: a test was to start it, or one that wasn't has been told of."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Fail a test that starts Spark without the mark: it costs more than it says, and `make test-quick` has it."""
+    stash, pyspark = item.config.stash, sys.modules.get("pyspark")
+    if "spark" in item.keywords:
+        stash[ON_SPARK] = True
+    elif pyspark and pyspark.SparkContext._active_spark_context and not stash.get(ON_SPARK, False):
+        stash[ON_SPARK] = True
+        pytest.fail("it starts Spark: let it use the fixture spark, or play in memory (tests/shared_player.py)")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -124,9 +124,10 @@ class _Query:
         for stop in [*sorted(min(stop, last) for stop in self.run.stop_after), last]:
             self.start()
             for number in range(seen + 1, stop + 1):
-                before, served_until = deepcopy(self.memories), self.served_until
+                crashes = self.run.crash_in.count(number)
+                before, served_until = deepcopy(self.memories) if crashes else self.memories, self.served_until
                 written = self.batch(self.tables[number])
-                for _ in range(self.run.crash_in.count(number)):
+                for _ in range(crashes):
                     self.start()
                     self.memories, self.served_until = deepcopy(before), served_until
                     again = self.batch(self.tables[number])

@@ -49,7 +49,7 @@ FURTHER: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PROFILES[OPERATOR], *FURTHER])
 def test_the_logic_emits_what_the_reference_emits(name: str) -> None:
     options = {**PROFILES[OPERATOR], **FURTHER}[name]
@@ -59,7 +59,7 @@ def test_the_logic_emits_what_the_reference_emits(name: str) -> None:
         assert by_key(emitted) == by_key([entry[1:] for entry in play(history).entries]), history
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PROFILES[OPERATOR] if "tuple" not in name])
 def test_a_window_by_time_is_forgotten_once_it_is_past_its_retention(name: str) -> None:
     options = PROFILES[OPERATOR][name]

@@ -68,7 +68,7 @@ def play_windowed(logic: WindowedLogic, history: Any) -> tuple[dict[Any, Any], d
     return by_key(lists), state
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROFILES_OF_LOGIC)
 def test_the_logic_emits_what_the_reference_emits(name: str) -> None:
     options = PROFILES_OF_LOGIC[name]
@@ -78,7 +78,7 @@ def test_the_logic_emits_what_the_reference_emits(name: str) -> None:
         assert emitted == by_key([entry[1:] for entry in play(history).entries]), history
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, o in PROFILES_OF_LOGIC.items() if o.get("with", "")[:5] != "table"])
 def test_a_window_is_forgotten_once_nothing_can_change_it(name: str) -> None:
     options = PROFILES_OF_LOGIC[name]

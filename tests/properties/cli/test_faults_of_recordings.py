@@ -158,7 +158,7 @@ def test_a_damaged_recording_is_one_message_that_names_file_line_and_remedy(
     assert all((tmp_path / name).read_bytes() == content for name, content in before.items() if content is not False)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_A_PROCESS)
 def test_a_damaged_recording_ends_a_process_too(name: str, tmp_path: Path) -> None:
     (fault,) = (fault for fault in FAULTS if fault.name == name)

@@ -17,7 +17,7 @@ from streamproof.properties.system.requirements import package_folder
 from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.reference.definitions.aggregates import COUNT, LIST, MIN, SUM
 
-pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+pytestmark = pytest.mark.slow  # seconds in all: no part of the quick tests
 
 FLIGHTS_HEADER = "dep_delay,arr_time,tailnum,dest,air_time,distance,minute,time_hour"
 AIRPORTS = "faa,name,tzone\nIAH,Houston,America/Chicago\nBOS,Boston,America/New_York\nXXX,Nowhere,NA\n"

@@ -230,22 +230,22 @@ def shrunk() -> History:
     )
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_hypothesis_shrinks_a_planted_failure_to_few_records(shrunk: History) -> None:
     assert 3 <= len(shrunk.records) <= 6
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_hypothesis_shrinks_a_planted_failure_to_one_key_and_no_value(shrunk: History) -> None:
     assert {(record.key, record.value) for record in shrunk.records} == {("a", 0)}
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_hypothesis_shrinks_a_planted_failure_to_few_cuts(shrunk: History) -> None:
     assert sum(len(batch) > 1 for batch in shrunk.batches) <= 2
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_hypothesis_shrinks_a_planted_failure_to_small_timestamps() -> None:
     profile = HistorySettings("session_windows", SETTINGS.options, SCHEDULE[:1], arrivals=2)
     found = find(histories(profile), lambda history: len(history.records) >= 1, settings=SEARCH)

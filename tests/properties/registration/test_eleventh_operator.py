@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from deduplicate import register_deduplicate
 from pyspark.sql import SparkSession
+from shared_player import play_in_memory
 from streamproof import Registration, assert_holds, check
 from streamproof.properties.registration.registration import unregister
 from streamproof.properties.runner.mutation import check_mutants, chosen
@@ -24,13 +25,15 @@ def test_the_registration_takes_less_than_120_lines() -> None:
     assert len(lines) < 120
 
 
-def test_it_is_checked_mutated_and_shrunk_like_the_ten(
-    spark: SparkSession, deduplicate: Registration, tmp_path: Path
-) -> None:
+def test_it_is_checked_like_the_ten(spark: SparkSession, deduplicate: Registration, tmp_path: Path) -> None:
     reference, on_spark = check("deduplicate", 200, folder=tmp_path)
     assert (reference.verdict, on_spark.verdict) == ("conforms", "conforms")
     assert set(on_spark.not_checked) == {"duckdb", "repeats", "retention", "native", "schedules", "columns"}
     assert set(reference.not_checked) == {"duckdb", "protocol", "schedules", "kafka"}
+
+
+def test_it_is_mutated_and_shrunk_like_the_ten(deduplicate: Registration, monkeypatch: pytest.MonkeyPatch) -> None:
+    play_in_memory(monkeypatch)
     kills = {kill.mutant.name: kill for kill in check_mutants(chosen("deduplicate", []), 60)}
     assert set(kills["kept_for_ever"].laws) == {"state"}
     smallest = kills["exclusive_horizon"].shrunk

@@ -403,7 +403,7 @@ print([os.wait()[1] for _ in range(4)])
 """
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_two_hundred_saved_by_four_processes_at_once_are_all_there(tmp_path: Path) -> None:
     assert run(FOUR_AT_ONCE, tmp_path) == "[0, 0, 0, 0]\n"
     found = [found.records[0].value for found, _ in saved(tmp_path, "table_table_join")]
@@ -450,7 +450,7 @@ print(moment)
 """
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and_loses_none(tmp_path: Path) -> None:
     moments = int(run(KILLED, tmp_path))
     assert moments > 20

@@ -42,7 +42,7 @@ DRAWN = [
 ]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", list(registered()))
 def test_a_saved_counterexample_is_read_back_whatever_its_keys_and_values(operator: str, tmp_path: Path) -> None:
     store = FolderStore(tmp_path)

@@ -1,12 +1,14 @@
-"""The gate on real Spark: it conforms, and a counterexample is reported, shrunk, saved and replayed."""
+"""The gate: on real Spark it conforms; a counterexample is reported, shrunk, saved and replayed, played in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from shared_player import play_in_memory
 from streamproof.properties.generators.coverage import coverage_goals
 from streamproof.properties.laws.all import ON_SPARK, asked_of
 from streamproof.properties.laws.base import Verdict
@@ -14,6 +16,7 @@ from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner.check import check
+from streamproof.properties.runner.mutation import LAWS
 from streamproof.properties.runner.recheck import witness_of
 from streamproof.properties.runner.report import Report
 
@@ -25,28 +28,42 @@ def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rep
     return check("session_windows", FolderStore(tmp_path_factory.mktemp("counterexamples")), 400, seed=1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("law", [law.name for law in asked_of(SESSIONS, ON_SPARK)[0]])
 def test_the_operator_conforms_to_the_law(report: Report, law: str) -> None:
     result = report.result(law)
     assert (result.verdict, result.missing) == (Verdict.CONFORMS, [])
 
 
+@pytest.mark.exhaustive
 def test_every_coverage_goal_is_met(report: Report) -> None:
     goals = coverage_goals(SESSIONS, SESSIONS.declare(SESSIONS.profiles["update"]))
     assert [goal for goal in goals if "null key" not in goal and not report.covered[goal]] == []
 
 
+@pytest.mark.exhaustive
 def test_what_the_operator_is_not_asked_is_named(report: Report) -> None:
     assert set(report.not_checked) == {"retention", "schedules"}
     assert report.not_checked["schedules"] == "its registration has no protocol: it sends no messages"
 
 
+@pytest.mark.exhaustive
 def test_the_verdict_is_that_of_all_laws(report: Report) -> None:
     assert report.verdict is Verdict.CONFORMS
 
 
 @pytest.fixture(scope="module")
-def mutated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
+def in_memory() -> Iterator[None]:
+    """Plays shared queries in memory, without the laws and the samples that have queries of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        play_in_memory(patch)
+        patch.setattr(check_module, "ON_SPARK", LAWS)
+        patch.setattr(check_module, "plan_of_their_own", lambda *arguments: [])
+        yield
+
+
+@pytest.fixture(scope="module")
+def mutated(in_memory: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
     folder = tmp_path_factory.mktemp("counterexamples")
     mutant = witness_of("session_windows", "one_neighbour")
     return check("session_windows", FolderStore(folder), 100, seed=1, witness=mutant), folder

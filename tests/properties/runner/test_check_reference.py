@@ -24,7 +24,7 @@ from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Output, Record
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 
 PROFILES = {name: registration.profiles for name, registration in registered().items()}
 EVERY_PROFILE = [(operator, name) for operator, profiles in PROFILES.items() for name in profiles]

@@ -266,6 +266,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return []
 
     monkeypatch.setattr(Pool, "prepare", prepare)
+    monkeypatch.setattr(CohortRun, "prepare_alone", lambda *arguments: None)
     monkeypatch.setattr(CohortRun, "shares", shares)
     monkeypatch.setattr(check_module, "run_sample", lambda *arguments: done.append("alone") or [])
     return done

@@ -24,7 +24,7 @@ from streamproof.properties.witnesses.spark.witness import QueryWitness
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 
 Loses = Callable[[Cohort, RunOptions, History], bool]
 OPTIONS = registration_of("table_table_join").profiles["outer"]

@@ -54,7 +54,7 @@ from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 
 KAFKA = "streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate"
 Entries = list[Entry]

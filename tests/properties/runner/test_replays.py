@@ -182,7 +182,7 @@ def test_one_that_still_fails_is_a_violation_that_is_shown_and_not_shrunk(tmp_pa
     assert len(list(saved(tmp_path, JOIN))) == 2
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_one_that_holds_by_now_is_no_violation_and_covers_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from streamproof.properties.runner.recheck import witness_of
 from streamproof.properties.runner.samples import long_after, samples_on_spark
 from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 
 SAMPLES = {name: list(samples_on_spark(one, 4 * len(one.profiles), 0)) for name, one in registered().items()}
 
@@ -87,6 +87,7 @@ def test_a_verdict_names_who_expected_something_else_where_that_is_not_the_refer
     assert said == "violated: it holds; but for key a at the end DuckDB emits nothing, and Spark nothing."
 
 
+@pytest.mark.exhaustive
 def test_the_gate_says_that_a_sound_operator_conforms(spark: SparkSession, tmp_path: Path) -> None:
     report = check("table_table_join", FolderStore(tmp_path), 90)
     assert {result.law.name for result in report.results} >= {
@@ -96,6 +97,7 @@ def test_the_gate_says_that_a_sound_operator_conforms(spark: SparkSession, tmp_p
     assert {result.verdict for result in report.results} == {Verdict.CONFORMS}
 
 
+@pytest.mark.exhaustive
 def test_the_gate_finds_a_mutant_and_shrinks_it(spark: SparkSession, tmp_path: Path) -> None:
     mutant = witness_of("table_table_join", "deletion_silent")
     report = check("table_table_join", FolderStore(tmp_path), 12, witness=mutant)

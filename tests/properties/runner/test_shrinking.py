@@ -13,7 +13,7 @@ from streamproof.properties.runner.shrinking import shrink, shrink_together, shr
 from streamproof.reference.core.history import CUT, ClockAdvance, History, Line
 from streamproof.reference.core.records import Record
 
-pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+pytestmark = pytest.mark.slow  # seconds in all: no part of the quick tests
 
 SCHEDULE = (20, 45, 45, 90, 140)
 SETTINGS = HistorySettings("session_windows", {"gap_ms": 10, "grace_ms": 5}, SCHEDULE)

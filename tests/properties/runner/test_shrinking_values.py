@@ -107,7 +107,7 @@ def test_no_candidate_has_a_value_that_the_operator_refuses() -> None:
                     assert parse_history(candidate.to_text()) == candidate
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["negative integers", "text", "all different", "lists and objects"])
 def test_hypothesis_shrinks_mixed_histories_to_the_first_value_of_their_kind(kind: str) -> None:
     own = replace(of("table_table_join", {}, 3), kind=kind)
@@ -115,7 +115,7 @@ def test_hypothesis_shrinks_mixed_histories_to_the_first_value_of_their_kind(kin
     assert [repr(record.value) for record in found.records] == [repr(VALUE_KINDS[kind].of(0, n)) for n in range(2)]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_hypothesis_shrinks_the_kind_and_the_keys_to_the_plainest() -> None:
     found = find(histories(of("table_table_join", {}, 3), mixed=True), has_two_records, settings=SEARCH)
     assert [(record.key, record.value) for record in found.records] == [("a", 0), ("a", 0)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from faults import TIMEOUT_S, streamproof
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 
 HISTORY = """\
 {"operator": "table_table_join", "options": {"join": "inner"}, "clock": "batch"}
@@ -71,6 +71,7 @@ def test_a_result_that_fills_a_disk_is_none(tmp_path: Path, disk: Callable[[str]
     assert said.startswith("error: standard output can't be written (No space left on device): ")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_a_temporary_directory_that_fills_is_named(tmp_path: Path, disk: Callable[[str], Path]) -> None:
     folder = disk("150k")

@@ -36,7 +36,7 @@ from streamproof.reference.core.records import Change
 
 PROFILES = {name: registration.profiles for name, registration in registered().items()}
 
-pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+pytestmark = pytest.mark.slow  # seconds in all: no part of the quick tests
 
 Options = Mapping[str, Any]
 MINUTES, DAY = 60_000, 86_400_000
@@ -175,7 +175,7 @@ def test_what_is_wrong_by_a_ms_or_a_unit_or_silent_is_never_passed(index: int) -
     never_passed(operator, options, draw_covering(operator, options, 60, 0, 6))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(DECLARED)), ids=map(shown, DECLARED))
 def test_under_declarations_from_1_ms_to_30_days_nothing_wrong_is_passed(index: int) -> None:
     never_passed(*DECLARED[index], drawn_for(index))
@@ -409,7 +409,7 @@ def test_the_gate_asks_that_the_neighbours_of_each_definition_show() -> None:
     assert {"gap_ms 10 and 11 differ (close)", "session closed and emitted (close)"} <= goals_of("session_windows")
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", PROFILES)
 def test_the_cohorts_of_a_gate_of_its_default_size_cover_all_goals(operator: str) -> None:
     for options in PROFILES[operator].values():

@@ -27,7 +27,7 @@ from streamproof.reference.core.play import play
 
 PROFILES = {name: registration.profiles for name, registration in registered().items()}
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 
 OPERATORS = ("session_windows", "foreign_key_join")
 
@@ -68,6 +68,7 @@ def python_without_streamproof(tmp_path: Path) -> Path:
     return python
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_two_workers_that_lack_streamproof_emit_what_the_reference_emits(
     tmp_path: Path, python_without_streamproof: Path

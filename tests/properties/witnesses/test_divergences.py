@@ -14,7 +14,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import play
 
-pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+pytestmark = pytest.mark.slow  # seconds in all: no part of the quick tests
 
 PLAIN = [divergence for divergence in DIVERGENCES.values() if divergence.setting == "plain"]
 EVERY = pytest.mark.parametrize("divergence", DIVERGENCES.values(), ids=str)

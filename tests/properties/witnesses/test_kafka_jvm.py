@@ -15,7 +15,7 @@ from streamproof.properties.witnesses.kafka.jvm import cached_jars, find_jars, k
 from streamproof.reference.core.errors import MissingTool
 from streamproof.specs.java import Java
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from streamproof.specs.pytla import CyclicGraph, Edge, Function, StateGraph, TlcCrashed
 from streamproof.specs.pytla.graph import read_dot
 
-pytestmark = pytest.mark.exhaustive  # seconds in all: no part of the quick tests
+pytestmark = pytest.mark.slow  # seconds in all: no part of the quick tests
 
 
 def graph_of(edges, initial=(0,), size=None):

@@ -15,7 +15,7 @@ from streamproof.properties.runner import check as runner
 from streamproof.properties.runner.check import check_reference
 from streamproof.reference.core.operator import Operator
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 
 HISTORIES = 60
 
