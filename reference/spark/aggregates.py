@@ -1,0 +1,50 @@
+"""Aggregate functions of Spark SQL over the rows of a group: all but `count(*)` ignore nulls.
+
+Sources: `Count`, `Sum`, `Average`, `Min`, `Max` and `collect` in `org.apache.spark.sql.catalyst.expressions.aggregate`.
+A list or set has no order in Spark; here it is sorted, as by `sort_array`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+class Aggregate(NamedTuple):
+    """An aggregate function over a column.
+
+    Attributes:
+        function: One of `FUNCTIONS`.
+        column: The column; None for `count(*)`.
+    """
+
+    function: str
+    column: str | None
+
+    def of(self, rows: Iterable[Row]) -> Any:
+        """Return the aggregate of the rows."""
+        if self.column is None:
+            return len(list(rows))
+        return FUNCTIONS[self.function]([row[self.column] for row in rows if row[self.column] is not None])
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    return (value != value, value)  # NaN is larger than any other number
+
+
+def _of_some(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    return lambda values: function(values) if values else None
+
+
+FUNCTIONS: Mapping[str, Callable[[list[Any]], Any]] = {
+    "count": len,
+    "sum": _of_some(sum),
+    "min": _of_some(lambda values: min(values, key=_order)),
+    "max": _of_some(lambda values: max(values, key=_order)),
+    "avg": _of_some(lambda values: float(sum(values)) / len(values)),
+    "collect_list": lambda values: sorted(values, key=_order),
+    "collect_set": lambda values: sorted(set(values), key=_order),
+}
+"""Each function by its name in Spark SQL, of the values that aren't null."""

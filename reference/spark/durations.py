@@ -1,0 +1,61 @@
+"""Durations as Spark's SQL writes them, such as "1 hour 30 minutes".
+
+Source: `IntervalUtils.stringToInterval`, whose units and signs these are. Months and years have no fixed length:
+windows refuse them (`TimeWindow.parseExpression`), and so do these.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+from typing import TypeAlias
+
+from ..core.errors import BadInput
+
+Duration: TypeAlias = str | timedelta
+
+_UNITS_US = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_TERM = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d{0,9})?|\.\d{1,9})\s+([a-z]+)(?=\s|$)", re.IGNORECASE)
+_REMEDY = 'write it as "10 minutes", "1 hour 30 minutes" or "250 milliseconds", or give a timedelta'
+
+
+def microseconds_of(name: str, duration: object) -> int:
+    """Return a duration in microseconds; `name` is what messages call it.
+
+    Raises:
+        BadInput: It is no duration, has a unit without fixed length, or is no whole number of microseconds.
+    """
+    if isinstance(duration, timedelta):
+        return duration // timedelta(microseconds=1)
+    if not isinstance(duration, str):
+        raise BadInput(f"{name} is {duration!r}, which is no duration: {_REMEDY}")
+    text = re.sub(r"(?i)^\s*interval\s+", "", duration).rstrip()
+    position, total = 0, Decimal(0)
+    while position < len(text):
+        term = _TERM.match(text, position)
+        if term is None:
+            raise BadInput(f"{name} is {duration!r}, which is no duration: {_REMEDY}")
+        sign, number, unit = term.groups()
+        unit = unit.lower().removesuffix("s")
+        if unit in ("month", "year"):
+            raise BadInput(f"{name} is {duration!r}, and a {unit} has no fixed length: write it in days")
+        if unit not in _UNITS_US:
+            raise BadInput(f"{name} is {duration!r}, and {term[3]!r} is no unit: {_REMEDY}")
+        if "." in number and unit != "second":
+            raise BadInput(f"{name} is {duration!r}, and only seconds have fractions: write a smaller unit")
+        total += Decimal(f"{sign}{number}") * _UNITS_US[unit]
+        position = term.end()
+    if not text:
+        raise BadInput(f"{name} is empty: {_REMEDY}")
+    if total != int(total):
+        raise BadInput(f"{name} is {duration!r}, which is no whole number of microseconds: round it")
+    return int(total)

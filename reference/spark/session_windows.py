@@ -1,0 +1,89 @@
+"""Aggregation by session windows: `groupBy(keys, session_window(time, gap))`.
+
+Sources: `SessionWindowing` (each row is a session of its own, from its time to a gap later),
+`SessionWindowStateStoreRestoreExec` (a row is late by the end of that session, before it is merged),
+`MergingSessionsIterator` (sessions that overlap or touch are merged), `SessionWindowStateStoreSaveExec` (eviction by
+the end, which is exclusive; output by mode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from .aggregates import Aggregate, Row
+
+Key: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class SessionWindows:
+    """What is aggregated, all times in microseconds since 1970.
+
+    Attributes:
+        time: The column of the event time.
+        keys: The columns of the key.
+        gap_us: How long after its last row a session ends.
+        aggregates: The aggregates, by the name of their output column.
+        mode: The output mode; Spark refuses `update`.
+    """
+
+    time: str
+    keys: tuple[str, ...]
+    gap_us: int
+    aggregates: Mapping[str, Aggregate]
+    mode: Literal["append", "complete"] = "append"
+
+    @property
+    def asks_for_batch_without_data(self) -> bool:
+        """Whether a batch without data follows where the watermark has moved."""
+        return self.mode == "append"
+
+
+class State:
+    """The sessions that haven't been evicted: for each key the rows of each, in order of time."""
+
+    def __init__(self, windows: SessionWindows) -> None:
+        self.windows = windows
+        self.sessions: dict[Key, list[list[Row]]] = {}
+
+    def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
+        """Take the rows of a micro-batch, and return what it emits: key, `start`, `end` (exclusive) and aggregates."""
+        windows = self.windows
+        arrived: dict[Key, list[Row]] = {}
+        for row in rows:
+            if row[windows.time] is not None and row[windows.time] + windows.gap_us > late_ms * 1_000:
+                arrived.setdefault(tuple(row[key] for key in windows.keys), []).append(row)
+        for key, of_key in arrived.items():
+            self.sessions[key] = self.merged(
+                [row for session in self.sessions.get(key, []) for row in session] + of_key
+            )
+        if windows.mode == "complete":
+            return [self.result(key, session) for key, sessions in self.sessions.items() for session in sessions]
+        emitted = []
+        for key, sessions in self.sessions.items():
+            emitted += [self.result(key, one) for one in sessions if self.end(one) <= eviction_ms * 1_000]
+            self.sessions[key] = [one for one in sessions if self.end(one) > eviction_ms * 1_000]
+        return emitted
+
+    def merged(self, rows: Iterable[Row]) -> list[list[Row]]:
+        """Return the sessions of a key's rows: a row up to a gap after the one before it joins it."""
+        sessions: list[list[Row]] = []
+        for row in sorted(rows, key=lambda row: row[self.windows.time]):
+            if sessions and row[self.windows.time] <= self.end(sessions[-1]):
+                sessions[-1].append(row)
+            else:
+                sessions.append([row])
+        return sessions
+
+    def end(self, session: list[Row]) -> int:
+        """Return the end of a session: a gap after its last row."""
+        return int(session[-1][self.windows.time]) + self.windows.gap_us
+
+    def result(self, key: Key, session: list[Row]) -> Row:
+        """Return the row of a session."""
+        windows = self.windows
+        aggregates = {name: aggregate.of(session) for name, aggregate in windows.aggregates.items()}
+        times = {"start": session[0][windows.time], "end": self.end(session)}
+        return dict(zip(windows.keys, key, strict=True)) | times | aggregates

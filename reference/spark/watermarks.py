@@ -1,0 +1,66 @@
+"""Which micro-batches Spark executes, and with which watermarks.
+
+Sources, of Spark 4.x: `EventTimeWatermarkExec` (event times are floored to milliseconds), `WatermarkTracker` (the
+watermark of each input and of the query), `PropagateWatermarkSimulator` (since SPARK-40925 in 3.5 late rows are tested
+against the watermark of the batch before), `IncrementalExecution.shouldRunAnotherBatch` (batches without data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+
+class MicroBatch(NamedTuple):
+    """A micro-batch that Spark executes.
+
+    Attributes:
+        data: Which of the batches with data it is, or comes after, from 0.
+        has_data: Whether it has that batch's rows; else it only emits what the moved watermark has closed.
+        late_ms: Rows at or behind this watermark are late (milliseconds since 1970).
+        eviction_ms: State at or behind this watermark is emitted and forgotten.
+    """
+
+    data: int
+    has_data: bool
+    late_ms: int
+    eviction_ms: int
+
+
+def micro_batches(
+    largest_us: Sequence[Mapping[str, int | None]],
+    delays_us: Mapping[str, int],
+    *,
+    policy: Literal["min", "max"] = "min",
+    trigger: Literal["default", "available_now"] = "default",
+    follows: bool = True,
+) -> list[MicroBatch]:
+    """Return the micro-batches that Spark executes, in order.
+
+    Args:
+        largest_us: For each batch with data, the largest event time of each input in it (microseconds since 1970); None
+            or nothing for an input without rows.
+        delays_us: The delay of each input that has a watermark, in microseconds; Spark cuts it to milliseconds.
+        policy: Whether the query's watermark is the least or the largest of its inputs'.
+        trigger: `default`: a batch is taken when the one before it is done, with the batch without data that follows
+            it. `available_now`: all are there from the beginning, so that such a batch comes at the end alone.
+        follows: Whether the query's operators ask for a batch without data where the watermark has moved.
+    """
+    of_inputs: dict[str, int] = {}
+    watermark = before = 0  # no watermark is ever less than 1970
+    executed = []
+    for number, largest in enumerate(largest_us):
+        executed.append(MicroBatch(number, True, before, watermark))
+        before = watermark
+        for name, delay_us in delays_us.items():
+            time_us = largest.get(name)
+            if time_us is not None:
+                of_inputs[name] = max(time_us // 1_000 - delay_us // 1_000, of_inputs.get(name, -(2**63)))
+        if delays_us:
+            choose = min if policy == "min" else max
+            watermark = max(watermark, choose(of_inputs.get(name, 0) for name in delays_us))
+        last = number == len(largest_us) - 1
+        if follows and watermark > before and (trigger == "default" or last):
+            executed.append(MicroBatch(number, False, before, watermark))
+            before = watermark
+    return executed
