@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shared_player import play_shared
-from streamproof.properties.laws import runs
+from shared_player import play_in_memory
 from streamproof.properties.laws.of_reference import judging
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.witnesses.spark.witness import SparkWitness
@@ -70,7 +69,7 @@ def test_where_nothing_is_emitted_nothing_was_compared(false_alarms: Any) -> Non
 def test_on_spark_each_law_that_a_round_breaks_is_counted(
     false_alarms: Any, monkeypatch: pytest.MonkeyPatch, mutant: str | None
 ) -> None:
-    monkeypatch.setattr(runs, "run_shared", lambda plays, options: play_shared(plays))
+    play_in_memory(monkeypatch)
     join = registration_of("stream_stream_join")
     if mutant is not None:
         monkeypatch.setattr(false_alarms, "OWN", SparkWitness(join.mutants[mutant].logic))

@@ -175,7 +175,7 @@ def test_what_is_wrong_by_a_ms_or_a_unit_or_silent_is_never_passed(index: int) -
     never_passed(operator, options, draw_covering(operator, options, 60, 0, 6))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("index", range(len(DECLARED)), ids=map(shown, DECLARED))
 def test_under_declarations_from_1_ms_to_30_days_nothing_wrong_is_passed(index: int) -> None:
     never_passed(*DECLARED[index], drawn_for(index))
