@@ -1,0 +1,28 @@
+"""Orders with the shipment that left within two hours of them, and without one where none did.
+
+Shipments that came back don't count. `wrong` filters them out behind the outer join: without a shipment `returned` is
+null, so the condition drops the very orders for which the join is an outer one.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+def job(orders: DataFrame, shipments: DataFrame) -> DataFrame:
+    """All orders, with their shipments."""
+    return _joined(orders, shipments.where("NOT returned")).drop("returned")
+
+
+def wrong(orders: DataFrame, shipments: DataFrame) -> DataFrame:
+    """The same, with the condition on the null side of the outer join."""
+    return _joined(orders, shipments).where("NOT returned").drop("returned")
+
+
+def _joined(orders: DataFrame, shipments: DataFrame) -> DataFrame:
+    ordered = orders.withWatermark("ordered_at", "10 minutes").alias("o")
+    shipped = shipments.withWatermark("shipped_at", "20 minutes").alias("s")
+    soon = F.expr("s.shipped_at BETWEEN o.ordered_at AND o.ordered_at + INTERVAL 2 HOURS")
+    joined = ordered.join(shipped, (F.col("o.order_id") == F.col("s.order_id")) & soon, "left_outer")
+    return joined.select("o.order_id", "ordered_at", "amount", "shipped_at", "carrier", "returned")
