@@ -129,13 +129,10 @@ class _Gate:
         self.print_others(self.reports)
 
     def check(self, turn: Round) -> None:
-        """Check all operators once, the references first."""
+        """Check all operators once, the references while the first queries run on Spark."""
         from ..runner.check import check_operators, check_reference, steps_of_references
 
-        turn.work.expect(steps_of_references(list(self.of_reference)))
         ready = partial(self.ready, turn)
-        for name, report in self.of_reference.items():
-            ready(check_reference(name, self.store, self.histories, self.seed, self.progress, report, turn))
         if self.on_spark:
             check_operators(
                 self.names,
@@ -147,7 +144,12 @@ class _Gate:
                 self.on_spark,
                 ready,
                 turn,
+                self.of_reference,
             )
+        else:
+            turn.work.expect(steps_of_references(list(self.of_reference)))
+            for name, report in self.of_reference.items():
+                ready(check_reference(name, self.store, self.histories, self.seed, self.progress, report, turn))
         if turn.is_first and self.budget.minutes is not None and self.budget.is_over():
             late = f"the {self.budget.minutes:g} minutes were over before each law was asked of each operator once"
             self.progress(f"{late}; that was finished, and took {self.budget.elapsed / 60:.1f} minutes")

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 from ...reference.core.errors import MissingTool
 from ...reference.core.history import History
@@ -39,7 +40,7 @@ from .replays import replay
 from .report import Report
 from .rounds import Round, TimeIsUp
 from .running import AnyRun, cohort_run, run_sample
-from .samples import plan_of_reference, plan_of_their_own, plan_on_spark
+from .samples import Draw, plan_of_reference, plan_of_their_own, plan_on_spark
 
 
 def check(
@@ -76,6 +77,7 @@ def check_operators(
     reports: dict[str, Report] | None = None,
     ready: Callable[[Report], None] = lambda report: None,
     turn: Round | None = None,
+    of_reference: Mapping[str, Report] | None = None,
 ) -> dict[str, Report]:
     """Check the Spark implementations of operators by every law; they share queries.
 
@@ -89,12 +91,13 @@ def check_operators(
         reports: By operator: filled as the check goes, so that an interrupted one reports what it had.
         ready: Is given each operator's report as soon as its last sample has been judged.
         turn: The round; a further one adds to the reports of the first.
+        of_reference: By operator: reports of references that are checked while the first queries run.
 
     Raises:
         BadInput: There is no such operator, or a saved counterexample can't be read.
         StreamproofError: Spark couldn't be started, or a query failed.
     """
-    reports, turn = {} if reports is None else reports, turn or Round()
+    reports, turn, of_reference = {} if reports is None else reports, turn or Round(), of_reference or {}
     checks = {}
     for name in operators:
         report = reports.setdefault(name, Report(name, [], seed))
@@ -113,13 +116,33 @@ def check_operators(
             for one in checks.values()
         }
         turn.work.expect(
-            sum(_runs(checks, [one.sample for one in pool]) for pool in pools) + sum(map(len, alone.values()))
+            steps_of_references(list(of_reference))
+            + sum(_runs(checks, [one.sample for one in pool]) for pool in pools)
+            + sum(map(len, alone.values()))
         )
-        judge_pools(sharing, ([one.drawn() for one in pool] for pool in pools), progress)
-        asked = ((one, draw) for one in checks.values() for draw in (*alone[one.registration.name], None))
-        with contextlib.closing(run_side_by_side((one, draw and draw()) for one, draw in asked)) as run:
-            for one, sample, runs in run:
-                if sample is not None:
+        with query_threads(SIDE_BY_SIDE) as executor:
+            references = iter(of_reference.items())
+            waiting: deque[tuple[Check, Future[Ran] | None]] = deque()
+
+            def check_references() -> None:
+                for name, report in references:
+                    ready(check_reference(name, store, histories, seed, progress, report, turn))
+
+            def in_turn() -> Iterator[list[Sample]]:
+                for pool in pools:
+                    yield [one.drawn() for one in pool]
+                    check_references()  # while the first one runs; there are none after it
+                for one in checks.values():
+                    waiting.extend((one, executor.submit(one.drawn, draw)) for draw in alone[one.registration.name])
+                    waiting.append((one, None))
+                check_references()  # where nothing shares queries
+
+            judge_pools(sharing, in_turn(), progress, executor)
+            while waiting:
+                one, ran = waiting.popleft()
+                if ran is not None:
+                    with one.timed():
+                        sample, runs = ran.result()
                     one.judge(sample, runs)
                     continue
                 one.report.is_whole = True
@@ -129,27 +152,8 @@ def check_operators(
 
 SIDE_BY_SIDE = 2
 """So many queries run at once: one waits more than it computes."""
-
-
-def run_side_by_side(
-    asked: Iterable[tuple[Check, Sample | None]],
-) -> Generator[tuple[Check, Sample | None, Sequence[AnyRun]], None, None]:
-    """Run samples, each in queries of its own beside those of the others; yield them in order, with their runs."""
-    with query_threads(SIDE_BY_SIDE) as executor:
-        waiting: deque[tuple[Check, Sample | None, Future[list[AnyRun]]]] = deque()
-        for one, sample in asked:
-            waiting.append((one, sample, executor.submit(one.runs_of, sample)))
-            if len(waiting) > SIDE_BY_SIDE:
-                yield _result(*waiting.popleft())
-        while waiting:
-            yield _result(*waiting.popleft())
-
-
-def _result(
-    one: Check, sample: Sample | None, runs: Future[list[AnyRun]]
-) -> tuple[Check, Sample | None, Sequence[AnyRun]]:
-    with one.timed():
-        return one, sample, runs.result()
+Ran: TypeAlias = tuple[Sample, Sequence[AnyRun]]
+"""A sample and its runs."""
 
 
 def shares_queries(registration: Registration) -> bool:
@@ -157,21 +161,22 @@ def shares_queries(registration: Registration) -> bool:
     return registration.spark is not None and registration.spark.shared is not None
 
 
-def judge_pools(checks: Sequence[Check], pools: Iterable[Sequence[Sample]], progress: Progress) -> None:
+def judge_pools(
+    checks: Sequence[Check], pools: Iterable[Sequence[Sample]], progress: Progress, executor: Executor
+) -> None:
     """Run pools of samples, the next one while one is judged, and let the laws judge each."""
     of = {one.registration.name: one for one in checks}
-    with query_threads(SIDE_BY_SIDE) as executor:
-        waiting: Pool | None = None
-        for pool in chain(map(partial(_prepared, of, executor, progress), pools), [None]):
-            if waiting is not None:
-                runs = _runs(of, [member.sample for member in waiting.members])
-                for member in waiting.members:
-                    check = of[member.sample.registration.name]
-                    check.judge_run(member)
-                    check.turn.work.did(runs / len(waiting.members))
-                for name in {member.sample.registration.name for member in waiting.members}:
-                    of[name].report.queries += waiting.queries
-            waiting = pool
+    waiting: Pool | None = None
+    for pool in chain(map(partial(_prepared, of, executor, progress), pools), [None]):
+        if waiting is not None:
+            runs = _runs(of, [member.sample for member in waiting.members])
+            for member in waiting.members:
+                check = of[member.sample.registration.name]
+                check.judge_run(member)
+                check.turn.work.did(runs / len(waiting.members))
+            for name in {member.sample.registration.name for member in waiting.members}:
+                of[name].report.queries += waiting.queries
+        waiting = pool
     for one in checks:
         one.show_neighbours()
 
@@ -347,10 +352,15 @@ class Check:
                 result.violations.append(violation)
                 self.save(self.counterexample(result, violation, "", one.seed))
 
-    def runs_of(self, sample: Sample | None) -> list[AnyRun]:
+    def drawn(self, draw: Draw) -> Ran:
+        """Draw a sample, and run it."""
+        sample = draw()
+        return sample, self.runs_of(sample)
+
+    def runs_of(self, sample: Sample) -> list[AnyRun]:
         """Run a sample for the laws that are asked of it."""
-        laws = [] if sample is None else self.laws_of(sample)
-        return list(run_sample(sample, laws, self.seed, [self.witness], self.progress)) if sample and laws else []
+        laws = self.laws_of(sample)
+        return list(run_sample(sample, laws, self.seed, [self.witness], self.progress)) if laws else []
 
     def judge(self, sample: Sample, runs: Sequence[AnyRun] | None = None) -> None:
         """Let each law judge a sample that is asked of it; it is run if it hasn't been."""

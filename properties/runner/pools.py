@@ -87,12 +87,13 @@ def plan_pools(
         whole = (*schedule, long_after_all(schedule[-1], [one[:2] for one in by_clock]))
         ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number} by clock"))
         pools.append([_planned(one, whole, number, len(schedules), ways, seed, records) for one in by_clock])
+    # Neither the first one nor the last: beside both of these other work is done, and it is small.
+    pools.append(_without_late_data(registrations, max(1, round(histories / 20)), seed, records))
     for number in range(STANDING_POOLS if others else 0):
         batches = random.Random(seed_for(seed, f"batches {number}")).randint(LEAST, MOST)
         whole = STANDING[:1] * (batches + 1)
         ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number}"))
         pools.append([_planned(one, whole, number, STANDING_POOLS, ways, seed, records) for one in others])
-    pools.append(_without_late_data(registrations, max(1, round(histories / 20)), seed, records))
     return [pool for pool in pools if pool]
 
 

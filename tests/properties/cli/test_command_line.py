@@ -520,7 +520,10 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             reports: dict[str, Report],
             ready: Callable[[Report], None],
             turn: Round,
+            of_reference: dict[str, Report],
         ) -> dict[str, Report]:
+            for name, report in of_reference.items():
+                ready(sound(name, store, histories, seed, progress, report, turn))
             progress("a step")
             now[0] += seconds
             for report in reports.values():

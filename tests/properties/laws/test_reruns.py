@@ -17,7 +17,7 @@ from streamproof.properties.laws.metamorphic.reruns import RerunLaw, numbered
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.report.counterexamples import FolderStore
-from streamproof.properties.runner.check import Check, judge_pools
+from streamproof.properties.runner.check import Check, judge_pools, query_threads
 from streamproof.properties.runner.mutation import check_mutants, chosen
 from streamproof.properties.runner.pools import pools_on_spark
 from streamproof.properties.runner.recheck import recheck, witness_of
@@ -78,7 +78,9 @@ def checked(
     ]
     for one in checks:
         one.begin()
-    judge_pools(checks, pools_on_spark([one.registration for one in checks], histories, seed), lambda step: None)
+    pools = pools_on_spark([one.registration for one in checks], histories, seed)
+    with query_threads(1) as executor:
+        judge_pools(checks, pools, lambda step: None, executor)
     return {one.report.operator: one.report for one in checks}
 
 

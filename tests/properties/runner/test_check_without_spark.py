@@ -49,7 +49,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def judge(self: Check, sample: Sample, runs: object = None) -> None:
         names.append(sample.registration.name)
 
-    monkeypatch.setattr(check_module, "judge_pools", lambda *arguments: None)
+    monkeypatch.setattr(check_module, "plan_pools", lambda *arguments: [])
     monkeypatch.setattr(check_module, "run_sample", lambda *arguments: [])
     monkeypatch.setattr(Check, "judge", judge)
     return names
