@@ -84,7 +84,7 @@ def draw_clock(generator: random.Random, base_us: int, distances: Sequence[int],
     far = distances[-1] + generator.choice(distances) + generator.choice((0, MS, -MS))
     steps = [far, near(), generator.choice((0, MS))]
     while len(steps) < batches - 1:
-        steps.append(generator.choice((0, MS, near(), near(), near() + near())))
+        steps.append(generator.choice((MS, near(), near(), near() + near())))
     generator.shuffle(steps)
     clock = [base_us + generator.choice((0, distances[0], distances[-1]))]
     for step in steps[: batches - 1]:
