@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+import pyarrow as pa
 
 from ...reference.core.errors import BadInput
+from ...reference.spark import drop_duplicates as duplicates
 from ...reference.spark import session_windows as sessions
+from ...reference.spark import static_join as lookups
+from ...reference.spark import stream_join as joins
 from ...reference.spark import windows as time_windows
 from ...reference.spark.aggregates import FUNCTIONS, Aggregate
 from ...reference.spark.durations import Duration, microseconds_of
@@ -21,6 +26,10 @@ from .model import Expected, JobHistory, Mode, Row, Source, Way, from_microsecon
 
 Aggregates: TypeAlias = Mapping[str, str | tuple[str, str]]
 """By the name of the output column: `count` for `count(*)`, or a function of Spark SQL and its column."""
+On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
+"""The columns that are equal: their names, or those of each side in the same order."""
+StreamJoinKind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi"]
+StaticJoinKind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
 Step: TypeAlias = Callable[[Mapping[str, Sequence[Row]], int, int], Sequence[Row]]
 """Takes the rows of a micro-batch by input, its watermark for late rows and the one for eviction (ms); returns what it
 emits. All event times are integers, of microseconds since 1970."""
@@ -261,6 +270,177 @@ class TimeWindows(_Windows):
         ]
 
 
+@dataclass(frozen=True)
+class DropDuplicates(Rule):
+    """A deduplication.
+
+    Attributes:
+        columns: The columns in which duplicates are equal; None for all.
+        within_watermark: Whether a duplicate may come again once the watermark has passed it by the delay.
+        input: The name of the input; None for the only one.
+    """
+
+    columns: tuple[str, ...] | None
+    within_watermark: bool
+    input: str | None
+
+    @property
+    def distances_us(self) -> Sequence[int]:
+        """The delay, in microseconds."""
+        return sorted({*self.delays_us.values()} - {0})
+
+    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
+        """Return the operator."""
+        source = _only(self.name, sources, self.input)
+        columns = tuple(source.schema.names) if self.columns is None else self.columns
+        _look_for(self.name, source, columns)
+        delay_us = self.delays_us.get(source.name, self.delays_us.get("")) if watermark else None
+        what = duplicates.DropDuplicates(columns, source.time, delay_us, self.within_watermark)
+        start = _stepping(lambda: duplicates.State(what).batch, source.name)
+        return [Stage(start, what.asks_for_batch_without_data, frozenset({source.time}), source)]
+
+
+@dataclass(frozen=True)
+class StaticJoin(Rule):
+    """A join of a stream with a table.
+
+    Attributes:
+        table: The rows of the table.
+        columns: Its columns.
+        on: The columns of the stream's key, and those of the table's.
+        join: The kind.
+        input: The name of the input; None for the only one.
+    """
+
+    table: tuple[Row, ...]
+    columns: tuple[str, ...]
+    on: tuple[tuple[str, ...], tuple[str, ...]]
+    join: StaticJoinKind
+    input: str | None
+
+    @property
+    def distances_us(self) -> Sequence[int]:
+        """None: time plays no part."""
+        return []
+
+    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
+        """Return the operator."""
+        source = _only(self.name, sources, self.input)
+        _look_for(self.name, source, self.on[0])
+        shared = [one for one, two in zip(*self.on, strict=True) if one == two]
+        added = [] if self.join in ("left_semi", "left_anti") else [name for name in self.columns if name not in shared]
+        twice = sorted(set(added) & set(source.schema.names))
+        if twice:
+            raise BadInput(f"{self.name}: both the input and the table have a column {twice[0]!r}: rename the table's")
+        what = lookups.StaticJoin(self.join, *self.on, tuple(added), self.table)
+        types = pa.Table.from_pylist([dict(row) for row in self.table]).schema if self.table else pa.schema([])
+        fields = [types.field(name) if name in types.names else pa.field(name, pa.null()) for name in added]
+        output = replace(source, schema=pa.schema([*source.schema, *fields]))
+        return [Stage(_stepping(lambda: what.batch, source.name), False, frozenset({source.time}), output)]
+
+
+@dataclass(frozen=True)
+class StreamJoin(Rule):
+    """A join of two streams.
+
+    Attributes:
+        join: The kind.
+        on: The columns of the key on each side.
+        before_us: How long before the left row's time the right one's may be, in microseconds; None for any time.
+        after_us: How long after it; None for any time.
+        columns: What each column of the output is made of: columns as `input.column`, of which the first that isn't
+            null counts; None for all columns of both sides.
+        left: The name of the left input; None for the first.
+        right: The name of the right input; None for the second.
+    """
+
+    join: StreamJoinKind
+    on: tuple[tuple[str, ...], tuple[str, ...]]
+    before_us: int | None
+    after_us: int | None
+    columns: Mapping[str, tuple[str, ...]] | None
+    left: str | None
+    right: str | None
+
+    @property
+    def distances_us(self) -> Sequence[int]:
+        """Both ends of the time range, and the delays, in microseconds."""
+        reaches = {abs(reach) for reach in (self.before_us, self.after_us) if reach is not None}
+        return sorted({*reaches, *self.delays_us.values()} - {0})
+
+    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
+        """Return the operator."""
+        if len(sources) < 2:
+            raise BadInput(f"{self.name} joins two inputs, and the job has {len(sources)}: give it a second one")
+        left = _only(self.name, sources, sources[0].name if self.left is None else self.left)
+        right = _only(self.name, sources, sources[1].name if self.right is None else self.right)
+        for source, keys in zip((left, right), self.on, strict=True):
+            _look_for(self.name, source, keys)
+        if mode != "append":
+            raise BadInput(f'{self.name}: Spark joins two streams in append mode alone: use mode="append"')
+        sides: tuple[tuple[joins.Side, Source], ...] = (("left", left), ("right", right))
+        have = frozenset(side for side, source in sides if "" in self.delays_us or source.name in self.delays_us)
+        what = joins.StreamJoin(self.join, self.on, (left.time, right.time), self.before_us, self.after_us, have)
+        bounded = {side for side, _ in sides if what.reach_us(side) is not None}
+        if (self.join in ("left", "right") and self.join not in bounded) or (self.join == "full" and not bounded):
+            bound = "before" if self.join == "right" else "after"
+            raise BadInput(
+                f"{self.name}: Spark takes an outer join only where both sides have a watermark and time is bounded: "
+                f'give it {bound}="1 hour" and delay="10 minutes"'
+            )
+        parts = self.parts(left, right)
+        times = frozenset(name for name, of in parts.items() if any(column == sides[n][1].time for n, column in of))
+
+        def shown(pair: joins.Pair) -> Row:
+            values = {
+                name: [row[column] for n, column in of if (row := pair[n]) is not None and row[column] is not None]
+                for name, of in parts.items()
+            }
+            return {name: found[0] if found else None for name, found in values.items()}
+
+        def start() -> Step:
+            state = joins.State(what)
+
+            def step(rows: Mapping[str, Sequence[Row]], late_ms: int, eviction_ms: int) -> list[Row]:
+                sided = rows.get(left.name, ()), rows.get(right.name, ())
+                return [shown(pair) for pair in state.batch(*sided, late_ms, eviction_ms)]
+
+            return step
+
+        why = "both sides have an event time"
+        return [Stage(start, what.asks_for_batch_without_data, times, None, why)]
+
+    def parts(self, left: Source, right: Source) -> dict[str, list[tuple[int, str]]]:
+        """Return what each column of the output is made of: 0 or 1 for the side, and the column there."""
+        sides = [left] if self.join == "left_semi" else [left, right]
+        if self.columns is None:
+            names = [name for source in sides for name in source.schema.names]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise BadInput(
+                    f"{self.name}: both inputs have a column {twice[0]!r}: say what the output's columns are, as in "
+                    f'columns={{"{twice[0]}": "{left.name}.{twice[0]}", …}}'
+                )
+            return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
+        parts: dict[str, list[tuple[int, str]]] = {}
+        for name, columns in self.columns.items():
+            parts[name] = []
+            for text in columns:
+                found = [
+                    (n, text.removeprefix(f"{source.name}."))
+                    for n, source in enumerate(sides)
+                    if text.startswith(f"{source.name}.")
+                    and text.removeprefix(f"{source.name}.") in source.schema.names
+                ]
+                if not found:
+                    known = ", ".join(f"{source.name}.{column}" for source in sides for column in source.schema.names)
+                    raise BadInput(
+                        f"{self.name}: the column {name!r} is {text!r}, and there is none: use some of {known}"
+                    )
+                parts[name] += found
+        return parts
+
+
 def session_windows(
     gap: Duration,
     delay: Duration | None = None,
@@ -345,6 +525,148 @@ def windows(
         slide_us,
         start_us,
     )
+
+
+def drop_duplicates(
+    columns: Sequence[str] | None = None,
+    delay: Duration | None = None,
+    within_watermark: bool = False,
+    *,
+    input: str | None = None,
+    semantics: str = "spark",
+) -> DropDuplicates:
+    """Expect `dropDuplicates(columns)`, or `dropDuplicatesWithinWatermark(columns)`: rows of the input.
+
+    Of several duplicates in one batch Spark emits any, and this rule the first: let the output have only columns in
+    which they are equal, where that matters.
+
+    Args:
+        columns: The columns in which duplicates are equal; all by default.
+        delay: The delay of the watermark, where there is one: then late rows are dropped. What was seen is forgotten
+            only where the column of the event time is among the columns, or within the watermark.
+        within_watermark: Whether a duplicate may come again once the watermark has passed the first by the delay.
+        input: The input's name, where there are several.
+        semantics: Whose rules: `spark`.
+
+    Raises:
+        BadInput: The delay can't be read, or is missing.
+    """
+    _known("drop_duplicates", semantics)
+    if within_watermark and delay is None:
+        raise BadInput('drop_duplicates: within_watermark needs the delay of the watermark: give it delay="10 minutes"')
+    given = None if columns is None else _columns("drop_duplicates", "columns", columns)
+    return DropDuplicates(
+        _named(
+            "drop_duplicates", columns=given and "+".join(given), delay=delay, within_watermark=within_watermark or None
+        ),
+        _delays("drop_duplicates", delay),
+        given,
+        within_watermark,
+        input,
+    )
+
+
+def static_join(
+    table: Sequence[Row] | pa.Table,
+    on: On,
+    join: StaticJoinKind = "inner",
+    *,
+    input: str | None = None,
+    semantics: str = "spark",
+) -> StaticJoin:
+    """Expect the join of a stream with a table that doesn't change: the stream's columns, then the table's others.
+
+    Args:
+        table: The rows of the table, as mappings or as an arrow table.
+        on: The columns that are equal: their names, or those of the stream and of the table.
+        join: `inner`, `left`, `left_semi` or `left_anti`.
+        input: The input's name, where there are several.
+        semantics: Whose rules: `spark`.
+
+    Raises:
+        BadInput: The table lacks a column, or Spark refuses the kind of join.
+    """
+    _known("static_join", semantics)
+    _kind("static_join", join, StaticJoinKind)
+    rows: list[Row] = table.to_pylist() if isinstance(table, pa.Table) else [dict(row) for row in table]
+    columns = (
+        table.schema.names if isinstance(table, pa.Table) else [*dict.fromkeys(name for row in rows for name in row)]
+    )
+    sides = _on("static_join", on)
+    missing = [name for name in sides[1] if name not in columns]
+    if missing and rows:
+        raise BadInput(f"static_join: the table has no column {missing[0]!r}: use some of {', '.join(columns)}")
+    whole = tuple({name: row.get(name) for name in columns} for row in rows)
+    return StaticJoin(
+        _named("static_join", on="+".join(sides[0]), join=join), {}, whole, tuple(columns), sides, join, input
+    )
+
+
+def stream_join(
+    join: StreamJoinKind = "inner",
+    on: On = (),
+    before: Duration | None = None,
+    after: Duration | None = None,
+    delay: Duration | Mapping[str, Duration] | None = None,
+    *,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    left: str | None = None,
+    right: str | None = None,
+    semantics: str = "spark",
+) -> StreamJoin:
+    """Expect the join of two streams, where `right.time BETWEEN left.time - before AND left.time + after`.
+
+    Args:
+        join: `inner`, `left`, `right`, `full` or `left_semi`.
+        on: The columns that are equal: their names, or those of the left and of the right input.
+        before: How long before the left row the right one may be, such as "5 minutes"; any time by default.
+        after: How long after it; any time by default.
+        delay: The delay of both watermarks, or of each input's by its name.
+        columns: The columns of the output: `{"user": "clicks.user", "shown_at": "views.at"}`; several for one, of which
+            the first that isn't null counts, as `coalesce` has it. All columns of both inputs by default.
+        left: The name of the left input; the first by default.
+        right: The name of the right input; the second by default.
+        semantics: Whose rules: `spark`.
+
+    Raises:
+        BadInput: A duration can't be read, or Spark refuses the kind of join.
+    """
+    _known("stream_join", semantics)
+    _kind("stream_join", join, StreamJoinKind)
+    if isinstance(delay, Mapping):
+        delays = {name: _delay("stream_join", f"the delay of {name}", one) for name, one in delay.items()}
+    else:
+        delays = _delays("stream_join", delay)
+    sides = _on("stream_join", on)
+    return StreamJoin(
+        _named("stream_join", join=join, on="+".join(sides[0]), before=before, after=after, delay=delay),
+        delays,
+        join,
+        sides,
+        None if before is None else microseconds_of("stream_join: before", before),
+        None if after is None else microseconds_of("stream_join: after", after),
+        None if columns is None else {name: _columns("stream_join", name, of) for name, of in columns.items()},
+        left,
+        right,
+    )
+
+
+def _kind(rule: str, join: str, known: Any) -> None:
+    if join not in get_args(known):
+        raise BadInput(f"{rule}: join is {join!r}: use one of {', '.join(get_args(known))}")
+
+
+def _on(rule: str, on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of the key on each side."""
+    if isinstance(on, str) or all(isinstance(name, str) for name in on):
+        columns = _columns(rule, "on", on)  # type: ignore[arg-type]
+        return columns, columns
+    sides = [_columns(rule, "on", side) for side in on]
+    if len(sides) != 2 or len(sides[0]) != len(sides[1]):
+        raise BadInput(
+            f"{rule}: on is {on!r}: give the names of columns, or as many of each side, as (['user'], ['id'])"
+        )
+    return sides[0], sides[1]
 
 
 def _stepping(start: Callable[[], Callable[..., Sequence[Row]]], name: str) -> Callable[[], Step]:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from streamproof.properties.jobs.model import Arrival, JobHistory, Source, Way, from_microseconds
-from streamproof.properties.jobs.rules import session_windows, windows
+from streamproof.properties.jobs.rules import drop_duplicates, session_windows, static_join, stream_join, windows
 from streamproof.reference.core.errors import BadInput
 
 SCHEMA = pa.schema([("user", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("amount", pa.int64())])
@@ -82,6 +83,89 @@ def test_the_durations_that_matter_are_given_in_microseconds() -> None:
     ]
 
 
+VIEWS = Source("views", pa.schema([("id", pa.string()), ("seen", pa.timestamp("us", tz="UTC"))]), "seen", ("id",))
+BOTH = ["user"], ["id"]
+
+
+def seen(seconds: float, name: str = "a") -> dict[str, Any]:
+    return {"id": name, "seen": from_microseconds(int(seconds * SECOND))}
+
+
+def joined(clicks: list[dict[str, Any]], views: list[dict[str, Any]], *clock: float) -> JobHistory:
+    arrivals = [*(Arrival("clicks", one) for one in clicks), *(Arrival("views", one) for one in views)]
+    batches = (tuple(arrivals), *(() for _ in clock[1:]))
+    return JobHistory(batches, tuple(int(seconds * SECOND) for seconds in clock))
+
+
+def test_a_join_names_its_columns_by_input_and_takes_the_first_that_is_not_null() -> None:
+    rule = stream_join(
+        "full",
+        BOTH,
+        "0 seconds",
+        "5 seconds",
+        "1 second",
+        columns={"user": ["clicks.user", "views.id"], "clicked": "clicks.at", "seen": "views.seen"},
+    )
+    given = joined([row(10), row(20)], [seen(15), seen(30, "b")], 30, 100)
+    first, then = expected(rule, given, None, (CLICKS, VIEWS)).rows
+    assert first == [
+        {"user": "a", "clicked": row(10)["at"], "seen": row(15)["at"]},
+        {"user": "a", "clicked": row(20)["at"], "seen": None},  # emitted by the batch without data
+    ]
+    assert then == [{"user": "b", "clicked": None, "seen": row(30)["at"]}]
+
+
+def test_a_join_has_all_columns_of_both_inputs_by_default_and_a_semi_join_those_of_the_left() -> None:
+    given = joined([row(10)], [seen(10)], 10)
+    rule, semi = stream_join("inner", BOTH), stream_join("left_semi", BOTH)
+    assert expected(rule, given, None, (CLICKS, VIEWS)).rows == [[{**row(10), **seen(10)}]]
+    assert expected(semi, given, None, (CLICKS, VIEWS)).rows == [[row(10)]]
+    swapped = stream_join("left_semi", (["id"], ["user"]), left="views", right="clicks")
+    assert expected(swapped, given, None, (CLICKS, VIEWS)).rows == [[seen(10)]]
+
+
+def test_each_input_of_a_join_can_have_a_delay_of_its_own_or_none() -> None:
+    given = joined([row(10)], [seen(10)], 10, 20, 30)
+    late = JobHistory(((), (), given.batches[0]), given.clock)
+    for delay, count in (({"clicks": "0 seconds"}, 0), ({"views": "0 seconds"}, 0), (None, 1)):
+        rule = stream_join("inner", BOTH, "0 seconds", "0 seconds", delay)
+        found = expected(rule, late, None, (CLICKS, VIEWS)).rows
+        assert sum(map(len, found)) == count
+
+
+def test_a_deduplication_keeps_rows_as_they_are() -> None:
+    found = expected(drop_duplicates("user"), history([row(1), row(2)], [row(3), row(4, "b")])).rows
+    assert found == [[row(1)], [row(4, "b")]]
+    within = drop_duplicates("user", "1 second", within_watermark=True)
+    assert expected(within, history([row(1)], [row(9)], [row(10)], [row(11)])).rows == [[row(1)], [], [row(10)], []]
+
+
+def test_a_table_adds_its_columns_and_may_come_from_arrow() -> None:
+    table = [{"user": "a", "city": "Rome"}]
+    for given in (table, pa.Table.from_pylist(table)):
+        found = expected(static_join(given, "user", "left"), history([row(1), row(2, "b")])).rows
+        assert found == [[{**row(1), "city": "Rome"}, {**row(2, "b"), "city": None}]]
+    assert expected(static_join([], "user", "left"), history([row(1)])).rows == [[row(1)]]
+
+
+def test_rules_follow_one_another_under_one_watermark() -> None:
+    table = [{"user": "a", "city": "Rome"}, {"user": "b", "city": "Rome"}]
+    distinct = drop_duplicates(["user", "at"], "1 second")
+    rule = distinct >> static_join(table, "user") >> windows("10 seconds", keys=["city"])
+    found = expected(rule, history([row(1), row(1), row(2, "b")], [row(11)], [])).rows
+    assert [[(one["city"], one["count"]) for one in rows] for rows in found] == [[], [("Rome", 2)], []]
+    assert rule.name.startswith(
+        "drop_duplicates(columns=user+at, delay=1 second) >> static_join(on=user, join=inner) >> "
+    )
+    assert rule.distances_us == [SECOND, 10 * SECOND]
+
+
+def test_a_batch_without_data_leaves_one_table_where_the_mode_is_complete() -> None:
+    rule = drop_duplicates(["user"], "0 seconds") >> windows("10 seconds")
+    found = expected(rule, history([row(1)], [row(2), row(3, "b")]), Way(mode="complete")).rows
+    assert [len(rows) for rows in found] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -96,6 +180,15 @@ def test_the_durations_that_matter_are_given_in_microseconds() -> None:
         (lambda: windows("2 seconds", start="2 seconds"), "must be shorter than the slide"),
         (lambda: windows("1 second", aggregates={"total": ("median", "amount")}), "give a function of count, sum"),
         (lambda: windows("1 second", aggregates={"total": "sum"}), "with its column"),
+        (lambda: drop_duplicates("user", within_watermark=True), 'give it delay="10 minutes"'),
+        (lambda: static_join([{"id": 1}], "user"), "the table has no column 'user': use some of id"),
+        (lambda: static_join([{"user": 1}], "user", "full"), "join is 'full': use one of inner, left"),  # type: ignore[arg-type]
+        (lambda: stream_join("inner", (["a", "b"], ["c"])), "as many of each side"),
+        (lambda: stream_join("inner"), "on is \\(\\): give the names of columns"),
+        (
+            lambda: windows("1 second", delay="1 second") >> windows("1 second", delay="2 seconds"),
+            "takes one: leave out",
+        ),
         (lambda: windows("1 second", keys=[]), "keys is \\[\\]: give the names of columns"),
     ],
 )
@@ -110,6 +203,47 @@ def test_what_cannot_be_declared_is_refused_with_the_remedy(call: Any, said: str
         (windows("1 second"), "append", (CLICKS,), "only with a watermark: give it delay="),
         (session_windows("1 second", "1 second"), "update", (CLICKS,), "refuses session windows in update mode"),
         (windows("1 second", aggregates={"n": ("sum", "price")}), "update", (CLICKS,), "no column 'price': use one of"),
+        (stream_join("left", BOTH, "1 second"), "append", (CLICKS, VIEWS), 'give it after="1 hour"'),
+        (
+            stream_join("right", BOTH, None, "1 second", "1 second"),
+            "append",
+            (CLICKS, VIEWS),
+            'give it before="1 hour"',
+        ),
+        (stream_join("inner", "user"), "append", (CLICKS, VIEWS), "the input views has no column 'user'"),
+        (stream_join("inner", "user"), "append", (CLICKS,), "joins two inputs, and the job has 1"),
+        (
+            stream_join("inner", "user"),
+            "append",
+            (CLICKS, replace(CLICKS, name="b")),
+            "both inputs have a column 'amount'",
+        ),
+        (stream_join("inner", BOTH), "update", (CLICKS, VIEWS), "in append mode alone"),
+        (
+            stream_join("inner", BOTH, delay={"b": "1 second"}),
+            "append",
+            (CLICKS, VIEWS),
+            "a delay for 'b', which is no",
+        ),
+        (
+            stream_join("inner", BOTH, columns={"x": "views.x"}),
+            "append",
+            (CLICKS, VIEWS),
+            "none: use some of clicks.user",
+        ),
+        (
+            static_join([{"user": "a", "amount": 1}], "user"),
+            "append",
+            (CLICKS,),
+            "a column 'amount': rename the table's",
+        ),
+        (drop_duplicates("id"), "append", (CLICKS,), "no column 'id'"),
+        (
+            windows("1 second") >> windows("1 second"),
+            "update",
+            (CLICKS,),
+            "no operator can follow here, for the event time",
+        ),
         (windows("1 second"), "update", (CLICKS, CLICKS), "takes one input"),
         (windows("1 second", input="orders"), "update", (CLICKS,), "no input 'orders': use one of clicks"),
     ],

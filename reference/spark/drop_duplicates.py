@@ -1,0 +1,71 @@
+"""Deduplication: `dropDuplicates(columns)` and `dropDuplicatesWithinWatermark(columns)`.
+
+Sources: `StreamingDeduplicateExec` (what was seen is forgotten by its event time, where that is among the columns, and
+else never), `StreamingDeduplicateWithinWatermarkExec` (it is forgotten a delay after the event time of the row that was
+emitted), `BaseStreamingDeduplicateExec` (late rows are dropped wherever there is a watermark).
+
+Of several duplicates in one batch Spark emits any; here it is the first to arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .aggregates import Row
+
+
+@dataclass(frozen=True)
+class DropDuplicates:
+    """What is deduplicated.
+
+    Attributes:
+        columns: The columns in which duplicates are equal; nulls are equal too.
+        time: The column of the event time, in microseconds since 1970.
+        delay_us: The delay of the watermark in microseconds; None where there is none.
+        within_watermark: Whether what was seen is forgotten a delay after its event time.
+    """
+
+    columns: tuple[str, ...]
+    time: str
+    delay_us: int | None = None
+    within_watermark: bool = False
+
+    @property
+    def asks_for_batch_without_data(self) -> bool:
+        """Whether a batch without data follows where the watermark has moved: always."""
+        return True
+
+    def expires_us(self, row: Row) -> int | None:
+        """Return the watermark (microseconds) at which a row is forgotten; None for never."""
+        time_us: int | None = row[self.time]
+        if self.delay_us is None:
+            return None
+        if self.within_watermark:
+            return (
+                time_us or 0
+            ) + self.delay_us // 1_000 * 1_000  # a null is read as 1970, and a delay in milliseconds
+        return time_us if self.time in self.columns else None
+
+
+class State:
+    """What was seen, and when it is forgotten."""
+
+    def __init__(self, duplicates: DropDuplicates) -> None:
+        self.duplicates = duplicates
+        self.seen: dict[tuple[Any, ...], int | None] = {}
+
+    def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
+        """Take the rows of a micro-batch, and return those that it emits."""
+        duplicates, emitted = self.duplicates, []
+        for row in rows:
+            time_us = row[duplicates.time]
+            if duplicates.delay_us is not None and time_us is not None and time_us <= late_ms * 1_000:
+                continue
+            key = tuple(row[column] for column in duplicates.columns)
+            if key not in self.seen:
+                self.seen[key] = duplicates.expires_us(row)
+                emitted.append(row)
+        self.seen = {key: at for key, at in self.seen.items() if at is None or at > eviction_ms * 1_000}
+        return emitted

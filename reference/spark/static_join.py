@@ -1,0 +1,50 @@
+"""The join of a stream with a table that doesn't change: each row of the stream looks up the table when it arrives.
+
+Source: the Structured Streaming guide, "Stream-static Joins": they are stateless, so that nothing is late to them. A
+null key matches nothing (`EqualTo`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from .aggregates import Row
+
+
+@dataclass(frozen=True)
+class StaticJoin:
+    """What is joined.
+
+    Attributes:
+        join: `inner`, `left`, or one that keeps the stream's columns alone: `left_semi`, `left_anti`.
+        keys: The columns of the stream's key.
+        table_keys: Those of the table that equal them, in the same order.
+        added: The columns of the table that the output has, beside all of the stream.
+        table: The rows of the table.
+    """
+
+    join: Literal["inner", "left", "left_semi", "left_anti"]
+    keys: tuple[str, ...]
+    table_keys: tuple[str, ...]
+    added: tuple[str, ...]
+    table: tuple[Row, ...]
+
+    def batch(self, rows: Iterable[Row], late_ms: int = 0, eviction_ms: int = 0) -> list[Row]:
+        """Take the rows of a micro-batch, and return what it emits, whatever the watermarks."""
+        emitted: list[Row] = []
+        for row in rows:
+            matches = [of_table for of_table in self.table if self.matches(row, of_table)]
+            if self.join in ("left_semi", "left_anti"):
+                emitted += [row] if bool(matches) == (self.join == "left_semi") else []
+            else:
+                emitted += [{**row, **{name: of_table[name] for name in self.added}} for of_table in matches]
+                if self.join == "left" and not matches:
+                    emitted.append({**row, **dict.fromkeys(self.added)})
+        return emitted
+
+    def matches(self, row: Row, of_table: Row) -> bool:
+        """Whether the keys are equal, and none is null."""
+        pairs = [(row[one], of_table[two]) for one, two in zip(self.keys, self.table_keys, strict=True)]
+        return all(one is not None and one == two for one, two in pairs)

@@ -1,0 +1,136 @@
+"""The join of two streams: equal keys, and `right.time BETWEEN left.time - before AND left.time + after`.
+
+Sources: `StreamingSymmetricHashJoinExec` (rows of the left are joined first, lateness, output at eviction, state of
+semi joins), `StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates` (which side's state is evicted) and
+`StreamingJoinHelper.getStateValueWatermark` (at which watermark).
+
+A null key matches nothing, but in a full join, where Spark looks rows up by their key as it is kept and infers no
+`IsNotNull` for either side (`InferFiltersFromConstraints`): there nulls are equal. A batch query has no such pairs.
+Before SPARK-49829 (4.0.0) Spark also lost pairs of a batch that evicts the left row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from .aggregates import Row
+
+Side: TypeAlias = Literal["left", "right"]
+Pair: TypeAlias = tuple[Row | None, Row | None]
+
+
+@dataclass(frozen=True)
+class StreamJoin:
+    """What is joined, all times in microseconds.
+
+    Attributes:
+        join: `inner`, `left`, `right`, `full`, or `left_semi`, whose pairs have no right row.
+        keys: The columns of the key on each side, in the same order.
+        times: The column of the event time on each side.
+        before_us: How long before the left row's time the right one's may be; None for any time.
+        after_us: How long after it; None for any time.
+        watermarks: The sides that have a watermark.
+    """
+
+    join: Literal["inner", "left", "right", "full", "left_semi"]
+    keys: tuple[tuple[str, ...], tuple[str, ...]]
+    times: tuple[str, str]
+    before_us: int | None
+    after_us: int | None
+    watermarks: frozenset[Side] = frozenset({"left", "right"})
+
+    def reach_us(self, side: Side) -> int | None:
+        """Return how far behind the watermark a side's state is kept; None for ever, where it has no bound."""
+        reach = self.after_us if side == "left" else self.before_us
+        return reach if len(self.watermarks) == 2 else None
+
+    @property
+    def asks_for_batch_without_data(self) -> bool:
+        """Whether a batch without data follows where the watermark has moved: where state can be evicted."""
+        return self.reach_us("left") is not None or self.reach_us("right") is not None
+
+    def matches(self, left: Row, right: Row) -> bool:
+        """Whether two rows join."""
+        keys = [(left[one], right[two]) for one, two in zip(*self.keys, strict=True)]
+        times = left[self.times[0]], right[self.times[1]]
+        equal = all(one == two and (one is not None or self.join == "full") for one, two in keys)
+        if None in times or not equal:
+            return False
+        after = times[1] - times[0]
+        return not (
+            (self.before_us is not None and after < -self.before_us)
+            or (self.after_us is not None and after > self.after_us)
+        )
+
+
+class _Kept:
+    """A row in the state, and whether it has been joined."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.joined = False
+
+
+class State:
+    """The rows of both sides that may still be joined, by their key."""
+
+    def __init__(self, join: StreamJoin) -> None:
+        self.join = join
+        self.kept: dict[Side, dict[tuple[Any, ...], list[_Kept]]] = {"left": {}, "right": {}}
+
+    def batch(self, left: Iterable[Row], right: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Pair]:
+        """Take the rows of a micro-batch, and return what it emits: left and right row, None where one is missing."""
+        emitted = []
+        for row in self.in_time("left", left, late_ms):
+            emitted += self.arrive("left", row)
+        for row in self.in_time("right", right, late_ms):
+            emitted += self.arrive("right", row)
+        return emitted + self.evict("left", eviction_ms) + self.evict("right", eviction_ms)
+
+    def in_time(self, side: Side, rows: Iterable[Row], late_ms: int) -> list[Row]:
+        """Return the rows that aren't late: a side without a watermark has none."""
+        time = self.join.times[side == "right"]
+        return [
+            row for row in rows if side not in self.join.watermarks or row[time] is None or row[time] > late_ms * 1_000
+        ]
+
+    def arrive(self, side: Side, row: Row) -> list[Pair]:
+        """Join a row with the rows of the other side that are kept, and keep it."""
+        new, other, emitted = _Kept(row), self.other(side), list[Pair]()
+        for kept in self.kept[other].get(self.key(side, row), ()):
+            left, right = (new, kept) if side == "left" else (kept, new)
+            if self.join.matches(left.row, right.row):
+                if self.join.join != "left_semi":
+                    emitted.append((left.row, right.row))
+                elif not left.joined:
+                    emitted.append((left.row, None))
+                left.joined = right.joined = True
+        self.kept[side].setdefault(self.key(side, row), []).append(new)
+        return emitted
+
+    def evict(self, side: Side, eviction_ms: int) -> list[Pair]:
+        """Forget the rows that can't be joined any more, and return those that an outer join then emits alone."""
+        reach_us = self.join.reach_us(side)
+        if reach_us is None:
+            return []
+        # Spark cuts the bound to milliseconds towards 1970, and takes one off, for the range has its ends.
+        bound_us = (int((eviction_ms * 1_000 - reach_us) / 1_000) - 1) * 1_000
+        time, outer = self.join.times[side == "right"], self.join.join in (side, "full")
+        emitted: list[Pair] = []
+        for key, rows in [*self.kept[side].items()]:
+            old = [kept for kept in rows if kept.row[time] is not None and kept.row[time] <= bound_us]
+            if old:
+                self.kept[side][key] = [kept for kept in rows if kept not in old]
+                alone = [kept.row for kept in old if outer and not kept.joined]
+                emitted += [(row, None) if side == "left" else (None, row) for row in alone]
+        return emitted
+
+    def key(self, side: Side, row: Row) -> tuple[Any, ...]:
+        """Return the key of a row."""
+        return tuple(row[column] for column in self.join.keys[side == "right"])
+
+    def other(self, side: Side) -> Side:
+        """Return the other side."""
+        return "right" if side == "left" else "left"
