@@ -147,8 +147,8 @@ def test_a_query_on_another_s_table_is_refused_before_anything_runs(
     [
         (lambda: ParquetTable("s3://bucket/table"), "s3://bucket/table has a scheme"),
         (lambda: ParquetTable("/tmp/[1]"), r"/tmp/\[1\] has a character that makes it a pattern"),
-        (lambda: ParquetTable("/tmp/x", buckets=0), "buckets is 0: give a positive number"),
-        (lambda: ParquetTable("/tmp/x", versions=0), "versions is 0: give a positive number"),
+        (lambda: ParquetTable("nowhere", buckets=0), "buckets is 0: give a positive number"),
+        (lambda: ParquetTable("nowhere", versions=0), "versions is 0: give a positive number"),
         (lambda: DuckDBTable("/nowhere/x", "t"), "the folder /nowhere is missing"),
         (lambda: DuckDBTable("x", ""), "'' can't be a table's name"),
         (lambda: DuckDBTable("x", "Streamproof_Progress"), "can't be a table's name"),

@@ -10,8 +10,13 @@ from deduplicate import register_deduplicate
 from pyspark.sql import SparkSession
 from shared_player import play_in_memory
 from streamproof import Registration, assert_holds, check
+from streamproof.properties.generators.cohorts import one_cohort
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.registration.registration import unregister
 from streamproof.properties.runner.mutation import check_mutants, chosen
+from streamproof.properties.witnesses.outcomes import Outcome, differences
+from streamproof.properties.witnesses.spark.witness import SparkWitness
+from streamproof.reference.core.play import play
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +30,16 @@ def test_the_registration_takes_less_than_120_lines() -> None:
     assert len(lines) < 120
 
 
+def test_it_emits_on_spark_what_its_reference_emits(spark: SparkSession, deduplicate: Registration) -> None:
+    options = deduplicate.profiles["short"]
+    histories = list(draw_histories(HistorySettings("deduplicate", options, SCHEDULE), 20, seed=1))
+    outcomes, _ = SparkWitness().run(one_cohort(histories))
+    expected = [Outcome.of_play(history.name, play(history)) for history in histories]
+    assert not any(differences(*both) for both in zip(expected, outcomes, strict=True))
+    assert any(outcome.entries for outcome in outcomes)
+
+
+@pytest.mark.exhaustive
 def test_it_is_checked_like_the_ten(spark: SparkSession, deduplicate: Registration, tmp_path: Path) -> None:
     reference, on_spark = check("deduplicate", 200, folder=tmp_path)
     assert (reference.verdict, on_spark.verdict) == ("conforms", "conforms")
