@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -25,16 +26,18 @@ MS = 1000
 DISTANCES_US: Sequence[int] = (60_000_000, 600_000_000, 3_600_000_000)
 """A minute, ten, an hour: where no duration is known to matter."""
 BASES: Sequence[datetime] = (
-    datetime(2024, 1, 15, 12, tzinfo=UTC),
-    datetime(2024, 3, 31, 0, 30, tzinfo=UTC),  # half an hour before Berlin's clocks change
-    datetime(2024, 11, 3, 5, 30, tzinfo=UTC),  # half an hour before New York's do
-    datetime(2024, 2, 28, 23, 50, tzinfo=UTC),  # before a leap day
-    datetime(2024, 10, 27, 0, 30, tzinfo=UTC),  # Berlin's hour that comes twice
-    datetime(2024, 3, 10, 6, 30, tzinfo=UTC),  # New York's hour that there isn't
-    datetime(2024, 12, 31, 23, 50, tzinfo=UTC),
+    datetime(2024, 10, 27, 1, 30, tzinfo=UTC),  # in Berlin's hour that comes twice, and before New York's midnight
+    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after New York's hour that there isn't
+    datetime(2024, 7, 15, 12, tzinfo=UTC),
+    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # after Berlin's hour that there isn't
+    datetime(2024, 2, 29, 0, 10, tzinfo=UTC),
+    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in New York's hour that comes twice
+    datetime(2025, 1, 1, 0, 10, tzinfo=UTC),
 )
-"""Where histories begin: one of them for each seed, in turn."""
-OFFSETS_US: Sequence[int] = (0, 0, 0, 0, 0, 0, MS, -MS, MS, -MS, 1, -1)
+"""Where histories begin: one of them for each seed, in turn, and each after the midnights of some zones."""
+ZONES: Sequence[str] = ("UTC", "Europe/Berlin", "America/New_York")
+OFFSETS_US: Sequence[int] = (*[0] * 10, *[MS, -MS] * 4, 1, -1)
+"""How far from an edge times are: mostly not, else a millisecond, and seldom a microsecond."""
 ROWS: Sequence[int] = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12)
 """How many rows a history has, one of these: two in five histories have three or fewer."""
 
@@ -51,6 +54,7 @@ def draw_histories(
     late: bool = True,
     delay_us: int = 0,
     base: datetime | None = None,
+    resolution_us: int = 1,
 ) -> list[JobHistory]:
     """Draw histories under one clock schedule, named `h0`, `h1` and so on.
 
@@ -63,33 +67,67 @@ def draw_histories(
         late: Whether rows may come behind the watermark.
         delay_us: The delay of the watermark in microseconds, the largest of several.
         base: Where the histories begin, about; by default a day of 2024.
+        resolution_us: Event times are whole multiples of it, in microseconds: 1000 for a job that reckons in ms.
     """
     generator = random.Random(f"{seed} of a job")
     distances = sorted({distance for distance in (*distances_us, delay_us) if distance > 0}) or list(DISTANCES_US)
     start = base or BASES[seed % len(BASES)]
-    clock = draw_clock(generator, microseconds(start), distances, batches)
-    drawer = _Drawer(inputs, distances, clock, late, delay_us, start)
+    clock = draw_clock(generator, microseconds(start), distances, batches, delay_us)
+    drawer = _Drawer(inputs, distances, clock, late, delay_us, start, resolution_us)
     return [drawer.history(generator, f"h{number}") for number in range(count)]
 
 
-def draw_clock(generator: random.Random, base_us: int, distances: Sequence[int], batches: int) -> tuple[int, ...]:
+def draw_clock(
+    generator: random.Random, base_us: int, distances: Sequence[int], batches: int, delay_us: int = 0
+) -> tuple[int, ...]:
     """Draw a clock schedule: the largest event time (microseconds since 1970) by the end of each batch.
 
-    Of its steps one passes the two largest distances, one is a distance or just beside, and one next to nothing.
+    Among its steps are: one to where the watermark is exactly at a whole multiple of the largest distance, where
+    windows end, and one to 1 ms before such; one past the two largest distances; one by a distance, exactly or just
+    beside; and one by next to nothing.
     """
 
     def near() -> int:
         return max(0, generator.choice(distances) + generator.choice((0, MS, -MS)))
 
-    far = distances[-1] + generator.choice(distances) + generator.choice((0, MS, -MS))
-    steps = [far, near(), generator.choice((0, MS))]
-    while len(steps) < batches - 1:
-        steps.append(generator.choice((MS, near(), near(), near() + near())))
+    others = [distance for distance in distances if distance != delay_us] or distances
+    size = others[-1]
+    # Windows may start beside a multiple of their size; and where they only slide by less, they end there too.
+    offset = generator.choice([other for other in others if other < size] * 3 + [0] * len(others))
+    steps = ["edge", "before edge", "far", "near", "still"][:batches]
+    steps += [generator.choice(("edge", "before edge", "near", "near", "far")) for _ in range(batches - len(steps))]
     generator.shuffle(steps)
-    clock = [base_us + generator.choice((0, distances[0], distances[-1]))]
-    for step in steps[: batches - 1]:
-        clock.append(clock[-1] + step)
-    return tuple(clock)
+    # Where batches without data come at the end alone, what the last two clocks close comes out together.
+    while batches > 2 and "edge" in steps[-2]:
+        generator.shuffle(steps)
+    clock, schedule = base_us, []
+    for step in steps:
+        match step:
+            case "edge" | "before edge":
+                before = MS if step == "before edge" else 0
+                clock += (delay_us + offset - before - clock) % size
+            case "far":
+                clock += distances[-1] + near()
+            case "near":
+                clock += near()
+            case "still":
+                clock += generator.choice((0, MS))
+        schedule.append(clock)
+    return tuple(schedule)
+
+
+def calendar_edges(start: datetime) -> list[int]:
+    """Return where, in the day before, days begin and clocks change in some zones (microseconds since 1970)."""
+    found = []
+    for zone in map(ZoneInfo, ZONES):
+        last = None
+        for minutes in range(-24 * 60, 1, 30):
+            time = start.replace(minute=start.minute // 30 * 30, second=0, microsecond=0) + timedelta(minutes=minutes)
+            local = time.astimezone(zone)
+            if last not in (None, (local.date(), local.utcoffset())):
+                found.append(microseconds(time))
+            last = (local.date(), local.utcoffset())
+    return sorted(set(found))
 
 
 @dataclass
@@ -112,6 +150,7 @@ class _Drawer:
         late: bool,
         delay_us: int,
         start: datetime,
+        resolution_us: int,
     ) -> None:
         self.inputs, self.clock, self.late = inputs, clock, late
         # Nothing is behind the watermark before the first batch has moved it.
@@ -121,6 +160,10 @@ class _Drawer:
         ]
         self.shifts = [0, *distances, *distances, *(one + other for one, other in combinations(distances, 2))]
         self.sizes = distances
+        self.offsets = [offset for offset in OFFSETS_US if offset % resolution_us == 0]
+        self.least = resolution_us
+        self.watermarks = [time - delay_us for time in clock]
+        self.calendar = calendar_edges(start)
         self.columns = [value_columns(given, start) for given in inputs]
         self.keys = _Keys(inputs, start)
         self.by_key = [_by_key(given) for given in inputs]
@@ -174,28 +217,32 @@ class _Drawer:
             is_late = True
         for _ in range(8):
             time = self._anchor(generator, number, times)
-            time += generator.choice((1, -1)) * generator.choice(self.shifts) + generator.choice(OFFSETS_US)
+            time += generator.choice((1, -1)) * generator.choice(self.shifts) + generator.choice(self.offsets)
             if time <= clock and (horizon is None or (time <= horizon) == is_late):
                 return time
         if horizon is None:
             return clock - generator.choice(self.shifts)
         if is_late:
             return min(clock, horizon - generator.choice((0, MS, *self.sizes)))
-        return max(horizon + 1, clock - generator.choice((0, MS)))
+        return max(horizon + self.least, clock - generator.choice((0, MS)))
 
     def _anchor(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
-        """Return what a time is near to: an earlier one, a clock, the watermark, or a whole multiple of a distance."""
-        if times and generator.random() < 0.6:
+        """Return what a time is near to: an earlier one, a clock, a watermark, a multiple of a distance, a midnight."""
+        if times and generator.random() < 0.55:
             return times[-1] if generator.random() < 0.5 else generator.choice(times)
-        horizon = self.horizons[number]
-        match generator.randrange(4):
-            case 0 if horizon is not None:
+        clock = self.clock[number]
+        match generator.randrange(16):
+            case 0 | 1 | 2 if (horizon := self.horizons[number]) is not None:
                 return horizon
-            case 1:
-                return self.clock[number] - self.clock[number] % generator.choice(self.sizes)
-            case 2:
+            case 3 | 4:
+                return generator.choice(self.watermarks)
+            case 5 | 6 | 7 | 8:
+                return clock - clock % generator.choice(self.sizes)
+            case 9 if self.calendar:
+                return generator.choice(self.calendar)
+            case 10 | 11:
                 return self.clock[max(0, number - 1)]
-        return self.clock[number]
+        return clock
 
 
 def time_of(source: Source, time_us: int) -> datetime:

@@ -256,17 +256,14 @@ class _Steps:
     def _sooner(self, rows: list[_Placed]) -> Iterator[list[_Placed]]:
         """Yield the rows in earlier batches: one, all from a batch on, or all in the first.
 
-        Their times stay, or move as the clock and the watermark do.
+        Their times stay, move as the clock and the watermark do, or all move down.
         """
         used = sorted({placed.batch for placed in rows})
-        yield self._moved(rows, {number: used.index(number) for number in used}, 0)
-        yield self._moved(rows, {number: used.index(number) for number in used}, 1)
+        yield from self._moved(rows, {number: used.index(number) for number in used})
         for number in used:
             for earlier in range(number):
-                for by in (0, 1):
-                    yield self._moved(rows, {number: earlier}, by)
-                    back = {other: other - (number - earlier) for other in used if other >= number}
-                    yield self._moved(rows, back, by)
+                yield from self._moved(rows, {number: earlier})
+                yield from self._moved(rows, {other: other - number + earlier for other in used if other >= number})
         for index, placed in enumerate(rows):
             for earlier in range(placed.batch):
                 for us in dict.fromkeys((self.time_us(placed), *self._times_after_move(placed, earlier))):
@@ -281,15 +278,23 @@ class _Steps:
             if earlier:
                 yield us + self.clock[earlier - 1] - self.clock[placed.batch - 1]
 
-    def _moved(self, rows: Sequence[_Placed], to: Mapping[int, int], with_clock: int) -> list[_Placed]:
-        moved = []
-        for placed in rows:
-            earlier = to.get(placed.batch, placed.batch)
-            if with_clock and self.clock:
-                us = self.time_us(placed) + self.clock[earlier] - self.clock[placed.batch]
-                placed = self._timed(placed, us)
-            moved.append(placed._replace(batch=earlier))
-        return sorted(moved, key=lambda placed: placed.batch)
+    def _moved(self, rows: Sequence[_Placed], to: Mapping[int, int]) -> Iterator[list[_Placed]]:
+        """Yield the rows in other batches: with their times, with times moved as the clock, or all moved down alike."""
+        moved = [placed._replace(batch=to.get(placed.batch, placed.batch)) for placed in rows]
+        moved.sort(key=lambda placed: placed.batch)
+        yield moved
+        if self.clock:
+            with_clock = []
+            for before in rows:
+                number = to.get(before.batch, before.batch)
+                us = self.time_us(before) + self.clock[number] - self.clock[before.batch]
+                with_clock.append(self._timed(before, us)._replace(batch=number))
+            yield sorted(with_clock, key=lambda placed: placed.batch)
+            down = max((self.time_us(placed) - self.clock[placed.batch] for placed in moved), default=0)
+            for unit in (1, UNITS_US[-2]):
+                if down > 0:
+                    by = _whole(down, unit, up=1)
+                    yield [self._timed(placed, self.time_us(placed) - by) for placed in moved]
 
     def _of_times(self, rows: list[_Placed]) -> Iterator[list[_Placed]]:
         """Yield the rows with simpler times: whole units, all of them or one; or another row's time."""
@@ -445,6 +450,8 @@ class _Steps:
             yield from ({key: item} for key, item in value.items())
         else:
             yield from simpler_values(value)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                yield from (1, -1)
 
 
 def _whole(us: int, unit: int, up: int) -> int:

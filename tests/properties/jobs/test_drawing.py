@@ -9,6 +9,7 @@ import pytest
 from streamproof.properties.jobs.drawing import (
     BASES,
     LATE,
+    calendar_edges,
     closed,
     covered,
     draw_histories,
@@ -17,7 +18,7 @@ from streamproof.properties.jobs.drawing import (
     time_us_of,
 )
 from streamproof.properties.jobs.inputs import Input, ResolvedInput, resolve, resolve_all
-from streamproof.properties.jobs.model import JobHistory, microseconds
+from streamproof.properties.jobs.model import JobHistory, from_microseconds, microseconds
 
 MINUTE = 60_000_000
 GAP, DELAY = 30 * MINUTE, 10 * MINUTE
@@ -98,12 +99,61 @@ def test_small_histories_come_often_and_none_is_large(clicks: ResolvedInput) -> 
     assert max(sizes) == 12
 
 
-def test_seeds_in_turn_begin_before_clocks_change(clicks: ResolvedInput) -> None:
+def test_seeds_in_turn_begin_on_other_days(clicks: ResolvedInput) -> None:
     starts = {history.clock[0] // (86_400 * 1_000_000) for seed in range(7) for history in histories([clicks], 1, seed)}
     assert len(starts) == len(BASES)
     base = datetime(2030, 5, 1, tzinfo=UTC)
     (history,) = histories([clicks], 1, base=base)
-    assert 0 <= history.clock[0] - microseconds(base) <= GAP
+    assert 0 <= history.clock[0] - microseconds(base) <= 2 * GAP + 1000
+
+
+@pytest.mark.parametrize("delay", [0, 1000, DELAY, 50 * MINUTE])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_watermark_comes_exactly_where_windows_end_and_a_millisecond_before(seed: int, delay: int) -> None:
+    given = resolve(Input(CLICKS, key="user"))
+    (history,) = draw_histories([given], [60 * MINUTE], 1, seed, delay_us=delay)
+    beside = [(clock - delay) % (60 * MINUTE) for clock in history.clock]
+    assert 0 in beside
+    assert 60 * MINUTE - 1000 in beside
+
+
+def test_windows_that_start_beside_a_multiple_of_their_size_are_met_too() -> None:
+    given = resolve(Input(CLICKS, key="user"))
+    met = 0
+    for seed in range(40):
+        (history,) = draw_histories([given], [60 * MINUTE, 5 * MINUTE, DELAY], 1, seed, delay_us=DELAY)
+        met += any((clock - DELAY) % (60 * MINUTE) == 5 * MINUTE for clock in history.clock)
+    assert met > 20
+
+
+def test_days_begin_and_clocks_change_before_each_base() -> None:
+    autumn = [from_microseconds(edge) for edge in calendar_edges(datetime(2024, 10, 27, 1, 30, tzinfo=UTC))]
+    assert autumn == [
+        datetime(2024, 10, 26, 4, tzinfo=UTC),  # midnight in New York
+        datetime(2024, 10, 26, 22, tzinfo=UTC),  # in Berlin
+        datetime(2024, 10, 27, tzinfo=UTC),
+        datetime(2024, 10, 27, 1, tzinfo=UTC),  # Berlin's clocks go back
+    ]
+    assert all(len(calendar_edges(base)) >= 3 for base in BASES)
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_rows_lie_at_midnights_whatever_matters_to_the_job(seed: int) -> None:
+    given = resolve(Input(CLICKS, key="user"))
+    edges = set(calendar_edges(BASES[seed]))
+    drawn = draw_histories([given], [1_000_000], 300, seed)
+    times = {time_us_of(given.source, row) for history in drawn for _, row in history.arrivals}
+    assert times & edges
+    assert times & {edge - 1000 for edge in edges}
+
+
+def test_times_are_whole_milliseconds_where_a_job_reckons_in_them(clicks: ResolvedInput) -> None:
+    def rests(resolution: int, late: bool) -> set[int]:
+        found = histories([clicks], 300, resolution_us=resolution, late=late)
+        return {time_us_of(clicks.source, row) % 1000 for history in found for _, row in history.arrivals}
+
+    assert rests(1000, True) == rests(1000, False) == {0}
+    assert {0, 1, 999} <= rests(1, True)
 
 
 def test_rows_have_the_columns_of_their_input_in_order_and_its_types(joined: list[ResolvedInput]) -> None:
