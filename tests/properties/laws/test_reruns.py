@@ -116,6 +116,7 @@ def test_what_closes_when_a_query_starts_again_is_seen(monkeypatch: pytest.Monke
     assert "replay" in laws_of("session_windows", ["closings_lost_at_restart"])["closings_lost_at_restart"]
 
 
+@pytest.mark.slow
 def test_every_definition_of_every_operator_is_asked_and_conforms(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def test_the_mutant_differs_on_some_history(mutant: Mutant, as_text: bool) -> No
     pytest.fail(f"{mutant.name} emits and stores the same in {HISTORIES} histories: it is equivalent, or not drawn")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", registered())
 def test_what_the_mutants_are_compared_with_emits_what_the_reference_emits(operator: str) -> None:
     right = next(iter(mutants_of(operator).values())).right
@@ -76,6 +77,7 @@ def test_what_the_mutants_are_compared_with_emits_what_the_reference_emits(opera
         assert emitted == outputs, f"{operator}, seed {seed}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", registered())
 def test_no_mutant_fails_whatever_is_drawn(operator: str) -> None:
     # A mutant that fails takes all that shares its query with it.
@@ -86,6 +88,7 @@ def test_no_mutant_fails_whatever_is_drawn(operator: str) -> None:
                 played(operator, mutant.logic, history(operator, seed, as_text=seed % 2 == 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", registered())
 def test_no_mutant_emits_what_a_shared_query_fails_to_read(operator: str) -> None:
     registration = registration_of(operator)

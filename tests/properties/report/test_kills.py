@@ -77,6 +77,7 @@ def test_every_law_kills_a_mutant_alone_or_says_why_it_stays() -> None:
     assert why("a law of one's own") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", sorted(KILLS_ALONE.keys() - ELSEWHERE))
 def test_no_other_law_kills_that_mutant(kills: list[Kill], law: str) -> None:
     operator, mutant = KILLS_ALONE[law]
@@ -85,6 +86,7 @@ def test_no_other_law_kills_that_mutant(kills: list[Kill], law: str) -> None:
     assert mutant in row.alone
 
 
+@pytest.mark.slow
 def test_the_table_counts_what_each_law_kills_and_names_what_it_kills_alone(kills: list[Kill]) -> None:
     rows = {row.law: row for row in worth_of_laws(kills)}
     assert rows["changelog"][1:] == (3, ["tombstones_in_wrong_order"], "tombstones_in_wrong_order")
@@ -103,6 +105,7 @@ def test_of_many_mutants_that_a_law_kills_alone_three_are_named() -> None:
     assert row == ("changelog", 5, names, "exclusive_gap, one_neighbour, no_tombstones and 2 more")
 
 
+@pytest.mark.slow
 def test_shrunk_histories_are_few_arrivals_in_few_batches(kills: list[Kill]) -> None:
     assert all(kill.shrunk for kill in kills)
     sentence = shrunk_sentence(kills)
@@ -198,6 +201,7 @@ def test_a_survivor_is_named_with_what_its_survival_shows_and_the_remedy() -> No
     assert "session_windows isn't asked schedules: its registration has no protocol" in line
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_tables_and_the_lines(kills: list[Kill]) -> None:
     with results.capture() as captured:
         command._print_worth([*kills, killed("one_neighbour", "changelog", 300, [])], seed=0)

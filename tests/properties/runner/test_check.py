@@ -69,15 +69,18 @@ def mutated(in_memory: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     return check("session_windows", FolderStore(folder), 100, seed=1, witness=mutant), folder
 
 
+@pytest.mark.slow
 def test_a_mutant_makes_the_verdict_violated(mutated: tuple[Report, Path]) -> None:
     assert mutated[0].verdict is Verdict.VIOLATED
 
 
+@pytest.mark.slow
 def test_the_counterexample_is_shrunk_to_the_merge_of_three(mutated: tuple[Report, Path]) -> None:
     counterexample, _ = mutated[0].found[0]
     assert (counterexample.law, counterexample.confirmed, len(counterexample.history.records)) == ("changelog", True, 3)
 
 
+@pytest.mark.slow
 def test_the_counterexample_is_on_disk_with_its_text_and_a_test(mutated: tuple[Report, Path]) -> None:
     counterexample, folder = mutated[0].found[0]
     assert folder == mutated[1] / "session_windows" / counterexample.name
@@ -90,6 +93,7 @@ def test_the_counterexample_is_on_disk_with_its_text_and_a_test(mutated: tuple[R
     ]
 
 
+@pytest.mark.slow
 def test_the_test_on_disk_fails_with_the_mutant_that_it_names_and_passes_without_it(
     mutated: tuple[Report, Path],
 ) -> None:
@@ -105,6 +109,7 @@ def test_the_test_on_disk_fails_with_the_mutant_that_it_names_and_passes_without
     names[name]()
 
 
+@pytest.mark.slow
 def test_a_saved_counterexample_is_replayed_first_and_is_enough_to_violate(mutated: tuple[Report, Path]) -> None:
     steps: list[str] = []
     mutant = witness_of("session_windows", "one_neighbour")

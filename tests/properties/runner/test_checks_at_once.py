@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from streamproof.properties.report.store import saved
 
+pytestmark = pytest.mark.slow
+
 CHECKS, ROUNDS = 4, 6
 
 CHECK = """
