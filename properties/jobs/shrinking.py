@@ -8,7 +8,6 @@ All candidates keep the clock schedule, and stay within what was drawn from: a u
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import combinations
@@ -45,14 +44,6 @@ Size = tuple[int, int, int, int, int, int, int, int, str]
 def size(history: JobHistory, inputs: Sequence[ResolvedInput]) -> Size:
     """Return a history's size: rows, batches with rows, how late these are, times, keys, values; smaller is simpler."""
     return _Steps(history, inputs).size(_placed(history))
-
-
-def without_clock(history: JobHistory) -> JobHistory:
-    """Return the history as one would write it by hand: its own rows move the watermark, and no batch is empty.
-
-    It may behave differently, and counts only when it fails too.
-    """
-    return replace(history, batches=tuple(batch for batch in history.batches if batch) or ((),), clock=())
 
 
 def shrink(

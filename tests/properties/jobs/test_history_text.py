@@ -12,7 +12,7 @@ from streamproof.properties.jobs.drawing import draw_histories
 from streamproof.properties.jobs.history_text import columns_text, parse, to_text
 from streamproof.properties.jobs.inputs import Input, resolve, resolve_all
 from streamproof.properties.jobs.model import Arrival, JobHistory, microseconds
-from streamproof.properties.jobs.shrinking import without_clock
+from streamproof.properties.jobs.standing_alone import without_clock
 from streamproof.reference.core.errors import BadInput
 
 EVERY_TYPE = (

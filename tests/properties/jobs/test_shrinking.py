@@ -12,7 +12,8 @@ import pytest
 from streamproof.properties.jobs.drawing import draw_histories, time_us_of
 from streamproof.properties.jobs.inputs import Input, ResolvedInput, resolve, resolve_all
 from streamproof.properties.jobs.model import Arrival, JobHistory
-from streamproof.properties.jobs.shrinking import shrink, shrink_together, size, without_clock
+from streamproof.properties.jobs.shrinking import shrink, shrink_together, size
+from streamproof.properties.jobs.standing_alone import without_clock
 
 MINUTE = 60_000_000
 GAP, DELAY = 30 * MINUTE, 10 * MINUTE
@@ -231,12 +232,6 @@ def test_values_of_any_type_shrink_and_stay_of_their_type(kind: str) -> None:
         ((_, row),) = small.arrivals
         pa.Table.from_pylist([dict(row)], given.source.schema)
         assert row["k"] == 1
-
-
-def test_without_the_clock_no_batch_is_empty() -> None:
-    one = Arrival("events", {"user": "a"})
-    assert without_clock(JobHistory(((), (one,), (), (one,), ()), (1, 2, 3, 4, 5))) == JobHistory(((one,), (one,)))
-    assert without_clock(JobHistory(((), ()), (1, 2))) == JobHistory(((),))
 
 
 def test_a_history_without_a_clock_shrinks_too() -> None:

@@ -1,0 +1,113 @@
+"""A job's history without its cohort: nothing moves the watermark but rows that one would write by hand.
+
+In a cohort the watermark follows the clock schedule, whatever a history's own rows are. Alone, rows of another key take
+its place. Such a history may behave differently, and counts only when it fails too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+from .drawing import time_of, time_us_of
+from .inputs import ResolvedInput
+from .model import Arrival, JobHistory, from_microseconds
+from .values import key_kinds, kinds
+
+Push = tuple[int, int]
+"""The index of a batch that isn't empty, -1 for one before all, and the time (microseconds since 1970) to move to."""
+
+
+def trimmed(history: JobHistory, last: int) -> JobHistory:
+    """Return a history up to a batch, such as the first whose output differs.
+
+    Args:
+        history: The history.
+        last: The index of the last batch that is kept.
+    """
+    return replace(history, batches=history.batches[: last + 1], clock=history.clock[: last + 1])
+
+
+def without_clock(history: JobHistory) -> JobHistory:
+    """Return the rows of a history alone: they themselves move the watermark, and no batch is empty."""
+    return replace(history, batches=tuple(batch for batch in history.batches if batch) or ((),), clock=())
+
+
+def standing_alone(history: JobHistory, inputs: Sequence[ResolvedInput]) -> list[JobHistory]:
+    """Return histories without a clock whose watermark is where that of the history is, those of the fewest rows first.
+
+    The first has the rows of the history alone. In others rows of another key, one on each input, move the watermark
+    where the history's own don't move it so far: before its first batch, between two of them, or at the end.
+    """
+    pushes = _pushes(history, inputs)
+    rows = _pushing_rows(history, inputs)
+    return [
+        _pushed(history, inputs, chosen, rows)
+        for count in range(len(pushes) + 1)
+        for chosen in combinations(pushes, count)
+    ]
+
+
+def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput]) -> list[Push]:
+    sources = {given.name: given.source for given in inputs}
+    largest: dict[str, int] = {}
+    used = [number for number, batch in enumerate(history.batches) if batch]
+    pushes = []
+    for index, number in enumerate([-1, *used], -1):
+        for name, row in history.batches[number] if index >= 0 else ():
+            largest[name] = max(largest.get(name, 0), time_us_of(sources[name], row))
+        following = used[index + 1] if index + 1 < len(used) else len(history.clock)
+        if following and history.clock:
+            time_us = history.clock[following - 1]
+            if any(largest.get(name, 0) < time_us for name in sources):
+                pushes.append((index, time_us))
+    return pushes
+
+
+def _pushed(
+    history: JobHistory, inputs: Sequence[ResolvedInput], pushes: Sequence[Push], rows: Mapping[str, Mapping[str, Any]]
+) -> JobHistory:
+    batches = [list(batch) for batch in history.batches if batch]
+    before: list[Arrival] = []
+    for index, time_us in pushes:
+        arrivals = [
+            Arrival(given.name, {**rows[given.name], given.source.time: time_of(given.source, time_us)})
+            for given in inputs
+        ]
+        if index < 0:
+            before = arrivals
+        else:
+            batches[index] += arrivals
+    made = ([before] if before else []) + batches
+    return replace(history, batches=tuple(map(tuple, made)) or ((),), clock=())
+
+
+def _pushing_rows(history: JobHistory, inputs: Sequence[ResolvedInput]) -> dict[str, dict[str, Any]]:
+    """Return for each input the plainest row of a key that the history doesn't have, where there is one."""
+    around = from_microseconds(history.clock[0] if history.clock else 0)
+    taken = {
+        repr(row[column])
+        for name, row in history.arrivals
+        for given in inputs
+        if given.name == name
+        for column in given.source.key
+    }
+    rows = {}
+    for given in inputs:
+        row = dict(given.sample[0]) if given.sample else {}
+        for column in given.source.schema:
+            if given.sample and column.name not in (*given.source.key, *given.pools):
+                continue
+            found = [given.pools[column.name]] if column.name in given.pools else kinds(column.type, around)
+            row[column.name] = found[0][0] if found else None
+        others = [key for key in given.keys if not any(repr(part) in taken for part in key)] or list(given.keys)
+        for position, name in enumerate(given.source.key):
+            if others:
+                row[name] = others[0][position]
+                continue
+            values = given.pools.get(name) or key_kinds(given.source.schema.field(name).type, around)[0]
+            row[name] = next((value for value in values if repr(value) not in taken), values[-1])
+        rows[given.name] = {name: row[name] for name in given.source.schema.names}
+    return rows

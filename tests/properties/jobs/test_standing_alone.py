@@ -1,0 +1,109 @@
+"""Histories that have left their cohort: rows of another key move the watermark in place of the clock schedule."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from streamproof.properties.jobs.drawing import draw_histories, time_us_of
+from streamproof.properties.jobs.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.jobs.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.jobs.standing_alone import standing_alone, trimmed, without_clock
+
+CLICKS = resolve(Input("user string, at timestamp, amount bigint", key="user"))
+PAID = resolve(Input("user string, at timestamp_ntz", key="user", name="paid"))
+
+
+def click(at: int, user: str = "a") -> Arrival:
+    return Arrival("events", {"user": user, "at": from_microseconds(at), "amount": 7})
+
+
+def times(history: JobHistory, *inputs: ResolvedInput) -> list[list[tuple[Any, int]]]:
+    sources = {given.name: given.source for given in inputs or (CLICKS,)}
+    return [[(row["user"], time_us_of(sources[name], row)) for name, row in batch] for batch in history.batches]
+
+
+def test_without_the_clock_no_batch_is_empty() -> None:
+    one = click(5)
+    assert without_clock(JobHistory(((), (one,), (), (one,), ()), (1, 2, 3, 4, 5))) == JobHistory(((one,), (one,)))
+    assert without_clock(JobHistory(((), ()), (1, 2))) == JobHistory(((),))
+
+
+def test_a_trimmed_history_ends_with_a_batch() -> None:
+    history = JobHistory(((), (click(5),), ()), (5, 6, 7), "h")
+    assert trimmed(history, 1) == JobHistory(((), (click(5),)), (5, 6))
+    assert trimmed(history, 9) == history
+    assert trimmed(history, 1).name == "h"
+
+
+def test_rows_of_another_key_move_the_watermark_where_the_clock_does() -> None:
+    history = JobHistory(((), (click(50),), (), (click(60),), ()), (40, 50, 70, 80, 90), "h")
+    found = standing_alone(history, [CLICKS])
+    assert times(found[0]) == [[("a", 50)], [("a", 60)]]
+    assert times(found[-1]) == [[("b", 40)], [("a", 50), ("b", 70)], [("a", 60), ("b", 90)]]
+    assert len(found) == 8
+    assert [len(one.arrivals) for one in found] == sorted(len(one.arrivals) for one in found)
+    assert all(one.clock == () and one.name == "h" for one in found)
+    assert {row["amount"] for _, row in found[-1].arrivals if row["user"] == "b"} == {1}
+
+
+def test_where_its_own_rows_are_at_the_clock_nothing_is_added() -> None:
+    history = JobHistory(((click(40),), (click(50),)), (40, 50))
+    assert standing_alone(history, [CLICKS]) == [without_clock(history)]
+    assert standing_alone(without_clock(history), [CLICKS]) == [without_clock(history)]
+
+
+def test_the_watermark_is_moved_on_every_input() -> None:
+    history = JobHistory(((click(40),), ()), (40, 60))
+    found = standing_alone(history, [CLICKS, PAID])
+    assert times(found[-1], CLICKS, PAID) == [[("a", 40), ("b", 60), ("b", 60)]]
+    assert [name for name, _ in found[-1].arrivals] == ["events", "events", "paid"]
+
+
+def test_a_history_without_rows_is_moved_too() -> None:
+    found = standing_alone(JobHistory(((), ()), (40, 60)), [CLICKS])
+    assert [times(one) for one in found] == [[[]], [[("a", 60)]]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Input("n int, k bigint, at timestamp, d date not null", key=("n", "k")),
+        Input("k string, at timestamp, v string", key="k", keys=["x", "y"], values={"v": ["only"]}),
+        Input("k string, at timestamp", key="k", keys=["x"]),
+        Input("k date, at timestamp", time="at", key="k"),
+        Input("at timestamp, v struct<a: int>"),
+        Input(
+            sample=pa.table({"k": ["u"], "at": [datetime(2020, 1, 1, tzinfo=UTC)], "v": ["shop"]}),
+            key="k",
+            values={"k": ["v", "w"]},
+        ),
+    ],
+)
+def test_what_moves_it_is_a_row_of_the_input_like_any_other(given: Input) -> None:
+    resolved = resolve(given)
+    for history in draw_histories([resolved], [60_000_000], 20, 0):
+        own = [arrival.row for arrival in history.arrivals]
+        added = [arrival.row for arrival in standing_alone(history, [resolved])[-1].arrivals if arrival.row not in own]
+        table = pa.Table.from_pylist([dict(row) for row in added], resolved.source.schema)
+        for column in table.schema:
+            assert column.nullable or not table.column(column.name).null_count
+        for row in added:
+            if given.keys:
+                assert resolved.source.key_of(row) in resolved.keys
+            for name, pool in resolved.pools.items():
+                assert row[name] in pool
+
+
+def test_the_largest_times_of_the_fullest_are_the_clocks() -> None:
+    inputs = resolve_all(
+        [Input("k string, at timestamp", key="k"), Input("k string, t timestamp", key="k", name="more")]
+    )
+    sources = {given.name: given.source for given in inputs}
+    for history in draw_histories(inputs, [60_000_000], 50, 1):
+        full = standing_alone(history, inputs)[-1]
+        for given in inputs:
+            reached = [time_us_of(sources[name], row) for name, row in full.arrivals if name == given.name]
+            assert max(reached) == history.clock[-1]
