@@ -35,19 +35,30 @@ def without_clock(history: JobHistory) -> JobHistory:
     return replace(history, batches=tuple(batch for batch in history.batches if batch) or ((),), clock=())
 
 
-def standing_alone(history: JobHistory, inputs: Sequence[ResolvedInput]) -> list[JobHistory]:
+def standing_alone(history: JobHistory, inputs: Sequence[ResolvedInput], first: int | None = None) -> list[JobHistory]:
     """Return histories without a clock whose watermark is where that of the history is, those of the fewest rows first.
 
     The first has the rows of the history alone. In others rows of another key, one on each input, move the watermark
     where the history's own don't move it so far: before its first batch, between two of them, or at the end.
+
+    Args:
+        history: The history.
+        inputs: What its rows were drawn from.
+        first: The index of the first batch whose output differs. The history then ends there; or one batch before,
+            for with `available_now` a batch emits what the clock of the one before has closed.
     """
-    pushes = _pushes(history, inputs)
-    rows = _pushing_rows(history, inputs)
-    return [
-        _pushed(history, inputs, chosen, rows)
-        for count in range(len(pushes) + 1)
-        for chosen in combinations(pushes, count)
-    ]
+    ends = [history]
+    if first is not None:
+        ends = [trimmed(history, first)]
+        ends += [trimmed(history, first - 1)] if first and not history.batches[first] else []
+    found = []
+    for ended in ends:
+        pushes = _pushes(ended, inputs)
+        rows = _pushing_rows(ended, inputs)
+        for count in range(len(pushes) + 1):
+            found += [_pushed(ended, inputs, chosen, rows) for chosen in combinations(pushes, count)]
+    distinct = {repr(alone.batches): alone for alone in found}
+    return sorted(distinct.values(), key=lambda alone: (len(alone.arrivals), len(alone.batches)))
 
 
 def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput]) -> list[Push]:

@@ -55,6 +55,15 @@ def test_where_its_own_rows_are_at_the_clock_nothing_is_added() -> None:
     assert standing_alone(without_clock(history), [CLICKS]) == [without_clock(history)]
 
 
+def test_it_ends_with_the_first_batch_that_differs_or_before() -> None:
+    history = JobHistory(((), (click(50),), (), (), (click(95),)), (40, 50, 70, 80, 95))
+    assert [[("b", 40)], [("a", 50), ("b", 80)]] in [times(one) for one in standing_alone(history, [CLICKS], 3)]
+    ends = [max(of for batch in times(one) for _, of in batch) for one in standing_alone(history, [CLICKS], 3)]
+    assert set(ends) == {50, 70, 80}
+    with_rows = standing_alone(history, [CLICKS], 4)
+    assert all(("a", 95) in batch for batch in (times(one)[-1] for one in with_rows))
+
+
 def test_the_watermark_is_moved_on_every_input() -> None:
     history = JobHistory(((click(40),), ()), (40, 60))
     found = standing_alone(history, [CLICKS, PAID])
