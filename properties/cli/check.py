@@ -17,6 +17,7 @@ from rich.table import Table
 
 from ...reference.core.errors import BadInput, StreamproofError
 from ..system import signals
+from ..system.garbage import searched_seldom
 from ..system.room import too_small
 from ..system.visible import visible
 from .options import CounterexamplesFolder, Master, Partitions, Seed, Shared
@@ -118,7 +119,7 @@ class _Gate:
         for name in self.names:
             self.store.saved(name, "spark", None)  # one that can't be read is named before anything is asked
         try:
-            with signals.interrupting(), steps(is_counted=True) as self.progress:
+            with searched_seldom(), signals.interrupting(), steps(is_counted=True) as self.progress:
                 for turn in self.budget.rounds(Work(self.count)):
                     self.check(turn)
         except BaseException:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ...reference.core.errors import BadInput
+from ..system.garbage import searched_seldom
 from ..system.visible import visible
 from .options import Master, Partitions, Shared
 from .terminal import EXITS, STYLES, results, steps
@@ -75,7 +76,7 @@ def compare(
     witnesses = [witness_named(name) for name in chosen]
     if not ON_SPARK.isdisjoint(chosen):
         start_spark(master, partitions, shared)
-    with steps() as progress:
+    with searched_seldom(), steps() as progress:
         comparison = compare_data(data_set, options, witnesses, batches, progress)
     _print(comparison, data_set)
     raise typer.Exit(EXITS[comparison.verdict])

@@ -1,0 +1,24 @@
+"""Keeps Python's search for cycles of garbage from going through millions of records again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator
+
+THRESHOLDS = 50_000, 10, 5
+"""So many new objects set off a search of the youngest, and so many searches one of the next generation.
+
+With Python's own a fifth of the time of drawing, playing and judging is such searches, which find next to nothing.
+"""
+
+
+@contextlib.contextmanager
+def searched_seldom() -> Iterator[None]:
+    """Search for garbage seldom while work is done that makes many objects and few cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(*THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
