@@ -1,19 +1,26 @@
 """The public door of streamproof: the names in `__all__`. Every other module and name may change without notice.
 
-Check a job of your own against the reference of an operator, in a test or anywhere:
+Check a streaming job of your own, over histories of its own columns, in a test or anywhere:
 
-    from streamproof import conforms
+    from streamproof import Input, check_job, session_windows
 
-    conforms(my_job, {"gap_ms": 10, "grace_ms": 5})
+    clicks = Input("user string, at timestamp", key="user")
+    check_job(my_job, clicks, expect=session_windows(gap="30 minutes", delay="10 minutes"))
 
-- Checking: `conforms` (a job), `check` (an operator's Spark implementation), `assert_holds` (one counterexample again).
+- A job: `check_job` against what is expected of it, `invariants` without, which return `JobReport` and
+  `InvariantsReport`; `Input` (its columns), `Sink` (a job that writes its result itself). Expected are the rules of
+  Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`), a function or a
+  class, `sql`, `as_batch` or `other_job`.
+- Checking: `conforms` (a job, by an operator's reference), `check` (an operator's Spark implementation),
+  `assert_holds` (one counterexample again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
 - Definitions of the ten operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
   `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`.
 - An operator of your own: its reference (`Definition`, `Operator`, `Clock`, `Accepted`, `Change`, `Dropped`), and what
   it declares (`Registration`, `OptionSpace`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which
   `register` makes known; `unpack_state` reads the state of a query that operators share.
-- Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Inconclusive`, an AssertionError.
+- Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Violated` and `Inconclusive`, kinds of
+  AssertionError.
 
 The operators themselves, for production use, are in `streamproof.spark_impl`, a module each.
 """
@@ -29,13 +36,19 @@ __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
     from .properties.generators.registering import register
+    from .properties.jobs.check import JobReport, check_job
+    from .properties.jobs.inputs import Input
+    from .properties.jobs.invariants import InvariantsReport, invariants
+    from .properties.jobs.oracles import as_batch, other_job, sql
+    from .properties.jobs.rules import drop_duplicates, session_windows, static_join, stream_join, windows
+    from .properties.jobs.running import Sink
+    from .properties.jobs.verdicts import Inconclusive, Violated
     from .properties.registration.bindings import Binding
     from .properties.registration.coverage import Coverage
     from .properties.registration.domain import Domain, Number
     from .properties.registration.mutants import Mutant
     from .properties.registration.options import OptionSpace
     from .properties.registration.registration import FreeOrder, Registration
-    from .properties.testing.conformance import Inconclusive
     from .properties.testing.conformance import assert_conforms as conforms
     from .properties.testing.gate import check
     from .properties.testing.recheck import assert_holds
@@ -73,6 +86,9 @@ __all__ = [
     "FreeOrder",
     "History",
     "Inconclusive",
+    "Input",
+    "InvariantsReport",
+    "JobReport",
     "MissingTool",
     "Mutant",
     "Number",
@@ -83,22 +99,34 @@ __all__ = [
     "Record",
     "Registration",
     "SessionWindows",
+    "Sink",
     "StreamStreamJoin",
     "StreamTableJoin",
     "StreamproofError",
     "TableAggregate",
     "TableTableJoin",
+    "Violated",
     "WindowAggregate",
     "WindowedTable",
     "__version__",
+    "as_batch",
     "assert_holds",
     "check",
+    "check_job",
     "conforms",
+    "drop_duplicates",
+    "invariants",
+    "other_job",
     "parse_history",
     "play",
     "read_history",
     "register",
+    "session_windows",
+    "sql",
+    "static_join",
+    "stream_join",
     "unpack_state",
+    "windows",
 ]
 
 # Imported when they are first asked for: PySpark, PyArrow and Hypothesis take seconds, and Spark's workers need none.
@@ -112,7 +140,14 @@ _HOMES = {
     ".properties.registration.registration": ("FreeOrder", "Registration"),
     ".properties.testing.gate": ("check",),
     ".properties.testing.recheck": ("assert_holds",),
-    ".properties.testing.conformance": ("Inconclusive", "conforms"),
+    ".properties.testing.conformance": ("conforms",),
+    ".properties.jobs.check": ("JobReport", "check_job"),
+    ".properties.jobs.verdicts": ("Inconclusive", "Violated"),
+    ".properties.jobs.inputs": ("Input",),
+    ".properties.jobs.invariants": ("InvariantsReport", "invariants"),
+    ".properties.jobs.oracles": ("as_batch", "other_job", "sql"),
+    ".properties.jobs.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
+    ".properties.jobs.running": ("Sink",),
     ".reference.core.clocks": ("Clock",),
     ".reference.core.errors": ("BadInput", "MissingTool", "StreamproofError"),
     ".reference.core.history": ("History", "parse_history", "read_history"),

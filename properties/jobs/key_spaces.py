@@ -15,10 +15,8 @@ from ...reference.core.errors import BadInput
 from .inputs import ResolvedInput
 from .model import Source
 
-DRIVER = 99_999
-"""The number of the watermark driver; histories have the numbers from 1 on, so that a plain key has none."""
-MOST = DRIVER - 1
-"""So many histories fit into one query."""
+MOST = 99_999
+"""So many histories fit into one query; they have the numbers from 1 on, so that a plain key has none."""
 STRIDES: Sequence[tuple[pa.DataType, int]] = ((pa.int64(), 1 << 40), (pa.int32(), 1 << 14))
 """How many integers a history's range has, by type; half of them are negative."""
 ALONE = "its histories then run each in a query of its own"
@@ -62,7 +60,7 @@ class KeySpace:
         if isinstance(value, bool) or not isinstance(value, int):
             return None
         number, rest = divmod(value + self.stride // 2, self.stride)
-        return (number, rest - self.stride // 2) if 0 < number <= DRIVER else None
+        return (number, rest - self.stride // 2) if 0 < number <= MOST else None
 
 
 def packable(source: Source) -> str | None:

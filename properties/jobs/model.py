@@ -94,12 +94,14 @@ class Way:
         mode: The output mode.
         delays_us: The delay of each input's watermark in microseconds, by the input's name, where it has one.
         policy: Which of several watermarks is the query's.
+        time_zone: The session's time zone.
     """
 
     trigger: Trigger = "default"
     mode: Mode = "append"
     delays_us: Mapping[str, int] = field(default_factory=dict)
     policy: Literal["min", "max"] = "min"
+    time_zone: str = "UTC"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
-"""Packing: many histories of a job in one query, each under its own key space, and rows that drive the watermark.
+"""Packing: many histories of a job in one query, each under its own key space.
 
 One column of the key carries the number of the history: text by a prefix (`00042|a`), integers by a range of their own.
-Rows under a reserved number have the clock's time in every batch, on every input. They differ in everything else, so
-that a job's filters let some of them through.
 """
 
 from __future__ import annotations
@@ -14,14 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...reference.core.errors import BadInput
-from .drawing import time_of, value_columns
 from .inputs import ResolvedInput
-from .key_spaces import DRIVER, MOST, KeySpace, key_space
-from .model import JobHistory, Row, Source, from_microseconds
-from .values import key_kinds
-
-DRIVER_ROWS = 8
-DRIVER_ROWS_MOST = 32
+from .key_spaces import MOST, KeySpace, key_space
+from .model import JobHistory, Row, Source
 
 
 def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed: int = 0) -> list[dict[str, pa.Table]]:
@@ -44,13 +37,9 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
     sources = [given.source for given in inputs]
     space = key_space(sources)
     generator = random.Random(f"{seed} of the order")
-    drivers = {given.name: _driver_rows(given, space) for given in inputs}
     tables = []
-    for batch, time_us in enumerate(clock):
-        rows: dict[str, list[Row]] = {}
-        for source in sources:
-            time = time_of(source, time_us)
-            rows[source.name] = [{**row, source.time: time} for row in drivers[source.name]]
+    for batch in range(len(clock)):
+        rows: dict[str, list[Row]] = {source.name: [] for source in sources}
         for number, history in enumerate(histories, 1):
             for name, row in history.batches[batch]:
                 column = space.columns[name]
@@ -87,39 +76,10 @@ def table_of(source: Source, rows: Sequence[Row]) -> pa.Table:
     return pa.table(columns, schema=source.schema)
 
 
-def _driver_rows(given: ResolvedInput, space: KeySpace) -> list[dict[str, Any]]:
-    """Return the watermark driver's rows on an input, but for their time: the same in every batch.
-
-    A filter that lets one through in one batch lets it through in all, and the watermark moves without gaps.
-    """
-    source = given.source
-    columns = value_columns(given, from_microseconds(0).replace(year=2024))
-    longest = max([DRIVER_ROWS, *(len(pool) for pool in given.pools.values())])
-    generator = random.Random(0)
-    rows = []
-    for number in range(min(longest, DRIVER_ROWS_MOST)):
-        row = dict(generator.choice(given.sample)) if given.sample else {}
-        for shift, column in enumerate(columns):
-            kind = column.kinds[number // 2 % len(column.kinds)]
-            # Nulls are never in all columns of a row, nor in the first rows.
-            null = column.nullable and number % 4 == 3 and (number // 4 + shift) % 2
-            row[column.name] = None if null else kind[(number + shift * (number // 4)) % len(kind)]
-        for column_name in source.key:
-            pool = (
-                given.pools.get(column_name)
-                or key_kinds(source.schema.field(column_name).type, from_microseconds(0))[0]
-            )
-            row[column_name] = pool[number % len(pool)]
-        carrier = space.columns[source.name]
-        row[carrier] = space.packed(DRIVER, number if space.stride else f"{row[carrier]}{number}")
-        rows.append({column: row.get(column) for column in source.schema.names})
-    return rows
-
-
 def unpack(
     rows: Sequence[Row], histories: Sequence[JobHistory], sources: Sequence[Source], keys: Sequence[str]
 ) -> list[list[Row]]:
-    """Hand every history its own rows of a job's output, under its own keys; the watermark driver's are left out.
+    """Hand every history its own rows of a job's output, under its own keys.
 
     Args:
         rows: The rows that the job has emitted.
@@ -146,9 +106,7 @@ def unpack(
             if value is None:
                 continue
             unpacked = space.unpacked(value)
-            known = unpacked is not None and (
-                unpacked[0] == DRIVER or (unpacked[0] <= len(own) and unpacked[1] in own[unpacked[0] - 1])
-            )
+            known = unpacked is not None and unpacked[0] <= len(own) and unpacked[1] in own[unpacked[0] - 1]
             if unpacked is None or not known or owner not in (None, unpacked[0]):
                 raise BadInput(_unreadable(space, column, value, owner, unpacked if known else None))
             owner, restored[column] = unpacked
@@ -157,8 +115,7 @@ def unpack(
                 f"the job's output has a row whose key is null, {_shown(row)}: select the key of a side that has one, "
                 f"as by coalesce, or run each history in a query of its own"
             )
-        if owner != DRIVER:
-            found[owner - 1].append(restored)
+        found[owner - 1].append(restored)
     return found
 
 

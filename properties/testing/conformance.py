@@ -21,6 +21,7 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import play
 from ..generators.coverage import draw_covering
+from ..jobs.verdicts import Inconclusive
 from ..laws.base import REFERENCE, Comparison
 from ..laws.on_spark.changelog import Changelog
 from ..registration.registration import registration_of
@@ -42,10 +43,6 @@ LEAST = 10
 SHOWN = 5
 SAVED = Path(".streamproof/jobs")
 """Where the counterexamples of jobs are saved, below the root folder of the tests."""
-
-
-class Inconclusive(AssertionError):
-    """The check found no difference, but its histories leave some coverage goal unmet, so that they show nothing."""
 
 
 def assert_conforms(

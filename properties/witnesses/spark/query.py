@@ -42,7 +42,7 @@ class MachineTooBusy(StreamproofError):
     """A Python worker didn't start within the 10 s that Spark gives it; Spark has no setting for a longer wait."""
 
 
-class _PlannedCrash(Exception):
+class PlannedCrash(Exception):
     """Raised between a batch's output and its commit."""
 
 
@@ -193,7 +193,7 @@ class _Run:
             self.tables[batch_id] = table
             if pending[0] is not None and self.data_batch(batch_id) == (pending[0], True):
                 pending[0] = None
-                raise _PlannedCrash
+                raise PlannedCrash
 
         query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
         running = _started(query.trigger(availableNow=True))
@@ -275,7 +275,7 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
             raise
         raise StreamproofError(dead) from None
     except (CapturedException, StreamingQueryException) as error:
-        if planned and _PlannedCrash.__name__ in str(error):
+        if planned and PlannedCrash.__name__ in str(error):
             return
         if _TOO_BUSY in str(error):
             raise MachineTooBusy(

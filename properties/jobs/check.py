@@ -1,0 +1,552 @@
+"""The check of a job of the user's own: any streaming query, over drawn histories of its columns, against any oracle.
+
+It says *conforms* by returning a report. It fails as *violated* on the smallest history found on which the job differs,
+and as *inconclusive* where it differs on none, but the histories show nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ...reference.core.errors import BadInput
+from ...reference.spark.durations import microseconds_of
+from .clock import delays_in, durations_in
+from .comparison import STRENGTHS, RowDifference, check_columns, difference, flat, table_of
+from .contract import location
+from .counterexamples import JobCounterexample, saved_histories, violation
+from .drawing import closed, covered, draw_histories, goals
+from .inputs import Input, ResolvedInput, resolve_all
+from .key_spaces import key_space, why_alone
+from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
+from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, SqlOracle
+from .packing import pack, tables_alone, unpack
+from .rows import rows_of
+from .running import Job, Runner, RunOptions, Sink
+from .shrinking import shrink, size
+from .standing_alone import standing_alone
+from .verdicts import Inconclusive, Violated
+
+BATCHES = 5
+PLAINER = 4
+"""So many ways to write a counterexample without its clock are tried, each in a query of its own."""
+LEAST = 10
+"""So few histories are no sample, whatever they cover."""
+EMITTING = 0.1
+"""On so many of the histories something is to be expected, at the least."""
+DAY_US = 86_400_000_000
+Emitted = list[list[Row]]
+"""The rows of each batch; of a sink one list, of the end."""
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """What a check that found no difference has shown.
+
+    Attributes:
+        job: The job's name.
+        oracle: What it was compared with.
+        histories: On how many histories.
+        expecting: On how many of them rows were expected.
+        comparing: What was compared.
+        alone: Why each history ran in a query of its own; empty where they shared one.
+        not_checked: What was not checked, and how it would be.
+    """
+
+    job: str
+    oracle: str
+    histories: int
+    expecting: int
+    comparing: Comparing
+    alone: str = ""
+    not_checked: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.job} conforms to {self.oracle} on {self.histories} histories; rows were expected on "
+            f"{self.expecting}. Compared: {STRENGTHS[self.comparing]}."
+        ]
+        lines += [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
+        lines += [f"Not checked: {one}." for one in self.not_checked]
+        return "\n".join(lines)
+
+
+def check_job(
+    job: Job,
+    *inputs: Input,
+    expect: Any,
+    histories: int = 300,
+    seed: int = 0,
+    mode: Mode = "append",
+    trigger: Trigger = "default",
+    static: Mapping[str, Any] | None = None,
+    out_of_order: str | None = None,
+    unique: Sequence[str] | None = None,
+    alone: bool = False,
+    settings: Mapping[str, str] | None = None,
+    seconds: float = 120,
+    examples: Sequence[str | Path] = (),
+    folder: Path | None = None,
+) -> JobReport:
+    """Check a streaming job over drawn histories against what is expected of it.
+
+    Args:
+        job: A function from streaming DataFrames, one for each input, then one for each static table, to the streaming
+            DataFrame of its result; or a `Sink`, which writes the result itself.
+        inputs: The columns of each input.
+        expect: What is expected: a rule of Spark's (`session_windows(…)`), a Python function or class, `sql(…)`,
+            `as_batch()` or `other_job(…)`.
+        histories: How many histories are drawn.
+        seed: What they are drawn from.
+        mode: The job's output mode.
+        trigger: `default`: a batch without data follows each batch, where the watermark moved; `available_now`: the
+            last alone, and so rows are late one batch later.
+        static: Tables that don't change, by name: rows (dicts), or a pandas or arrow table.
+        out_of_order: By how much rows may be out of order, such as "10 minutes", where what is expected knows nothing
+            of late rows; by default as much as the job's own watermarks allow.
+        unique: The columns that tell the rows of an updated table apart; by default the key's and the window's.
+        alone: Whether each history runs in a query of its own, as many as the time allows.
+        settings: Further settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
+        seconds: How long a query may take, and how long all queries of histories that run alone.
+        examples: Histories that are run first: texts or files, as a counterexample has them.
+        folder: Where counterexamples are saved, and replayed first; without it none is saved.
+
+    Returns:
+        What was shown: how strong the comparison was, and what was not checked.
+
+    Raises:
+        Violated: The job differs; the message has the smallest history, what was expected and what came.
+        Inconclusive: It differs on no history, but they leave coverage goals unmet; the message names them.
+        BadInput: The job, an input or what is expected can't be used; the message names it and the remedy.
+        StreamproofError: The query failed or took too long, or Spark couldn't be started.
+    """
+    __tracebackhide__ = True
+    if isinstance(histories, bool) or not isinstance(histories, int) or histories < 1:
+        raise BadInput(f"histories is {histories!r}: give a whole number, 1 or more; 300 is a good one")
+    for name, value, known in (("mode", mode, ("append", "update", "complete")), ("trigger", trigger, TRIGGERS)):
+        if value not in known:
+            raise BadInput(f"{name} is {value!r}: use one of {', '.join(known)}")
+    resolved = resolve_all(inputs, seed)
+    runner = Runner(job, [given.source for given in resolved], static_tables(static))
+    run = RunOptions(trigger, mode, settings=dict(settings or {}), seconds=seconds)
+    checking = JobCheck(runner, resolved, oracle_of(expect), run, seed, unique, out_of_order, folder, alone)
+    checking.replay(examples)
+    return checking.check(histories)
+
+
+TRIGGERS = ("default", "available_now")
+
+
+def oracle_of(expect: Any) -> Oracle | BatchOracle | JobOracle:
+    """Return what says what is expected.
+
+    Raises:
+        BadInput: It is nothing that can say it.
+    """
+    if isinstance(expect, (BatchOracle, JobOracle)) or hasattr(expect, "expected"):
+        return expect  # type: ignore[no-any-return]
+    if isinstance(expect, str):
+        return SqlOracle(expect)
+    if isinstance(expect, type) and hasattr(expect, "arrive"):
+        return ModelOracle(expect)
+    if callable(expect):
+        return FunctionOracle(expect)
+    raise BadInput(
+        f"expect is {type(expect).__name__}: give a rule such as session_windows(…), a function from rows to rows, a "
+        "class with arrive and advance, sql(…), as_batch() or other_job(…)"
+    )
+
+
+def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
+    """Return the tables that don't change.
+
+    Raises:
+        BadInput: One is no table.
+    """
+    tables = {}
+    for name, table in (static or {}).items():
+        try:
+            tables[name] = table if isinstance(table, pa.Table) else pa.Table.from_pylist(rows_of(table))
+        except (BadInput, pa.ArrowException) as error:
+            raise BadInput(f"the static table {name}: {error}") from None
+    return tables
+
+
+@dataclass
+class JobCheck:
+    """One check of a job.
+
+    Attributes:
+        runner: Runs the job.
+        inputs: Its inputs.
+        oracle: Says what is expected.
+        run: How its queries are run.
+        seed: What histories are drawn from.
+        unique: The columns that tell the rows of an updated table apart, if they are given.
+        out_of_order: By how much rows may be out of order, if it is given.
+        folder: Where counterexamples are saved, if they are.
+        alone: Whether each history runs in a query of its own.
+        why: Why they do.
+        vary: Returns the history that the job is given in place of one that is drawn.
+        late: Whether histories may have late rows; None: as what is expected takes them.
+    """
+
+    runner: Runner
+    inputs: Sequence[ResolvedInput]
+    oracle: Oracle | BatchOracle | JobOracle
+    run: RunOptions
+    seed: int
+    unique: Sequence[str] | None = None
+    out_of_order: str | None = None
+    folder: Path | None = None
+    alone: bool = False
+    why: str = ""
+    vary: Callable[[JobHistory], JobHistory] = lambda history: history
+    late: bool | None = None
+    columns: Sequence[str] = ()
+    extra: Sequence[str] = ()
+    comparing: Comparing = "end"
+    deadline: float = field(default=float("inf"))
+
+    def __post_init__(self) -> None:
+        result, watermarks, self.plan = self.runner.declare(self.run)
+        self.columns = [] if result is None else result.columns
+        self.name = location(self.runner.job.start if isinstance(self.runner.job, Sink) else self.runner.job)
+        if watermarks.without_clock:
+            self.alone, self.why = True, "a watermark of the job is on a column within another one"
+        elif self.alone:
+            self.why = "alone=True"
+        elif (reason := why_alone(self.inputs)) is not None:
+            self.alone, self.why = True, reason
+        self.delay_us = max(delays_in(self.plan), default=0)
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The job's inputs."""
+        return self.runner.sources
+
+    @cached_property
+    def way(self) -> Way:
+        """How the queries are run, as an oracle is told."""
+        zone = self.run.settings.get("spark.sql.session.timeZone", "UTC")
+        return Way(self.run.trigger, self.run.mode, time_zone=zone)
+
+    @property
+    def closes(self) -> bool:
+        """Whether a history's end must close everything."""
+        return self.run.mode == "append" if not hasattr(self.oracle, "closes") else self.oracle.closes
+
+    @property
+    def takes_late(self) -> bool:
+        """Whether histories may have late rows."""
+        if self.late is not None:
+            return self.late
+        return isinstance(self.oracle, JobOracle) or bool(getattr(self.oracle, "takes_late", False))
+
+    @property
+    def distances_us(self) -> list[int]:
+        """The durations that matter: those of what is expected, and those that the job's plan names."""
+        of_oracle = getattr(self.oracle, "distances_us", ())
+        return sorted({*of_oracle, *durations_in(self.plan)})
+
+    @property
+    def out_of_order_us(self) -> int:
+        """By how much rows may be out of order without being late, in microseconds."""
+        if self.out_of_order is None:
+            return self.delay_us
+        return microseconds_of("out_of_order", self.out_of_order)
+
+    def shrunk(self, history: JobHistory, fails: Callable[[Sequence[JobHistory]], list[bool]]) -> JobHistory:
+        """Return the smallest history that fails, which has no late rows where none may be."""
+        return shrink(history, self.inputs, fails, delay_us=None if self.takes_late else self.out_of_order_us)
+
+    def draw(self, count: int) -> list[JobHistory]:
+        """Draw histories under one clock schedule."""
+        drawn = draw_histories(
+            self.inputs,
+            self.distances_us,
+            count,
+            self.seed,
+            BATCHES,
+            late=self.takes_late,
+            delay_us=self.out_of_order_us,
+        )
+        if self.closes:
+            beyond = 2 * sum(self.distances_us) + DAY_US
+            drawn = [closed(history, beyond) for history in drawn]
+        return drawn
+
+    def replay(self, examples: Sequence[str | Path]) -> None:
+        """Run the examples, and the counterexamples that are saved, before anything is drawn.
+
+        Raises:
+            Violated: The job differs on one.
+            BadInput: One can't be read.
+        """
+        __tracebackhide__ = True
+        found = saved_histories(examples, self.folder, self.sources)
+        failing = [history for history, bad in zip(found, self.differ_alone(found), strict=True) if bad is not None]
+        if failing:
+            smallest = min(failing, key=lambda history: size(history, self.inputs))
+            head = f"{len(failing)} of {len(found)} histories that were found before still differ; no other was drawn."
+            raise self.violation(smallest, head)
+
+    def check(self, count: int) -> JobReport:
+        """Draw histories, run them, and compare.
+
+        Raises:
+            Violated: The job differs on one.
+            Inconclusive: It differs on none, but they show nothing.
+        """
+        __tracebackhide__ = True
+        drawn = self.draw(count)
+        expecting = 0
+        if not self.alone:
+            differences = self.differ(drawn)
+            failing = [history for history, bad in zip(drawn, differences, strict=True) if bad is not None]
+            if failing:
+                smallest = self.shrunk(
+                    failing[0], lambda candidates: [bad is not None for bad in self.differ(candidates)]
+                )
+                if self.differ_alone([smallest])[0] is not None:
+                    raise self.violation(self.plainest(smallest), f"{len(failing)} of {count} histories differ.")
+                self.alone = True
+                self.why = "what becomes of one depends on the others in its query, though none shares a key with it"
+            elif (lone := self.lone_difference(drawn)) is not None:
+                raise self.violation(lone, "It differs where it runs alone, and not beside others.")
+        if self.alone:
+            drawn = self.check_alone(drawn)
+        expecting = sum(any(one.rows) and any(map(len, one.rows)) for one in self.expected(drawn))
+        self.conclude(drawn, expecting)
+        return JobReport(
+            self.name, self.oracle_name, len(drawn), expecting, self.comparing, self.why, self.not_checked()
+        )
+
+    def lone_difference(self, drawn: Sequence[JobHistory]) -> JobHistory | None:
+        """Return a history on which the job differs when it runs alone, of the one that says most."""
+        fullest = max(drawn, key=lambda history: len(history.arrivals))
+        if isinstance(self.oracle, JobOracle):  # what is expected is what the other run gives beside others
+            emitted = [self.emitted_alone(self.runner, self.vary(fullest), self.run)]
+            expected = [self.expected(drawn)[drawn.index(fullest)]]
+            return fullest if self.difference(expected[0], emitted[0]) is not None else None
+        return fullest if self.differ_alone([fullest])[0] is not None else None
+
+    def check_alone(self, drawn: Sequence[JobHistory]) -> list[JobHistory]:
+        """Run as many histories alone as the time allows; return them.
+
+        Raises:
+            Violated: The job differs on one.
+        """
+        __tracebackhide__ = True
+        self.deadline = time.monotonic() + self.run.seconds
+        done: list[JobHistory] = []
+        for history in sorted(drawn, key=lambda one: -len(one.arrivals)):
+            if done and time.monotonic() > self.deadline:
+                break
+            if self.differ_alone([history])[0] is not None:
+                smallest = self.shrunk(history, self.fail_within_time)
+                raise self.violation(self.plainest(smallest), f"1 of {len(done) + 1} histories that ran alone differs.")
+            done.append(history)
+        return done
+
+    def fail_within_time(self, candidates: Sequence[JobHistory]) -> list[bool]:
+        """Return which of a round's candidates fails: the smallest that does; those after it aren't run."""
+        failing = [False] * len(candidates)
+        for index in sorted(range(len(candidates)), key=lambda index: size(candidates[index], self.inputs)):
+            if time.monotonic() > self.deadline + self.run.seconds:
+                break
+            if self.differ_alone([candidates[index]])[0] is not None:
+                failing[index] = True
+                break
+        return failing
+
+    def plainest(self, history: JobHistory) -> JobHistory:
+        """Return the history as one would write it by hand, without its clock, where it fails so, too."""
+        if self.closes:  # only its clock says that everything is closed
+            return history
+        found = self.differ_alone([history])[0]
+        first = None if found is None else found.batch
+        for plain in standing_alone(history, self.inputs, first)[:PLAINER]:
+            if self.differ_alone([plain])[0] is not None:
+                return plain
+        return history
+
+    def conclude(self, drawn: Sequence[JobHistory], expecting: int) -> None:
+        """Say whether the histories show something.
+
+        Raises:
+            Inconclusive: They don't.
+        """
+        __tracebackhide__ = True
+        distances = self.distances_us
+        wanted = goals(self.inputs, distances, late=self.takes_late and self.delay_us > 0)
+        met = covered(drawn, self.sources, distances, self.delay_us)
+        missing = [goal for goal in wanted if goal not in met]
+        if len(drawn) < LEAST:
+            missing.insert(0, f"{LEAST} histories at the least")
+        if expecting < EMITTING * len(drawn):
+            missing.insert(0, f"rows that are expected, on a tenth of the histories (they are on {expecting})")
+        if missing:
+            more = f"histories={4 * len(drawn)}" if not self.alone else f"seconds={4 * self.run.seconds:g}"
+            raise Inconclusive(
+                f"inconclusive: {self.name} agrees with {self.oracle_name} on all {len(drawn)} histories, but that "
+                f"shows nothing, for they leave unmet: {'; '.join(missing[:5])}"
+                f"{f'; and {len(missing) - 5} more' * (len(missing) > 5)}. Give more, such as {more}, or another seed "
+                f"than {self.seed}."
+            )
+
+    def not_checked(self) -> list[str]:
+        """Say what was not checked."""
+        found = []
+        if not self.takes_late:
+            found.append("what becomes of late rows: what is expected knows none; a rule of Spark's or a class does")
+            if self.out_of_order is None and self.delay_us:
+                found.append('whether the watermark\'s delay is long enough: out_of_order="…" says what is to be taken')
+        if self.extra:
+            found.append(f"the columns {', '.join(self.extra)}, of which nothing is expected")
+        return found
+
+    @property
+    def oracle_name(self) -> str:
+        """What reports call what is expected."""
+        if isinstance(self.oracle, BatchOracle):
+            return "the same job as a batch" if self.oracle.job is None else f"{_name(self.oracle.job)} as a batch"
+        if isinstance(self.oracle, JobOracle):
+            return self.oracle.called or _name(self.oracle.job)
+        return self.oracle.name
+
+    def violation(self, history: JobHistory, head: str) -> Violated:
+        """Return the failure on a history, which is saved."""
+        expected, emitted = self.expected([history])[0], self.emitted_alone(self.runner, self.vary(history), self.run)
+        found = self.difference(expected, emitted)
+        run = replace(self.run, mode="complete") if isinstance(self.runner.job, Sink) else self.run
+        counterexample = JobCounterexample(
+            self.name,
+            self.oracle_name,
+            history,
+            self.sources,
+            expected,
+            emitted,
+            found,
+            run,
+            self.unique_columns,
+            self.seed,
+        )
+        return Violated(violation(counterexample, head, self.folder), counterexample)
+
+    def differ(self, histories: Sequence[JobHistory]) -> list[RowDifference | None]:
+        """Return for each of histories that share a query where the job differs."""
+        if not histories:
+            return []
+        return self.differences(histories, self.emitted(self.runner, [*map(self.vary, histories)], self.run))
+
+    def differ_alone(self, histories: Sequence[JobHistory]) -> list[RowDifference | None]:
+        """Return for each history where the job differs, when it runs in a query of its own."""
+        if not histories:
+            return []
+        emitted = [self.emitted_alone(self.runner, self.vary(history), self.run) for history in histories]
+        return self.differences(histories, emitted)
+
+    def differences(self, histories: Sequence[JobHistory], emitted: Sequence[Emitted]) -> list[RowDifference | None]:
+        """Return for each history where what was emitted differs from what is expected."""
+        expected = self.expected(histories)
+        if expected:
+            self.comparing = "end" if isinstance(self.runner.job, Sink) else expected[0].comparing
+        rows = [row for one in emitted for of_batch in one for row in of_batch]
+        self.columns = self.columns or list(dict.fromkeys(column for row in rows for column in row))
+        if self.columns:
+            self.extra = check_columns(expected, self.columns, self.name)
+        return [self.difference(*both) for both in zip(expected, emitted, strict=True)]
+
+    def difference(self, expected: Expected, emitted: Emitted) -> RowDifference | None:
+        """Return where what was emitted differs first from what is expected."""
+        if isinstance(self.runner.job, Sink):
+            mode: Mode = "complete"
+            if expected.comparing == "batches":
+                expected = Expected("end", [[row for rows in expected.rows for row in rows]])
+        else:
+            mode = self.run.mode
+        return difference(expected, emitted, mode, self.unique_columns)
+
+    @property
+    def unique_columns(self) -> list[str]:
+        """The columns that tell the rows of an updated table apart."""
+        if self.unique is not None:
+            return list(self.unique)
+        keys = {column for source in self.sources for column in source.key}
+        windows = {"window", "session_window", "start", "end"}
+        found = [column for column in self.columns if column in keys | windows]
+        return [part for column in found for part in (("start", "end") if "window" in column else (column,))]
+
+    def expected(self, histories: Sequence[JobHistory]) -> list[Expected]:
+        """Return what is expected of each history."""
+        if isinstance(self.oracle, JobOracle):
+            other = replace(self.runner, job=self.oracle.job)
+            return [self.expected_of(rows) for rows in self.emitted_of(other, histories, self.oracle.run or self.run)]
+        if isinstance(self.oracle, BatchOracle):
+            other = self.runner if self.oracle.job is None else replace(self.runner, job=self.oracle.job)
+            return [Expected("end", [rows]) for rows in self.as_batch(other, histories)]
+        oracle = self.oracle
+        if isinstance(oracle, SqlOracle) and self.runner.static:
+            oracle = replace(oracle, static=self.runner.static)
+        return oracle.expected(histories, self.sources, self.way)
+
+    def expected_of(self, emitted: Emitted) -> Expected:
+        """Return what another run makes expected."""
+        assert isinstance(self.oracle, JobOracle)
+        if isinstance(self.oracle.job, Sink):
+            return Expected("end", emitted[-1:])
+        if self.oracle.comparing == "end":
+            return Expected("end", table_of([flat(rows) for rows in emitted], self.run.mode, self.unique_columns)[-1:])
+        return Expected("batches", emitted)
+
+    def emitted_of(self, runner: Runner, histories: Sequence[JobHistory], run: RunOptions) -> list[Emitted]:
+        """Return what a job emits of each history, in one query where they share one."""
+        if self.alone or len(histories) == 1:
+            return [self.emitted_alone(runner, history, run) for history in histories]
+        return self.emitted(runner, histories, run)
+
+    def emitted(self, runner: Runner, histories: Sequence[JobHistory], run: RunOptions) -> list[Emitted]:
+        """Return what a job emits of each of histories that share a query."""
+        output = runner.run(pack(histories, self.inputs, self.seed), histories[0].clock, run)
+        batches = [self.unpacked(rows, histories) for rows in output.batches]
+        return [[batch[number] for batch in batches] for number in range(len(histories))]
+
+    def emitted_alone(self, runner: Runner, history: JobHistory, run: RunOptions) -> Emitted:
+        """Return what a job emits of a history in a query of its own."""
+        return [list(rows) for rows in runner.run(tables_alone(history, self.sources), history.clock, run).batches]
+
+    def as_batch(self, runner: Runner, histories: Sequence[JobHistory]) -> list[list[Row]]:
+        """Return what a job gives of each history as a batch."""
+        if self.alone or len(histories) == 1:
+            return [
+                list(runner.as_batch(_together(tables_alone(history, self.sources)), self.run)) for history in histories
+            ]
+        return self.unpacked(runner.as_batch(_together(pack(histories, self.inputs, self.seed)), self.run), histories)
+
+    def unpacked(self, rows: Sequence[Row], histories: Sequence[JobHistory]) -> list[list[Row]]:
+        """Hand every history its own rows."""
+        if not rows:
+            return [[] for _ in histories]
+        carriers = set(key_space(self.sources).columns.values())
+        keys = [column for column in rows[0] if column in carriers]
+        if not keys:
+            raise BadInput(
+                f"{self.name}: the result has the columns {', '.join(rows[0])}, and none of the key's, "
+                f"{', '.join(sorted(carriers))}: select it, or run each history in a query of its own with alone=True"
+            )
+        return unpack(rows, histories, self.sources, keys)
+
+
+def _together(batches: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+    return {name: pa.concat_tables([tables[name] for tables in batches]) for name in batches[0]}
+
+
+def _name(job: Job) -> str:
+    return location(job.start if isinstance(job, Sink) else job)

@@ -1,0 +1,107 @@
+"""Moves the watermark of a job's query along a clock, by rows that the job never sees.
+
+While a job is declared, each of its calls of `withWatermark` reads one more source, whose rows have nothing but an
+event time, passes the job's own rows and those through the watermark together, and filters those out behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TIME, IS_CLOCK = "__streamproof_time", "__streamproof_clock"
+
+
+@dataclass
+class Watermarks:
+    """The watermarks that a job has declared.
+
+    Attributes:
+        count: How many calls there were.
+        without_clock: Whether one of them doesn't follow the clock.
+    """
+
+    count: int = 0
+    without_clock: bool = False
+
+
+@contextlib.contextmanager
+def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[Watermarks]:
+    """Within it, watermarks that are declared follow the clock, too.
+
+    Args:
+        clock: Reads the source of the clock anew: a frame of one column `TIME` (timestamp). None: only note the calls.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.classic import dataframe as classic
+
+    declared = Watermarks()
+    original: Any = classic.DataFrame.withWatermark
+
+    def with_watermark(frame: DataFrame, eventTime: str, delayThreshold: str) -> DataFrame:
+        declared.count += 1
+        column = next((name for name in frame.columns if name.lower() == eventTime.strip("`").lower()), None)
+        if clock is None or column is None or not frame.isStreaming:
+            declared.without_clock |= frame.isStreaming
+            unmoved: DataFrame = original(frame, eventTime, delayThreshold)
+            return unmoved
+        times = clock()
+        columns = [
+            times[TIME].cast(kind).alias(name) if name == column else F.lit(None).cast(kind).alias(name)
+            for name, kind in ((field.name, field.dataType) for field in frame.schema)
+        ]
+        driver = times.select(*columns, F.lit(True).alias(IS_CLOCK))
+        rows = frame.withColumn(IS_CLOCK, F.lit(False))
+        watermarked: DataFrame = original(rows.unionByName(driver), column, delayThreshold)
+        # The optimizer would filter before the watermark, were the event time not part of the condition.
+        seen = ~(F.col(IS_CLOCK) & F.col(f"`{column}`").isNotNull())
+        return watermarked.where(seen).drop(IS_CLOCK)
+
+    classic.DataFrame.withWatermark = with_watermark  # type: ignore[assignment,method-assign]
+    try:
+        yield declared
+    finally:
+        classic.DataFrame.withWatermark = original  # type: ignore[method-assign]
+
+
+_UNITS_US = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_FIELDS = ["day", "hour", "minute", "second"]
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) (microsecond|millisecond|second|minute|hour|day|week)s?\b")
+_INTERVAL = re.compile(r"INTERVAL '([\d :.]+)' (DAY|HOUR|MINUTE|SECOND)")
+_DELAY_MS = re.compile(r"-T(\d+)ms")
+
+
+def durations_in(text: str) -> list[int]:
+    """Return the durations that the text of a plan names, in microseconds; what it doesn't recognise it leaves out."""
+    found = {round(float(number) * _UNITS_US[unit]) for number, unit in _DURATION.findall(text)}
+    for parts, first in _INTERVAL.findall(text):
+        units = _FIELDS[_FIELDS.index(first.lower()) :]
+        found.add(sum(round(float(n) * _UNITS_US[u]) for n, u in zip(re.split("[ :]", parts), units, strict=False)))
+    found |= set(delays_in(text))
+    # Windows by time are calculated with microseconds.
+    found |= {int(number) for number in re.findall(r"\b(\d{6,14})\b(?! as| days)", text) if int(number) % 1_000 == 0}
+    return sorted(duration for duration in found if 0 < duration <= 400 * _UNITS_US["day"])
+
+
+def delays_in(text: str) -> list[int]:
+    """Return the delays of the watermarks in the text of a plan, in microseconds."""
+    return sorted({int(delay_ms) * 1_000 for delay_ms in _DELAY_MS.findall(text)})
+
+
+def plan_of(frame: Any) -> str:
+    """Return the text of a frame's analyzed plan."""
+    return str(frame._jdf.queryExecution().analyzed().toString())

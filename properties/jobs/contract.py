@@ -1,0 +1,137 @@
+"""What a job must return, and the one message where it doesn't: the job's function and line, what came, the remedy."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...reference.core.errors import BadInput, StreamproofError
+
+
+def location(function: Any) -> str:
+    """Return what messages call a function: its name, file and line."""
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    inner = inspect.unwrap(inner)
+    inner = getattr(inner, "__func__", inner)
+    code = getattr(inner, "__code__", None)
+    name = getattr(inner, "__qualname__", type(inner).__name__).replace("<locals>.", "")
+    return name if code is None else f"{name} ({_shown(code.co_filename)}:{code.co_firstlineno})"
+
+
+def _shown(path: str) -> str:
+    with contextlib.suppress(ValueError, OSError):
+        return str(Path(path).resolve().relative_to(Path.cwd()))
+    return path
+
+
+def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence[Any], more: Sequence[Any] = ()) -> Any:
+    """Call a function of the user's with frames.
+
+    Raises:
+        BadInput: It can't take so many arguments, raises, or stops the Spark session.
+    """
+    from pyspark.sql import SparkSession
+
+    arguments = [*inputs, *static, *more]
+    try:
+        inspect.signature(function).bind(*arguments)
+    except ValueError:
+        pass  # written in C, for example
+    except TypeError:
+        given = [f"{len(inputs)} input{'s' * (len(inputs) != 1)}"] if inputs else []
+        given += [f"{len(static)} static table{'s' * (len(static) != 1)}"] * bool(static) + ["a folder"] * bool(more)
+        raise BadInput(
+            f"{location(function)} takes other parameters than {' and '.join(given)}: it is called with "
+            f"{len(arguments)} in the order in which they are given to the check"
+        ) from None
+    try:
+        returned = function(*arguments)
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise BadInput(_raised(function, error)) from error
+    except SystemExit as error:
+        raise BadInput(f"{location(function)} ended the program with exit({error.code}): return instead") from None
+    context = SparkSession._instantiatedSession
+    if context is None or context._jsc.sc().isStopped():
+        raise BadInput(f"{location(function)} stopped the Spark session: leave that to whoever started it")
+    return returned
+
+
+def _raised(function: Any, error: BaseException) -> str:
+    """Say what a function raised, and in which of its lines."""
+    from pyspark.errors import AnalysisException
+
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    kind = "is refused by Spark" if isinstance(error, AnalysisException) else f"raised {type(error).__name__}"
+    own = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
+    at = f", in line {frames[-1].lineno}: `{frames[-1].line}`" if frames else ""
+    return f"{location(function)} {kind}: {said.rstrip('.')}{at}"
+
+
+@contextlib.contextmanager
+def refused() -> Iterator[None]:
+    """Turn Spark's refusal of a query into a BadInput with its reason, and for a watermark or a mode the remedy."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as error:
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "").rstrip(";. ")
+        remedy = ""
+        if "watermark" in said:
+            remedy = ': give the event time one in the job, such as .withWatermark("time", "5 minutes")'
+        elif "output mode" in said.lower():
+            remedy = ': name another with mode="append", "update" or "complete"'
+        raise BadInput(f"Spark refuses the job's query: {said}{remedy}") from None
+
+
+def frame_of(job: Any, returned: Any, *, streaming: bool) -> Any:
+    """Return the DataFrame that a job returned.
+
+    Raises:
+        BadInput: It returned something else.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+    where = location(job)
+    if returned is None:
+        raise BadInput(f"{where} returned None: return the streaming DataFrame of the result")
+    if isinstance(returned, StreamingQuery):
+        returned.stop()
+        raise BadInput(
+            f"{where} returned a query that it had started: return the DataFrame that the query writes, or give "
+            "Sink(start=…, read=…), which says how to read what it wrote"
+        )
+    if not isinstance(returned, DataFrame):
+        raise BadInput(f"{where} returned {type(returned).__name__}: return the streaming DataFrame of the result")
+    if streaming and not returned.isStreaming:
+        raise BadInput(f"{where} returned a DataFrame that doesn't stream: make it of the inputs that the job is given")
+    names = [name.lower() for name in returned.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise BadInput(f"{where} returned two columns called {twice[0]!r}: give each a name of its own with .alias()")
+    return returned
+
+
+def query_of(job: Any, returned: Any) -> Any:
+    """Return the query that a sink's function started.
+
+    Raises:
+        BadInput: It returned something else.
+    """
+    from pyspark.sql.streaming import StreamingQuery
+
+    if not isinstance(returned, StreamingQuery):
+        came = "None" if returned is None else type(returned).__name__
+        raise BadInput(f"{location(job.start)} returned {came}: return the query, as writeStream….start() gives it")
+    return returned

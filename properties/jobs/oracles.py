@@ -1,0 +1,248 @@
+"""What is expected of a job where no rule of Spark's says it: a function, a class, SQL, a batch, another job."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...reference.core.errors import BadInput, StreamproofError
+from .contract import location
+from .model import Comparing, Expected, JobHistory, Row, Source, Way, from_microseconds
+from .packing import table_of
+from .rows import rows_of
+from .running import Job, RunOptions
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> datetime | None:
+    """Return the largest event time by the end of a batch; None before any."""
+    if history.clock:
+        return from_microseconds(history.clock[batch])
+    time = {source.name: source.time for source in sources}
+    times = [row[time[name]] for rows in history.batches[: batch + 1] for name, row in rows]
+    return max((one for one in times if one is not None), default=None)
+
+
+def by_input(history: JobHistory, batches: int, sources: Sequence[Source]) -> list[list[dict[str, Any]]]:
+    """Return the rows of the first batches, for each input, in order of arrival."""
+    arrived = [arrival for rows in history.batches[:batches] for arrival in rows]
+    return [[dict(row) for name, row in arrived if name == source.name] for source in sources]
+
+
+@contextlib.contextmanager
+def _raising(function: Any, history: JobHistory) -> Iterator[None]:
+    try:
+        yield
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise BadInput(
+            f"what is expected can't be said: {location(function)} raised {type(error).__name__}: {error}, for the "
+            f"rows {[dict(row) for _, row in history.arrivals][:3]}"
+        ) from error
+
+
+@dataclass(frozen=True)
+class FunctionOracle:
+    """A Python function from rows to the rows that are expected of them.
+
+    It takes a list of rows for each input and, where it has one parameter more, the clock: the largest event time so
+    far. With a clock it says what has been emitted by then, after each batch; without, what has been at the end, when
+    everything is closed.
+
+    Attributes:
+        function: The function.
+    """
+
+    function: Callable[..., Any]
+    takes_late = False
+    distances_us: Sequence[int] = ()
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
+
+    @property
+    def closes(self) -> bool:
+        """Whether it knows no clock."""
+        return not self._takes_clock
+
+    @property
+    def _takes_clock(self) -> bool:
+        parameters = inspect.signature(self.function).parameters.values()
+        return any(parameter.name in ("clock", "now") for parameter in parameters)
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
+        """Return what the function says of each history."""
+        return [self._of(history, sources) for history in histories]
+
+    def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
+        with _raising(self.function, history):
+            if not self._takes_clock:
+                return Expected("end", [rows_of(self.function(*by_input(history, len(history.batches), sources)))])
+            tables = []
+            for batch in range(len(history.batches)):
+                clock = clock_of(history, batch, sources)
+                given = by_input(history, batch + 1, sources)
+                tables.append([] if clock is None else rows_of(self.function(*given, clock)))
+            return Expected("cuts", tables)
+
+
+@dataclass(frozen=True)
+class ModelOracle:
+    """A class whose objects take one row at a time.
+
+    `arrive(row)`, or `arrive(input, row)`, returns the rows that it emits, or None; `advance(clock)` is called after
+    each batch with the largest event time so far, and returns rows, too. An object is made for each history.
+
+    Attributes:
+        model: Makes an object.
+    """
+
+    model: Callable[[], Any]
+    takes_late = True
+    closes = False
+    distances_us: Sequence[int] = ()
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
+        """Return what the model emits in each batch, or the table after it where the job updates one."""
+        return [self._of(history, sources, way) for history in histories]
+
+    def _of(self, history: JobHistory, sources: Sequence[Source], way: Way) -> Expected:
+        with _raising(self.model, history):
+            model = self.model()
+            with_input = len(inspect.signature(model.arrive).parameters) > 1
+            batches = []
+            for number, arrivals in enumerate(history.batches):
+                rows: list[Row] = []
+                for name, row in arrivals:
+                    came = model.arrive(name, dict(row)) if with_input else model.arrive(dict(row))
+                    rows += rows_of(came or [])
+                clock = clock_of(history, number, sources)
+                if clock is not None and hasattr(model, "advance"):
+                    rows += rows_of(model.advance(clock) or [])
+                batches.append(rows)
+            return Expected("batches", batches)
+
+
+@dataclass(frozen=True)
+class SqlOracle:
+    """A SQL statement that DuckDB runs over the inputs, each a table of its name: the rows that are expected.
+
+    Timestamps are of the type TIMESTAMP, in UTC. In append mode it says what is emitted by the end, when everything is
+    closed; in other modes what the table is after each batch.
+
+    Attributes:
+        statement: The statement.
+        static: The tables that don't change, by name.
+    """
+
+    statement: str
+    static: Mapping[str, pa.Table] = field(default_factory=dict)
+    name = "the SQL statement"
+    takes_late = False
+    closes = True
+    distances_us: Sequence[int] = ()
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
+        """Return what the statement gives of each history.
+
+        Raises:
+            BadInput: DuckDB refuses the statement.
+        """
+        import duckdb
+
+        comparing: Comparing = "end" if way.mode == "append" else "cuts"
+        with duckdb.connect() as connection:
+            for name, table in self.static.items():
+                connection.register(name, in_utc(table))
+            found = []
+            for history in histories:
+                last = len(history.batches)
+                cuts = [last] if comparing == "end" else range(1, last + 1)
+                found.append(Expected(comparing, [self._at(connection, history, cut, sources) for cut in cuts]))
+        return found
+
+    def _at(
+        self, connection: duckdb.DuckDBPyConnection, history: JobHistory, batches: int, sources: Sequence[Source]
+    ) -> list[dict[str, Any]]:
+        import duckdb
+
+        for source, rows in zip(sources, by_input(history, batches, sources), strict=True):
+            connection.register(source.name, in_utc(table_of(source, rows)))
+        try:
+            return rows_of(connection.sql(self.statement).to_arrow_table())
+        except duckdb.Error as error:
+            said = " ".join(str(error).split())
+            raise BadInput(
+                f"DuckDB refuses the SQL statement: {said}; its tables are "
+                f"{', '.join([*(source.name for source in sources), *self.static])}"
+            ) from None
+
+
+def in_utc(table: pa.Table) -> pa.Table:
+    """Return a table whose timestamps have no zone, in UTC, for without an extension DuckDB knows no zones."""
+    schema = pa.schema(
+        [
+            (column.name, pa.timestamp(column.type.unit) if pa.types.is_timestamp(column.type) else column.type)
+            for column in table.schema
+        ]
+    )
+    return table.cast(schema)
+
+
+@dataclass(frozen=True)
+class BatchOracle:
+    """The same job over the same rows as a batch: what Spark promises of a streaming query.
+
+    Attributes:
+        job: Another job to run as a batch; None: the one that is checked.
+    """
+
+    job: Job | None = None
+
+
+@dataclass(frozen=True)
+class JobOracle:
+    """Another job, such as the last version of the one that is checked, over the same batches.
+
+    Attributes:
+        job: The other job.
+        run: How it is run; None: as the job is.
+        comparing: What is compared: the rows of each batch, or the table at the end.
+        called: What reports call it; by default its name and line.
+    """
+
+    job: Job
+    run: RunOptions | None = None
+    comparing: Comparing = "batches"
+    called: str = ""
+
+
+def sql(statement: str) -> SqlOracle:
+    """Expect the rows of a SQL statement, which DuckDB runs over the inputs as tables of their names."""
+    return SqlOracle(statement)
+
+
+def as_batch(job: Job | None = None) -> BatchOracle:
+    """Expect what the same job gives as a batch over the same rows; or another job, which then has to be named."""
+    return BatchOracle(job)
+
+
+def other_job(job: Job) -> JobOracle:
+    """Expect what another job emits: the last version of the job, or a rewrite."""
+    return JobOracle(job)

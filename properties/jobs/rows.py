@@ -1,0 +1,56 @@
+"""Rows of any table as Python values: timestamps are `datetime`s in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from ...reference.core.errors import BadInput
+
+
+def rows_of(table: Any) -> list[dict[str, Any]]:
+    """Return the rows of an arrow table, of a pandas, Spark or DuckDB frame, or of what iterates over mappings.
+
+    Raises:
+        BadInput: It is nothing of these, or two of its columns have one name.
+    """
+    if hasattr(table, "toArrow"):  # Spark's
+        table = table.toArrow()
+    elif hasattr(table, "to_arrow_table"):  # DuckDB's
+        table = table.to_arrow_table()
+    elif type(table).__module__.startswith("pandas."):
+        table = pa.Table.from_pandas(table, preserve_index=False)
+    if isinstance(table, pa.Table):
+        twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+        if twice:
+            raise BadInput(f"two columns are called {twice[0]!r}: give each a name of its own with .alias()")
+        return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    if not isinstance(table, Iterable) or isinstance(table, (str, bytes, Mapping)):
+        raise BadInput(
+            f"{type(table).__name__} came where rows were expected: return dicts, or a pandas or arrow table"
+        )
+    rows = []
+    for row in table:
+        as_mapping = row.asDict(recursive=True) if hasattr(row, "asDict") else row
+        if not isinstance(as_mapping, Mapping):
+            raise BadInput(f"a row is {row!r}: return each as a dict from the columns' names to values")
+        rows.append({name: plain(value) for name, value in as_mapping.items()})
+    return rows
+
+
+def plain(value: Any) -> Any:
+    """Return a value with its timestamps in UTC, whatever zone they came in."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            return value
+        utc = value.astimezone(UTC)
+        return datetime(*utc.timetuple()[:6], utc.microsecond, UTC)  # pandas' Timestamps too
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    item = getattr(value, "item", None)
+    return item() if callable(item) and type(value).__module__ == "numpy" else value
