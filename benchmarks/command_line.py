@@ -42,11 +42,14 @@ BENCHMARKS: Mapping[str, str] = {
     "memory": "peak resident memory of the driver for a large cohort",
     "specs": "what the wrapper adds to TLC, the small models, and behaviours replayed on the reference and on Spark",
     "queries": "what a small stateful query costs, with the session's settings and without them",
+    "spark_rules": "10,000 histories of Spark's own operators, against the reference of its rules; --histories others",
     "shared": "how many histories a CPU second of Spark serves, in shared queries and in typed ones",
     "check": "the gate's wall time",
 }
 AGREEMENT = "agreement"
 """The one that takes a witness, a number of histories and a seed."""
+SPARK_RULES = "spark_rules"
+"""The one that takes a number of histories and a seed without a witness."""
 BY_OPERATOR = ("operators", "agreement", "production", "state", "judging")
 """Those that measure one operator alone where they are asked to, as `production:session_windows`."""
 MISSED, COULD_NOT_RUN = 1, 3
@@ -108,9 +111,15 @@ def bench(
     ] = None,
     histories: Annotated[
         int | None,
-        typer.Option(min=1, help="agreement --on: how many histories; 5,000,000 of the reference, 1,000,000 on Spark."),
+        typer.Option(
+            min=1,
+            help="agreement --on: how many histories; 5,000,000 of the reference, 1,000,000 on Spark. "
+            "spark_rules: how many of each; 10,000.",
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="agreement --on: the seed of the first round; 1 by default.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="agreement --on, spark_rules: the seed of the first round; 1 by default.")
+    ] = None,
     file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file too.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
 ) -> None:
@@ -202,9 +211,11 @@ def _check_options(
     """
     if on is not None and [name.partition(":")[0] for name in chosen] != [AGREEMENT]:
         raise BadInput(f"--on {on.value} means nothing here: name the benchmark {AGREEMENT}, and no other")
-    if on is None and (histories is not None or seed is not None):
+    if on is None and list(chosen) != [SPARK_RULES] and (histories is not None or seed is not None):
         option = "--seed" if histories is None else "--histories"
-        raise BadInput(f"{option} means nothing here: use it with {AGREEMENT} --on reference, or --on spark")
+        raise BadInput(
+            f"{option} means nothing here: use it with {AGREEMENT} --on reference, --on spark, or {SPARK_RULES}"
+        )
     if on is not None and rounds is not None:
         raise BadInput("--rounds means nothing with --on: say by --histories how many histories there are to be")
 

@@ -723,7 +723,12 @@ def _known(rule: str, semantics: str) -> None:
 
 
 def _named(rule: str, **given: object) -> str:
-    return f"{rule}({', '.join(f'{name}={value}' for name, value in given.items() if value is not None)})"
+    texts = {
+        name: "+".join(f"{one} {two}" for one, two in value.items()) if isinstance(value, Mapping) else str(value)
+        for name, value in given.items()
+        if value is not None
+    }
+    return f"{rule}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 
 def _positive(rule: str, name: str, duration: Duration) -> int:

@@ -1,0 +1,66 @@
+"""Spark's own operators on Spark, against the reference of its rules: few of each here, 10,000 by `spark_rules`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HISTORIES = 300
+KEPT = (
+    ("session_windows(gap=10 seconds, delay=4 seconds)", "append", "default"),
+    ("session_windows(gap=10 seconds, delay=4 seconds)", "complete", "available_now"),
+    ("windows(size=10 seconds, slide=4 seconds, delay=2 seconds)", "update", "available_now"),
+    ("drop_duplicates(columns=key, delay=4 seconds, within_watermark=True)", "append", "available_now"),
+    ("static_join(on=sub, join=left)", "append", "available_now"),
+    ("stream_join(join=full, on=key+sub, before=1500 microseconds, after=0 seconds", "append", "available_now"),
+    ("stream_join(join=left, on=key+sub, before=10 seconds, after=3 seconds", "append", "default"),
+)
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    from benchmarks import spark_rules
+
+    return spark_rules
+
+
+@pytest.mark.parametrize(("name", "mode", "trigger"), KEPT, ids=lambda value: value.partition("(")[0])
+def test_spark_emits_what_its_rules_say(spark: SparkSession, rules: Any, name: str, mode: str, trigger: str) -> None:
+    (case,) = [case for case in rules.CASES if case.name.startswith(name) and case.mode == mode]
+    emitted, differing = rules.differences(case, trigger, HISTORIES, seed=3)
+    assert emitted > HISTORIES / 3
+    assert differing == []
+
+
+@pytest.mark.exhaustive
+def test_spark_emits_what_all_its_rules_say(spark: SparkSession, rules: Any) -> None:
+    for case in rules.CASES:
+        for trigger in rules.TRIGGERS:
+            emitted, differing = rules.differences(case, trigger, HISTORIES, seed=4)
+            assert emitted
+            assert differing == [], (case.name, case.mode, trigger)
+
+
+def test_a_rule_that_is_wrong_by_a_millisecond_is_seen(spark: SparkSession, rules: Any) -> None:
+    (right,) = [case for case in rules.CASES if case.name == "windows(size=10 seconds, delay=4 seconds)"][:1]
+    wrong = replace(right, rule=rules.windows("10 seconds", delay="3.999 seconds", aggregates=rules.AGGREGATES))
+    _, differing = rules.differences(wrong, "available_now", HISTORIES, seed=3)
+    assert differing
+
+
+def test_the_histories_lie_at_the_edges(rules: Any) -> None:
+    from random import Random
+
+    (case,) = [case for case in rules.CASES if case.name.startswith("session_windows(gap=1 second")]
+    histories = rules.draw(case, 2_000, Random(1))
+    times = [sorted(arrival.row["at"] for arrival in history.arrivals) for history in histories]
+    apart = {(two - one).total_seconds() for of_one in times for one, two in pairwise(of_one)}
+    assert {0.0, 0.999, 0.999999, 1.0, 1.000001, 1.001} <= apart
