@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 import pytest
-from streamproof.properties.jobs import rules
 from streamproof.properties.jobs.model import Source, Way
+from streamproof.properties.jobs.rules import aggregations, duplicates, rule, stream_joins
 from streamproof.reference.spark import drop_duplicates, session_windows, stream_join, watermarks, windows
 
 COHORTS, HISTORIES = 4, 150
@@ -88,9 +88,10 @@ def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch, mutant: Mutant) 
     way = Way("available_now" if mutant.trigger == NOW else "default", case.mode)
     right = case.rule.expected(histories, sources, way)
     module = mutated(mutant)
-    for name, value in [*vars(rules).items()]:
-        if value is mutant.module or value is getattr(mutant.module, "micro_batches", None):
-            monkeypatch.setattr(rules, name, module if value is mutant.module else module.micro_batches)
+    for user in (aggregations, duplicates, rule, stream_joins):
+        for name, value in [*vars(user).items()]:
+            if value is mutant.module or value is getattr(mutant.module, "micro_batches", None):
+                monkeypatch.setattr(user, name, module if value is mutant.module else module.micro_batches)
     wrong = case.rule.expected(histories, sources, way)
     assert [
         history

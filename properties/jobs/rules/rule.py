@@ -1,0 +1,184 @@
+"""A rule: one of Spark's operators or several in a row, and what they emit of a history."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ....reference.core.errors import BadInput
+from ....reference.spark.watermarks import micro_batches
+from ..model import Expected, JobHistory, Mode, Row, Source, Way, from_microseconds, microseconds
+
+Step: TypeAlias = Callable[[Mapping[str, Sequence[Row]], int, int], Sequence[Row]]
+"""Takes the rows of a micro-batch by input, its watermark for late rows and the one for eviction (ms); returns what it
+emits. All event times are integers, of microseconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An operator, as it is run over the rows of its inputs.
+
+    Attributes:
+        start: Returns the operator without any state.
+        follows: Whether it asks for a batch without data where the watermark has moved.
+        times: The columns of its output that are times.
+        output: Its output as an input of the next operator; None where none can follow.
+        why_none: Why none can.
+    """
+
+    start: Callable[[], Step]
+    follows: bool
+    times: frozenset[str]
+    output: Source | None
+    why_none: str = ""
+
+
+@dataclass(frozen=True)
+class Rule(ABC):
+    """What is expected by the rules of one of Spark's operators, or of several in a row.
+
+    Attributes:
+        name: What reports call it.
+        delays_us: The delay of the watermark, in microseconds: of each input by its name, or of all of them under an
+            empty name; empty where there is no watermark.
+    """
+
+    name: str
+    delays_us: Mapping[str, int]
+
+    @property
+    def takes_late(self) -> bool:
+        """Whether it knows what becomes of late rows: always."""
+        return True
+
+    @property
+    def closes(self) -> bool:
+        """Whether the end of a history must close everything: never."""
+        return False
+
+    @property
+    @abstractmethod
+    def distances_us(self) -> Sequence[int]:
+        """The durations that matter to it, in microseconds."""
+
+    @abstractmethod
+    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
+        """Return its operators over the given inputs.
+
+        Raises:
+            BadInput: It doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark.
+        """
+
+    def __rshift__(self, after: Rule) -> Rule:
+        """Return this rule, and another over its output."""
+        if not isinstance(after, Rule):
+            return NotImplemented
+        if self.delays_us and after.delays_us and self.delays_us != after.delays_us:
+            raise BadInput(
+                f"{self.name} >> {after.name} has two watermarks, and an input takes one: leave out the second delay"
+            )
+        return Chain(f"{self.name} >> {after.name}", {**self.delays_us, **after.delays_us}, (self, after))
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
+        """Return what Spark emits of each history: in each batch, or the table after each where the mode is complete.
+
+        Raises:
+            BadInput: The rule doesn't fit the inputs, or Spark refuses it in the given mode.
+        """
+        unknown = sorted(set(self.delays_us) - {"", *(source.name for source in sources)})
+        if unknown:
+            names = ", ".join(source.name for source in sources)
+            raise BadInput(f"{self.name} has a delay for {unknown[0]!r}, which is no input: the inputs are {names}")
+        stages = self.stages(sources, way.mode, watermark=bool(self.delays_us))
+        return [self._of(history, sources, way, stages) for history in histories]
+
+    def _of(self, history: JobHistory, sources: Sequence[Source], way: Way, stages: Sequence[Stage]) -> Expected:
+        batches: list[dict[str, list[Row]]] = []
+        largest_us: list[dict[str, int | None]] = []
+        time_of = {source.name: source.time for source in sources}
+        for number, batch in enumerate(history.batches):
+            rows: dict[str, list[Row]] = {name: [] for name in time_of}
+            for arrival in batch:
+                rows[arrival.input].append(_with_microseconds(arrival.row, time_of[arrival.input]))
+            batches.append(rows)
+            own = {
+                name: max((row[time_of[name]] for row in of_input if row[time_of[name]] is not None), default=None)
+                for name, of_input in rows.items()
+            }
+            largest_us.append(dict.fromkeys(rows, history.clock[number]) if history.clock else own)
+        delays_us = {
+            name: self.delays_us.get(name, self.delays_us.get("", -1))
+            for name in time_of
+            if name in self.delays_us or "" in self.delays_us
+        }
+        steps = [stage.start() for stage in stages]
+        emitted: list[list[Row]] = [[] for _ in batches]
+        executed = micro_batches(
+            largest_us,
+            delays_us,
+            policy=way.policy,
+            trigger=way.trigger,
+            follows=any(stage.follows for stage in stages),
+        )
+        for micro in executed:
+            given: Mapping[str, Sequence[Row]] = batches[micro.data] if micro.has_data else {}
+            for step in steps:
+                out = step(given, micro.late_ms, micro.eviction_ms)
+                given = {"": out}
+            shown = [_with_times(row, stages[-1].times) for row in out]
+            emitted[micro.data] = shown if way.mode == "complete" else [*emitted[micro.data], *shown]
+        return Expected("cuts" if way.mode == "complete" else "batches", emitted)
+
+
+@dataclass(frozen=True)
+class Chain(Rule):
+    """Several operators in a row, each over the output of the one before it.
+
+    Attributes:
+        parts: The rules, in order.
+    """
+
+    parts: tuple[Rule, Rule]
+
+    @property
+    def distances_us(self) -> Sequence[int]:
+        """The durations that matter to it, in microseconds."""
+        return sorted({distance for part in self.parts for distance in part.distances_us})
+
+    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
+        """Return the operators of all parts."""
+        stages: list[Stage] = []
+        for part in self.parts:
+            if stages:
+                output = stages[-1].output
+                if output is None:
+                    raise BadInput(f"{self.name}: no operator can follow here, for {stages[-1].why_none}")
+                sources = [output]
+            stages += part.stages(sources, mode, watermark=watermark)
+        return stages
+
+
+def stepping(start: Callable[[], Callable[..., Sequence[Row]]], name: str) -> Callable[[], Step]:
+    """Return the operator of a single input: the rows of a later stage come under an empty name."""
+
+    def started() -> Step:
+        batch = start()
+        return lambda rows, late_ms, eviction_ms: batch(rows.get(name, rows.get("", ())), late_ms, eviction_ms)
+
+    return started
+
+
+def _with_microseconds(row: Row, time: str) -> Row:
+    return row if row[time] is None else {**row, time: microseconds(row[time])}
+
+
+def _with_times(row: Row, times: frozenset[str]) -> Row:
+    return {name: _as_time(value) if name in times else value for name, value in row.items()}
+
+
+def _as_time(value: Any) -> Any:
+    if isinstance(value, list):
+        return [from_microseconds(time_us) for time_us in value]
+    return None if value is None else from_microseconds(value)
