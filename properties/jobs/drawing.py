@@ -158,8 +158,8 @@ class _Drawer:
         self.open = [
             number for number, horizon in enumerate(self.horizons) if late or horizon is None or horizon < clock[number]
         ]
-        self.shifts = [0, *distances, *distances, *(one + other for one, other in combinations(distances, 2))]
         self.sizes = distances
+        self.sums = [one + other for one, other in combinations(distances, 2)] or [0]
         self.offsets = [offset for offset in OFFSETS_US if offset % resolution_us == 0]
         self.least = resolution_us
         self.watermarks = [time - delay_us for time in clock]
@@ -210,39 +210,48 @@ class _Drawer:
         return arrived[index]
 
     def _time(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
-        """Draw an event time, no later than the batch's clock; one in five is late where late ones may come."""
+        """Draw an event time, no later than the batch's clock; one in four is late where late ones may come."""
         clock, horizon = self.clock[number], self.horizons[number]
-        is_late = horizon is not None and self.late and generator.random() < 0.2
+        is_late = horizon is not None and self.late and generator.random() < 0.25
         if horizon is not None and horizon >= clock:
             is_late = True
         for _ in range(8):
-            time = self._anchor(generator, number, times)
-            time += generator.choice((1, -1)) * generator.choice(self.shifts) + generator.choice(self.offsets)
+            time = self._edge(generator, number, times) + generator.choice(self.offsets)
             if time <= clock and (horizon is None or (time <= horizon) == is_late):
                 return time
         if horizon is None:
-            return clock - generator.choice(self.shifts)
+            return clock - generator.choice((0, *self.sizes))
         if is_late:
             return min(clock, horizon - generator.choice((0, MS, *self.sizes)))
         return max(horizon + self.least, clock - generator.choice((0, MS)))
 
-    def _anchor(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
-        """Return what a time is near to: an earlier one, a clock, a watermark, a multiple of a distance, a midnight."""
+    def _edge(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
+        """Return a time that may matter: a distance from an earlier one, or where the clock has brought something."""
         if times and generator.random() < 0.55:
-            return times[-1] if generator.random() < 0.5 else generator.choice(times)
+            return generator.choice((times[-1], generator.choice(times))) + self._shift(generator, 0.2)
         clock = self.clock[number]
         match generator.randrange(16):
             case 0 | 1 | 2 if (horizon := self.horizons[number]) is not None:
-                return horizon
+                # With `available_now` it is the watermark of the batch before by which rows are late.
+                before = self.horizons[number - 1]
+                return (horizon if before is None or generator.random() < 0.6 else before) + self._shift(generator, 0.5)
             case 3 | 4:
-                return generator.choice(self.watermarks)
+                return generator.choice(self.watermarks) + self._shift(generator, 0.3)
             case 5 | 6 | 7 | 8:
-                return clock - clock % generator.choice(self.sizes)
+                return clock - clock % generator.choice(self.sizes) + self._shift(generator, 0.3)
             case 9 if self.calendar:
-                return generator.choice(self.calendar)
+                return generator.choice(self.calendar) + self._shift(generator, 0.7)
             case 10 | 11:
-                return self.clock[max(0, number - 1)]
-        return clock
+                return self.clock[max(0, number - 1)] + self._shift(generator, 0.3)
+        return clock + self._shift(generator, 0.3)
+
+    def _shift(self, generator: random.Random, none: float) -> int:
+        """Draw how far a time lies from another one: as often as is said not at all, else distances and their sums."""
+        drawn = generator.random()
+        if drawn < none:
+            return 0
+        of = self.sums if drawn > 0.9 else self.sizes
+        return generator.choice((1, -1)) * generator.choice(of)
 
 
 def time_of(source: Source, time_us: int) -> datetime:

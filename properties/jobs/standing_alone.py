@@ -6,18 +6,29 @@ its place. Such a history may behave differently, and counts only when it fails 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 from .drawing import time_of, time_us_of
 from .inputs import ResolvedInput
-from .model import Arrival, JobHistory, from_microseconds
+from .model import Arrival, JobHistory, Trigger, from_microseconds
 from .values import key_kinds, kinds
 
-Push = tuple[int, int]
-"""The index of a batch that isn't empty, -1 for one before all, and the time (microseconds since 1970) to move to."""
+
+class Push(NamedTuple):
+    """Where rows move the watermark.
+
+    Attributes:
+        index: Of a batch that isn't empty, or -1 for before all.
+        times_us: The times (microseconds since 1970) to move to: in that batch, and in batches of their own after it.
+        inputs: The inputs whose own rows aren't there yet.
+    """
+
+    index: int
+    times_us: tuple[int, ...]
+    inputs: frozenset[str]
 
 
 def trimmed(history: JobHistory, last: int) -> JobHistory:
@@ -35,33 +46,40 @@ def without_clock(history: JobHistory) -> JobHistory:
     return replace(history, batches=tuple(batch for batch in history.batches if batch) or ((),), clock=())
 
 
-def standing_alone(history: JobHistory, inputs: Sequence[ResolvedInput], first: int | None = None) -> list[JobHistory]:
+def standing_alone(
+    history: JobHistory,
+    inputs: Sequence[ResolvedInput],
+    first: int | None = None,
+    trigger: Trigger = "default",
+) -> list[JobHistory]:
     """Return histories without a clock whose watermark is where that of the history is, those of the fewest rows first.
 
-    The first has the rows of the history alone. In others rows of another key, one on each input, move the watermark
+    The first has the rows of the history alone. In others rows of another key move the watermark on each input
     where the history's own don't move it so far: before its first batch, between two of them, or at the end.
 
     Args:
         history: The history.
         inputs: What its rows were drawn from.
-        first: The index of the first batch whose output differs. The history then ends there; or one batch before,
-            for with `available_now` a batch emits what the clock of the one before has closed.
+        first: The index of the first batch whose output differs; the history then ends there.
+        trigger: How the query is run. With `available_now` a batch emits what the clock of the one before has closed,
+            and drops what was late by the one before that: a history may end, or the watermark move, a batch sooner.
     """
+    sooner = trigger == "available_now"
     ends = [history]
     if first is not None:
         ends = [trimmed(history, first)]
-        ends += [trimmed(history, first - 1)] if first and not history.batches[first] else []
+        ends += [trimmed(history, first - 1)] if sooner and first and not history.batches[first] else []
     found = []
     for ended in ends:
-        pushes = _pushes(ended, inputs)
         rows = _pushing_rows(ended, inputs)
-        for count in range(len(pushes) + 1):
-            found += [_pushed(ended, inputs, chosen, rows) for chosen in combinations(pushes, count)]
+        for pushes in product(*([None, *options] for options in _pushes(ended, inputs, sooner))):
+            found.append(_pushed(ended, inputs, [push for push in pushes if push], rows))
     distinct = {repr(alone.batches): alone for alone in found}
     return sorted(distinct.values(), key=lambda alone: (len(alone.arrivals), len(alone.batches)))
 
 
-def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput]) -> list[Push]:
+def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput], sooner: bool) -> list[list[Push]]:
+    """Return where the watermark may be moved: of each place the ways to do it."""
     sources = {given.name: given.source for given in inputs}
     largest: dict[str, int] = {}
     used = [number for number, batch in enumerate(history.batches) if batch]
@@ -69,30 +87,34 @@ def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput]) -> list[Push]:
     for index, number in enumerate([-1, *used], -1):
         for name, row in history.batches[number] if index >= 0 else ():
             largest[name] = max(largest.get(name, 0), time_us_of(sources[name], row))
-        following = used[index + 1] if index + 1 < len(used) else len(history.clock)
-        if following and history.clock:
-            time_us = history.clock[following - 1]
-            if any(largest.get(name, 0) < time_us for name in sources):
-                pushes.append((index, time_us))
+        is_last = index + 1 == len(used)
+        following = len(history.clock) if is_last else used[index + 1]
+        times = history.clock[max(number, 0) : following][-2 if sooner and not is_last else -1 :]
+        options = [Push(index, some, _behind(largest, sources, some[-1])) for some in (times[-1:], times) if some]
+        pushes.append([push for push in dict.fromkeys(options) if push.inputs])
     return pushes
+
+
+def _behind(largest: Mapping[str, int], names: Iterable[str], time_us: int) -> frozenset[str]:
+    return frozenset(name for name in names if largest.get(name, 0) < time_us)
 
 
 def _pushed(
     history: JobHistory, inputs: Sequence[ResolvedInput], pushes: Sequence[Push], rows: Mapping[str, Mapping[str, Any]]
 ) -> JobHistory:
-    batches = [list(batch) for batch in history.batches if batch]
-    before: list[Arrival] = []
-    for index, time_us in pushes:
-        arrivals = [
+    def arrivals(push: Push, time_us: int) -> tuple[Arrival, ...]:
+        return tuple(
             Arrival(given.name, {**rows[given.name], given.source.time: time_of(given.source, time_us)})
             for given in inputs
-        ]
-        if index < 0:
-            before = arrivals
-        else:
-            batches[index] += arrivals
-    made = ([before] if before else []) + batches
-    return replace(history, batches=tuple(map(tuple, made)) or ((),), clock=())
+            if given.name in push.inputs
+        )
+
+    batches: list[tuple[Arrival, ...]] = []
+    for index, batch in enumerate([(), *(batch for batch in history.batches if batch)], -1):
+        pushed = [arrivals(push, time_us) for push in pushes if push.index == index for time_us in push.times_us]
+        batches.append((*batch, *(pushed[0] if pushed else ())))
+        batches += pushed[1:]
+    return replace(history, batches=tuple(batch for batch in batches if batch) or ((),), clock=())
 
 
 def _pushing_rows(history: JobHistory, inputs: Sequence[ResolvedInput]) -> dict[str, dict[str, Any]]:

@@ -144,7 +144,7 @@ def test_rows_lie_at_midnights_whatever_matters_to_the_job(seed: int) -> None:
     drawn = draw_histories([given], [1_000_000], 300, seed)
     times = {time_us_of(given.source, row) for history in drawn for _, row in history.arrivals}
     assert times & edges
-    assert times & {edge - 1000 for edge in edges}
+    assert times & {edge + by for edge in edges for by in (-1000, 1000)}
 
 
 def test_times_are_whole_milliseconds_where_a_job_reckons_in_them(clicks: ResolvedInput) -> None:

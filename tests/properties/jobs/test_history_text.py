@@ -31,7 +31,7 @@ def row(**values: Any) -> Arrival:
 def test_a_history_of_every_type_comes_back_exactly() -> None:
     inputs = resolve_all([Input(EVERY_TYPE, time="at", key="k"), Input("t timestamp_ntz, x double", name="more")])
     sources = [given.source for given in inputs]
-    for history in draw_histories(inputs, [60_000_000], 300, 0):
+    for history in draw_histories(inputs, [60_000_000], 60, 0):
         for kept in (history, without_clock(history)):
             text = to_text(kept, sources)
             back = parse(text, sources)

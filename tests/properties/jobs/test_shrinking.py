@@ -79,7 +79,7 @@ def asked(bad: Callable[[JobHistory], bool], rounds: list[int]) -> Callable[[Seq
 
 
 def failing(
-    bad: Callable[[JobHistory], bool], count: int = 8, inputs: Sequence[ResolvedInput] = INPUTS
+    bad: Callable[[JobHistory], bool], count: int = 4, inputs: Sequence[ResolvedInput] = INPUTS
 ) -> list[JobHistory]:
     drawn = (
         history for seed in range(9) for history in draw_histories(inputs, [GAP, DELAY], 200, seed, delay_us=DELAY)

@@ -55,13 +55,34 @@ def test_where_its_own_rows_are_at_the_clock_nothing_is_added() -> None:
     assert standing_alone(without_clock(history), [CLICKS]) == [without_clock(history)]
 
 
-def test_it_ends_with_the_first_batch_that_differs_or_before() -> None:
+def test_it_ends_with_the_first_batch_that_differs() -> None:
     history = JobHistory(((), (click(50),), (), (), (click(95),)), (40, 50, 70, 80, 95))
-    assert [[("b", 40)], [("a", 50), ("b", 80)]] in [times(one) for one in standing_alone(history, [CLICKS], 3)]
-    ends = [max(of for batch in times(one) for _, of in batch) for one in standing_alone(history, [CLICKS], 3)]
-    assert set(ends) == {50, 70, 80}
-    with_rows = standing_alone(history, [CLICKS], 4)
-    assert all(("a", 95) in batch for batch in (times(one)[-1] for one in with_rows))
+    found = [times(one) for one in standing_alone(history, [CLICKS], 3)]
+    assert found == [
+        [[("a", 50)]],
+        [[("a", 50), ("b", 80)]],
+        [[("b", 40)], [("a", 50)]],
+        [[("b", 40)], [("a", 50), ("b", 80)]],
+    ]
+
+
+def test_with_available_now_it_may_end_a_batch_before() -> None:
+    history = JobHistory(((click(50),), (), (), (click(95),)), (50, 70, 80, 95))
+
+    def ends(first: int) -> set[int]:
+        found = standing_alone(history, [CLICKS], first, "available_now")
+        return {max(time for batch in times(one) for _, time in batch) for one in found}
+
+    assert ends(2) == {50, 70, 80}
+    assert ends(3) == {95}
+
+
+def test_with_available_now_the_watermark_may_move_a_batch_sooner() -> None:
+    history = JobHistory(((), (), (click(50),), (), (), (click(95),)), (40, 45, 50, 70, 80, 95))
+    found = [times(one) for one in standing_alone(history, [CLICKS], None, "available_now")]
+    assert [[("b", 40)], [("b", 45)], [("a", 50), ("b", 70)], [("b", 80)], [("a", 95)]] in found
+    assert [[("b", 45)], [("a", 50), ("b", 80)], [("a", 95)]] in found
+    assert all([("b", 40)] not in times(one) for one in standing_alone(history, [CLICKS]))
 
 
 def test_the_watermark_is_moved_on_every_input() -> None:
@@ -69,6 +90,8 @@ def test_the_watermark_is_moved_on_every_input() -> None:
     found = standing_alone(history, [CLICKS, PAID])
     assert times(found[-1], CLICKS, PAID) == [[("a", 40), ("b", 60), ("b", 60)]]
     assert [name for name, _ in found[-1].arrivals] == ["events", "events", "paid"]
+    moved = JobHistory(((click(60),), ()), (60, 60))
+    assert times(standing_alone(moved, [CLICKS, PAID])[-1], CLICKS, PAID) == [[("a", 60), ("b", 60)]]
 
 
 def test_a_history_without_rows_is_moved_too() -> None:
