@@ -21,12 +21,12 @@ class Push(NamedTuple):
     """Where rows move the watermark.
 
     Attributes:
-        index: Of a batch that isn't empty, or -1 for before all.
+        batch: The index of a batch that isn't empty, or -1 for before all.
         times_us: The times (microseconds since 1970) to move to: in that batch, and in batches of their own after it.
         inputs: The inputs whose own rows aren't there yet.
     """
 
-    index: int
+    batch: int
     times_us: tuple[int, ...]
     inputs: frozenset[str]
 
@@ -111,7 +111,7 @@ def _pushed(
 
     batches: list[tuple[Arrival, ...]] = []
     for index, batch in enumerate([(), *(batch for batch in history.batches if batch)], -1):
-        pushed = [arrivals(push, time_us) for push in pushes if push.index == index for time_us in push.times_us]
+        pushed = [arrivals(push, time_us) for push in pushes if push.batch == index for time_us in push.times_us]
         batches.append((*batch, *(pushed[0] if pushed else ())))
         batches += pushed[1:]
     return replace(history, batches=tuple(batch for batch in batches if batch) or ((),), clock=())
