@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from ....reference.core.errors import BadInput
 from ....reference.spark import session_windows as sessions
 from ....reference.spark import windows as time_windows
@@ -39,6 +41,13 @@ class Windows(Rule):
         keys = source.key if self.keys is None else self.keys
         columns = [*keys, *(aggregate.column for aggregate in self.aggregates.values() if aggregate.column is not None)]
         look_for(self.name, source, columns)
+        for name, aggregate in self.aggregates.items():
+            decimal = aggregate.column and pa.types.is_decimal(source.schema.field(aggregate.column).type)
+            if aggregate.function == "avg" and decimal:
+                raise BadInput(
+                    f"{self.name}: the rules don't say how {name!r} is rounded, which averages decimals: expect their "
+                    "sum and count instead"
+                )
         if mode == "append" and not watermark:
             raise BadInput(
                 f"{self.name} has no delay, and Spark aggregates in append mode only with a watermark: "

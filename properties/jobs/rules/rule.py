@@ -92,6 +92,8 @@ class Rule(ABC):
             names = ", ".join(source.name for source in sources)
             raise BadInput(f"{self.name} has a delay for {unknown[0]!r}, which is no input: the inputs are {names}")
         stages = self.stages(sources, way.mode, watermark=bool(self.delays_us))
+        if way.mode == "complete" and stages[-1].output is not None:
+            raise BadInput(f'{self.name}: Spark takes the mode "complete" only for aggregations: use "append"')
         return [self._of(history, sources, way, stages) for history in histories]
 
     def _of(self, history: JobHistory, sources: Sequence[Source], way: Way, stages: Sequence[Stage]) -> Expected:

@@ -83,6 +83,7 @@ def test_the_durations_that_matter_are_given_in_microseconds() -> None:
     ]
 
 
+PRICES = Source("prices", SCHEMA.set(2, pa.field("amount", pa.decimal128(9, 2))), "at", ("user",))
 VIEWS = Source("views", pa.schema([("id", pa.string()), ("seen", pa.timestamp("us", tz="UTC"))]), "seen", ("id",))
 BOTH = ["user"], ["id"]
 
@@ -238,6 +239,13 @@ def test_what_cannot_be_declared_is_refused_with_the_remedy(call: Any, said: str
             "a column 'amount': rename the table's",
         ),
         (drop_duplicates("id"), "append", (CLICKS,), "no column 'id'"),
+        (drop_duplicates("user"), "complete", (CLICKS,), 'only for aggregations: use "append"'),
+        (
+            windows("1 second", aggregates={"mean": ("avg", "amount")}),
+            "update",
+            (PRICES,),
+            "expect their sum and count",
+        ),
         (
             windows("1 second") >> windows("1 second"),
             "update",
