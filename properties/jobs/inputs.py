@@ -157,6 +157,8 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
 
 
 def _key_columns(given: Input, schema: pa.Schema, time: str) -> tuple[str, ...]:
+    if not isinstance(given.key, (str, Sequence)):
+        raise BadInput(f'input {given.name}: its key is {given.key!r}: name a column or several, key=("shop", "user")')
     key = (given.key,) if isinstance(given.key, str) else tuple(given.key)
     for column in key:
         _column(schema, column, given.name, "named as its key")
@@ -209,11 +211,11 @@ def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]
         if isinstance(values, st.SearchStrategy):
             try:
                 drawn = examples_of(values, seed)
-            except HypothesisException as error:
-                raise BadInput(
-                    f"input {source.name}: {where} can't be drawn from: {type(error).__name__}: "
-                    f"{str(error).splitlines()[0] if str(error) else values}; change the strategy"
-                ) from None
+            except Exception as error:  # the strategy may call functions of the user's own
+                said = f"{type(error).__name__}: {error}".splitlines()[0]
+                raise BadInput(f"input {source.name}: {where} can't be drawn from: {said}; change the strategy") from (
+                    None if isinstance(error, HypothesisException) else error
+                )
         elif isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
             raise BadInput(
                 f"input {source.name}: {where} is {values!r}: give a Hypothesis strategy or a list of values"
@@ -258,7 +260,7 @@ def _sample_table(sample: Any, name: str) -> pa.Table:
         path = Path(sample)
         try:
             # Spark takes timestamps without a zone in a CSV file, as in pandas, for its session's; here, in UTC.
-            zoned = path.suffix.lower() == ".csv"
+            zoned = ".csv" in path.suffixes
             table = pyarrow.csv.read_csv(path) if zoned else pyarrow.parquet.read_table(path)
         except (OSError, pa.ArrowException) as error:
             raise BadInput(

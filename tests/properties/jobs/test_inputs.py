@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -181,6 +183,51 @@ def test_a_type_that_arrow_would_change_is_refused(kind: DataType) -> None:
 def test_a_type_is_what_spark_makes_of_its_table(kind: str) -> None:
     (field,) = from_arrow_schema(arrow_schema(f"v {kind}", "events")).fields
     assert field.dataType.simpleString() == kind.replace(" ", "")
+
+
+STRANGE = (
+    None,
+    0,
+    1.5,
+    "",
+    "x",
+    b"x",
+    [],
+    ["x"],
+    [None],
+    {},
+    {"x": 1},
+    {"amount": "x"},
+    {"amount": object()},
+    object(),
+)
+
+
+@pytest.mark.parametrize("field", ["time", "key", "name", "keys", "values", "sample"])
+@pytest.mark.parametrize("value", STRANGE, ids=repr)
+def test_whatever_is_given_is_taken_or_refused_in_one_line(field: str, value: object) -> None:
+    given: dict[str, Any] = {"schema": CLICKS, "time": "at", "key": "user", field: value}
+    said = "input events: taken"
+    try:
+        resolve(Input(**given))
+    except BadInput as error:
+        said = error.message
+    assert "\n" not in said
+    assert said.startswith(("input ", "an input's name"))
+
+
+def test_a_strategy_that_raises_says_what() -> None:
+    def fail(number: int) -> int:
+        raise ZeroDivisionError("no amounts today")
+
+    with pytest.raises(BadInput, match=r"values\['amount'\] can't be drawn from: ZeroDivisionError: no amounts today;"):
+        resolve(Input(CLICKS, key="user", values={"amount": st.integers().map(fail)}))
+
+
+def test_a_sample_may_be_compressed(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "clicks.csv.gz", "wt") as file:
+        file.write("user,at,amount\na,2024-05-01 12:00:00,1\n")
+    assert resolve(Input(sample=tmp_path / "clicks.csv.gz", key="user")).sample[0]["at"] == AT
 
 
 def test_two_inputs_have_two_names() -> None:
