@@ -37,7 +37,7 @@ class DropDuplicates(Rule):
         source = only_input(self.name, sources, self.input)
         columns = tuple(source.schema.names) if self.columns is None else self.columns
         look_for(self.name, source, columns)
-        delay_us = self.delays_us.get(source.name, self.delays_us.get("")) if watermark else None
+        delay_us = self.delay_us_of(source.name)
         what = duplicates.DropDuplicates(columns, source.time, delay_us, self.within_watermark)
         start = stepping(lambda: duplicates.State(what).batch, source.name)
         return [Stage(start, what.asks_for_batch_without_data, frozenset({source.time}), source)]

@@ -71,6 +71,10 @@ class Rule(ABC):
             BadInput: It doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark.
         """
 
+    def delay_us_of(self, input: str) -> int | None:
+        """Return the delay of an input's watermark in microseconds; None where it has none."""
+        return self.delays_us.get(input, self.delays_us.get(""))
+
     def __rshift__(self, after: Rule) -> Rule:
         """Return this rule, and another over its output."""
         if not isinstance(after, Rule):
@@ -110,11 +114,7 @@ class Rule(ABC):
                 for name, of_input in rows.items()
             }
             largest_us.append(dict.fromkeys(rows, history.clock[number]) if history.clock else own)
-        delays_us = {
-            name: self.delays_us.get(name, self.delays_us.get("", -1))
-            for name in time_of
-            if name in self.delays_us or "" in self.delays_us
-        }
+        delays_us = {name: delay_us for name in time_of if (delay_us := self.delay_us_of(name)) is not None}
         steps = [stage.start() for stage in stages]
         emitted: list[list[Row]] = [[] for _ in batches]
         executed = micro_batches(

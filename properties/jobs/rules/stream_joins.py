@@ -67,7 +67,7 @@ class StreamJoin(Rule):
         if mode != "append":
             raise BadInput(f'{self.name}: Spark joins two streams in append mode alone: use mode="append"')
         sides: tuple[tuple[joins.Side, Source], ...] = (("left", left), ("right", right))
-        have = frozenset(side for side, source in sides if "" in self.delays_us or source.name in self.delays_us)
+        have = frozenset(side for side, source in sides if self.delay_us_of(source.name) is not None)
         what = joins.StreamJoin(self.join, self.on, (left.time, right.time), self.before_us, self.after_us, have)
         bounded = {side for side, _ in sides if what.reach_us(side) is not None}
         if (self.join in ("left", "right") and self.join not in bounded) or (self.join == "full" and not bounded):
