@@ -73,6 +73,7 @@ def asked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Aske
     return Asked(tmp_path_factory.mktemp("counterexamples"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("operator", WITH_NATIVE)
 def test_spark_s_own_operator_keeps_the_law_and_every_goal_is_met(asked: Asked, operator: str) -> None:
     result = asked.results[operator]
@@ -101,6 +102,7 @@ BUGS: list[tuple[str, str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("operator", "profile", "bug", "meant"), BUGS, ids=[f"{bug[1]}: {bug[2]}" for bug in BUGS])
 def test_the_law_catches_a_bug(asked: Asked, operator: str, profile: str, bug: str, meant: dict[str, Any]) -> None:
     # What Spark ran is the bug of what was meant.
@@ -110,6 +112,7 @@ def test_the_law_catches_a_bug(asked: Asked, operator: str, profile: str, bug: s
     assert any(compared(*pair).differences for pair in zip(histories, outcomes, strict=True))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("operator", WITH_NATIVE)
 def test_the_law_misses_no_change_that_is_left_out_or_emitted_twice(asked: Asked, operator: str) -> None:
     for cohort, outcomes in asked.runs[operator]:

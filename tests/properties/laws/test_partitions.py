@@ -85,6 +85,7 @@ def test_partitions_catches_what_depends_on_the_other_keys_of_a_partition(spark:
     assert "and Spark in 7 partitions" in said
 
 
+@pytest.mark.exhaustive
 def test_the_stages_of_a_join_in_seven_partitions_give_what_the_reference_gives(spark: SparkSession) -> None:
     histories = drawn("foreign_key_join", 20)
     outcomes, output = SparkWitness().run(one_cohort(histories), RunOptions(partitions=7))
