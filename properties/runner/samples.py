@@ -27,10 +27,14 @@ STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
 LONG_AFTER_MS = 500
 IN_COLUMNS = 50
 """So many histories, at the most, are asked in each layout of columns."""
+ON_NATIVE = 250
+"""So many histories of a profile, at the most, are asked of Spark's own operator: each of its goals comes up in 60."""
 SHARE_EMPTIED = 4
 """One in so many histories of tables ends with all of their rows deleted."""
 SCHEDULED_RECORDS = 6
-"""So many records has a history with a schedule of delivery."""
+"""So many records has a history with a schedule of delivery, at the most."""
+SCHEDULED_STEPS = 16
+"""So many records and deliveries it has, at the most: all take their steps together, and a step costs three batches."""
 
 
 Draw: TypeAlias = Callable[[], Sample]
@@ -140,7 +144,11 @@ def retention_sample(registration: Registration, profile: str, count: int, seed:
 
 
 def native_sample(registration: Registration, profile: str, count: int, seed: int) -> Sample:
-    """Draw histories that Spark's own operator can serve, each with a batch long after it; as `random_sample`."""
+    """Draw histories that Spark's own operator can serve, each with a batch long after it; as `random_sample`.
+
+    There are `ON_NATIVE` at the most.
+    """
+    count = min(ON_NATIVE, count)
     assert registration.native is not None
     native = registration.native.profiles[profile]
     finished = partial(long_after, registration=registration)
@@ -162,9 +170,18 @@ def scheduled_sample(registration: Registration, count: int, seed: int) -> Sampl
         own = seed_for(seed, f"{profile}, scheduled")
         settings = HistorySettings(registration.name, options, SCHEDULE, arrivals=SCHEDULED_RECORDS)
         for history in draw_histories(settings, max(1, count // len(registration.profiles)), own):
-            by_schedule = scheduled(history, random.Random(seed_for(seed, history.to_text())))
+            by_schedule = scheduled_in(SCHEDULED_STEPS, history, seed)
             drawn.append(replace(by_schedule, name=f"{history.name} {profile}"))
     return Sample(registration, Kind.SCHEDULED, "all profiles", {}, drawn)
+
+
+def scheduled_in(steps: int, history: History, seed: int) -> History:
+    """Return a history with a random schedule of delivery, without its last records where it would be too long."""
+    by_schedule = scheduled(history, random.Random(seed_for(seed, history.to_text())))
+    while len(by_schedule.lines) > steps:
+        history = history.with_lines(history.records[:-1])
+        by_schedule = scheduled(history, random.Random(seed_for(seed, history.to_text())))
+    return by_schedule
 
 
 def columns_sample(registration: Registration, layout: Layout, profile: str, count: int, seed: int) -> Sample:
