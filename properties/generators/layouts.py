@@ -71,6 +71,7 @@ class Layout:
         has_null_keys: Whether records without a key come; one part of theirs is null, or all.
         before_1970_ms: How far before 1970 the times of histories begin.
         state_groups: Over how many groups the state's keys are spread; None: each has a state of its own.
+        partitions: How many shuffle partitions the query has; None for the session's number.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Layout:
     has_null_keys: bool
     before_1970_ms: int
     state_groups: int | None = None
+    partitions: int | None = None
 
     @property
     def columns(self) -> Columns:
@@ -165,6 +167,7 @@ LAYOUTS = (
         is_batch=False,
         has_null_keys=False,
         before_1970_ms=86_400_001,
+        partitions=1,
     ),
     Layout(
         name="a batch DataFrame",

@@ -16,7 +16,7 @@ from ..generators.cohorts import one_cohort
 from ..generators.coverage import EMITTED, count_goals_met, covered_by, emitted
 from ..generators.options import met_by
 from ..registration.registration import Registration
-from ..witnesses.base import RunOptions
+from ..witnesses.base import ALONE, RunOptions
 from ..witnesses.duckdb.witness import DuckDBWitness
 from ..witnesses.outcomes import Outcome
 from ..witnesses.spark.answers import Answers, Stored, of_shared
@@ -175,7 +175,7 @@ class CohortRun:
         self._alone = {subject: executor.submit(self._run_alone, subject) for subject in range(len(self.witnesses))}
 
     def _run_alone(self, subject: int) -> Outcome:
-        (outcome,), _ = self.witnesses[subject].run(one_cohort([self.each[self.runs_alone]]))
+        (outcome,), _ = self.witnesses[subject].run(one_cohort([self.each[self.runs_alone]]), ALONE)
         self.pool.count(1)
         return outcome
 
@@ -193,7 +193,7 @@ class Pool:
     """
 
     def __init__(self, members: Sequence[CohortRun]) -> None:
-        self.members = members
+        self.members: Sequence[CohortRun] = members
         self._queries: list[int] = []
         self._answers: dict[RunOptions, dict[int, Answers]] = {}
         self._by_duckdb: dict[int, list[Outcome]] = {}
@@ -213,6 +213,11 @@ class Pool:
     def prepare(self, ways: Sequence[RunOptions], executor: Executor) -> None:
         """Let the histories be run in some ways, beside what is done meanwhile."""
         self._prepared = {options: executor.submit(self._run, options) for options in ways}
+
+    def let_go(self) -> None:
+        """Forget the members, which know the pool: else what came of it would stay until garbage is searched for."""
+        self.members = ()
+        self._answers.clear()
 
     @property
     def plain(self) -> RunOptions:

@@ -176,6 +176,7 @@ def judge_pools(
                 check.turn.work.did(runs / len(waiting.members))
             for name in {member.sample.registration.name for member in waiting.members}:
                 of[name].report.queries += waiting.queries
+            waiting.let_go()
         waiting = pool
     for one in checks:
         one.show_neighbours()

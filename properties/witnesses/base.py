@@ -50,6 +50,8 @@ class RunOptions:
 
 
 PLAIN = RunOptions()
+ALONE = RunOptions(partitions=1)
+"""How a history is run alone: its few keys need no second partition, which would cost a third more."""
 
 
 def run_options(content: Any) -> RunOptions:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ....reference.core.history import History
 from ....reference.core.records import Record
 from ...generators.cohorts import Cohort, cohorts_of, one_cohort
-from ...witnesses.base import PLAIN
+from ...witnesses.base import ALONE
 from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.spark.witness import QueryWitness
 from ..base import CannotRecheck, Comparison, Law, LawResult, Violation, violations
@@ -55,7 +55,7 @@ def _packed(history: History, witness: QueryWitness) -> Comparison:
     packed = [history, *mates] * (1 + MANY // (1 + len(mates)))
     if len(cohorts_of([history] * 2)) > 1:
         raise CannotRecheck("a history with a null key travels in no cohort: there is nothing to compare it with")
-    (alone,), _ = witness.run(one_cohort([history]), PLAIN)
+    (alone,), _ = witness.run(one_cohort([history]), ALONE)
     own = witness.answers(packed).outcomes[:: 1 + len(mates)]
     return next((found for one in own if (found := _compared(one, alone)).differences), _compared(own[0], alone))
 

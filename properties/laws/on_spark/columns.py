@@ -116,7 +116,7 @@ def outcomes_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[O
     """Run a cohort in a layout, with the logic of a witness."""
     registration = registration_of(cohort.operator)
     before_1970_ms = _before_1970_ms(layout, registration, registration.declare(cohort.options))
-    run = RunOptions(state_groups=layout.state_groups)
+    run = RunOptions(state_groups=layout.state_groups, partitions=layout.partitions)
     return TypedSparkWitness(layout, before_1970_ms, witness).run(cohort, run)[0]
 
 

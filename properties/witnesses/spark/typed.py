@@ -21,7 +21,7 @@ from ..base import PLAIN, RunOptions
 from ..outcomes import Outcome
 from .decode import entries_of
 from .query import Build, StreamOutput, once_more_if_busy, reported_failures, run_stream
-from .session import session_for_query, work_folder
+from .session import partitions_setting, session_for_query, work_folder
 from .witness import SPARK, QueryWitness, Tables, binding_of, state_groups_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ class TypedSparkWitness(QueryWitness):
         fields = binding.fields(definition, [record for history in cohort.histories for record in history.records])
         typed = Typed(self.layout, cohort, fields, pack(cohort, fields), self.before_1970_ms)
         build = self.builder(cohort.operator, cohort.options, state_groups_of(cohort, run))
-        with session_for_query({TIME_ZONE: self.layout.time_zone}) as spark:
+        settings = {TIME_ZONE: self.layout.time_zone} | partitions_setting(run.partitions)
+        with session_for_query(settings) as spark:
             if self.layout.is_batch:
                 output = run_batch(spark, pa.concat_tables(typed.tables()), build)
             else:
