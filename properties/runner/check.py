@@ -132,17 +132,23 @@ def check_operators(
                 for pool in pools:
                     yield [one.drawn() for one in pool]
                     check_references()  # while the first one runs; there are none after it
+                # The longest first: in the queries of a protocol each step waits for the one before it.
+                by_length = sorted(checks.values(), key=lambda one: one.registration.protocol is None)
+                ran = {
+                    one.registration.name: [executor.submit(one.drawn, draw) for draw in alone[one.registration.name]]
+                    for one in by_length
+                }
                 for one in checks.values():
-                    waiting.extend((one, executor.submit(one.drawn, draw)) for draw in alone[one.registration.name])
+                    waiting.extend((one, future) for future in ran[one.registration.name])
                     waiting.append((one, None))
                 check_references()  # where nothing shares queries
 
             judge_pools(sharing, in_turn(), progress, executor)
             while waiting:
-                one, ran = waiting.popleft()
-                if ran is not None:
+                one, run = waiting.popleft()
+                if run is not None:
                     with one.timed():
-                        sample, runs = ran.result()
+                        sample, runs = run.result()
                     one.judge(sample, runs)
                     continue
                 one.report.is_whole = True

@@ -306,3 +306,21 @@ def test_the_steps_of_references_are_their_samples(no_kafka: None, tmp_path: Pat
         check_reference(name, FolderStore(tmp_path), 8, turn=Round(0, work=work))
     profiles = [registration_of(name).profiles for name in ("table_aggregate", "one_to_many_join")]
     assert work.done == work.steps == sum(map(len, profiles))
+
+
+def test_the_queries_of_a_protocol_begin_first_for_they_take_longest(
+    judged: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    def run(sample: Sample, *arguments: Any) -> list[Any]:
+        begun.append(sample.registration.name)
+        return []
+
+    monkeypatch.setattr(check_module, "run_sample", run)
+    monkeypatch.setattr(check_module, "SIDE_BY_SIDE", 1)
+    names = ["session_windows", "foreign_key_join"]
+    check_operators(names, FolderStore(tmp_path), 10)
+    assert begun == sorted(begun)
+    assert set(begun) == set(names)
+    assert judged == sorted(judged, key=names.index)
