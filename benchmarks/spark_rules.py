@@ -302,7 +302,9 @@ def _sessions(gap: str, delay: str, mode: Mode) -> Case:
     return Case(rule.name, rule, partial(_aggregated, "session_window", window, delay), mode)
 
 
-def _windows(size: str, slide: str | None, start: str | None, delay: str | None, mode: Mode) -> Case:
+def windows_case(size: str, slide: str | None, start: str | None, delay: str | None, mode: Mode) -> Case:
+    """Return the case of windows of these durations, all aggregates among them."""
+
     def window() -> Any:
         from pyspark.sql import functions as F
 
@@ -365,7 +367,7 @@ def _joined(join: StreamJoinKind, before: str | None, after: str | None, delays:
 
 
 def _windows_of_distinct(mode: Mode) -> Case:
-    first, then = _duplicates(["key", "at"], "4 seconds"), _windows("10 seconds", None, None, None, mode)
+    first, then = _duplicates(["key", "at"], "4 seconds"), windows_case("10 seconds", None, None, None, mode)
     then_rule = windows("10 seconds", aggregates={"rows": "count"})
 
     def job(inputs: Mapping[str, DataFrame]) -> DataFrame:
@@ -381,12 +383,12 @@ CASES = (
     _sessions("1 second", "0 seconds", "append"),
     _sessions("1500 microseconds", "2 milliseconds", "append"),
     _sessions("10 seconds", "4 seconds", "complete"),
-    _windows("10 seconds", None, None, "4 seconds", "append"),
-    _windows("10 seconds", "4 seconds", "3 seconds", "2 seconds", "append"),
-    _windows("2500 microseconds", "1 millisecond", "300 microseconds", "2 milliseconds", "append"),
-    _windows("10 seconds", "4 seconds", None, "2 seconds", "update"),
-    _windows("10 seconds", None, None, "4 seconds", "complete"),
-    _windows("10 seconds", None, "-1 second", None, "update"),
+    windows_case("10 seconds", None, None, "4 seconds", "append"),
+    windows_case("10 seconds", "4 seconds", "3 seconds", "2 seconds", "append"),
+    windows_case("2500 microseconds", "1 millisecond", "300 microseconds", "2 milliseconds", "append"),
+    windows_case("10 seconds", "4 seconds", None, "2 seconds", "update"),
+    windows_case("10 seconds", None, None, "4 seconds", "complete"),
+    windows_case("10 seconds", None, "-1 second", None, "update"),
     _duplicates(["key", "at"], "4 seconds"),
     _duplicates(["key", "sub"], "4 seconds"),
     _duplicates(["key", "sub"], None),
