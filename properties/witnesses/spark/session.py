@@ -37,7 +37,7 @@ from .cluster import (
     worker_python,
 )
 from .disk import no_space
-from .workers import socket_settings, start_quickly
+from .workers import import_as_here, socket_settings, start_quickly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -209,6 +209,8 @@ def query_lock() -> threading.RLock:
 def session_for_query(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """Give this thread's session under other settings, for as long as a query runs; no other query has it then."""
     spark = spark_session()
+    if _is_own(spark) and not is_cluster(spark.sparkContext.master or "local"):
+        import_as_here(spark)
     with query_lock():
         before = {name: spark.conf.get(name, None) for name in settings}
         for name, value in settings.items():
@@ -218,6 +220,10 @@ def session_for_query(settings: Mapping[str, str]) -> Iterator[SparkSession]:
         finally:
             for name, earlier in before.items():
                 spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
+
+
+def _is_own(session: SparkSession) -> bool:
+    return _session is not None and session.sparkContext is _session.sparkContext
 
 
 def partitions_setting(partitions: int | None) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,18 @@ def quick_python(folder: Path) -> str:
 def start_quickly(session: Any, folder: Path) -> None:
     """Let a local session's workers start by `quick_python`; the environment still names this process's Python."""
     session.sparkContext.pythonExec = quick_python(folder)
+
+
+def import_as_here(session: Any) -> None:
+    """Let the workers of what is declared from now on import what this process can: a job is where its test is.
+
+    pytest and other programs put folders in front of the standard library, of which a local session's workers know
+    nothing; they would fail on a class or a function of a module there.
+    """
+    zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
+    in_front = takewhile(lambda entry: os.path.basename(entry) != zipped, sys.path)
+    folders = dict.fromkeys(os.path.abspath(entry) for entry in in_front)
+    session.sparkContext.environment["PYTHONPATH"] = os.pathsep.join(folders)
 
 
 def socket_settings(folder: Path) -> dict[str, str]:

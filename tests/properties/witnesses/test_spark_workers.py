@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
-from streamproof.properties.witnesses.spark.workers import quick_python, socket_settings
+from streamproof.properties.witnesses.spark.workers import import_as_here, quick_python, socket_settings
 
 HOME = Path(pyspark.__file__).parent
 ZIPS = [str(path) for path in sorted((HOME / "python" / "lib").glob("*.zip"))]
@@ -68,3 +70,16 @@ def test_workers_of_a_session_start_by_that_script_and_speak_over_a_socket(spark
     ((executable, package, process),) = spark.sparkContext.parallelize([0], 1).mapPartitions(worker).collect()
     assert (executable, package) == (sys.executable, pyspark.__file__)
     assert process != os.getpid()
+
+
+def test_workers_import_what_a_test_can_and_get_no_folder_of_the_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    session = SimpleNamespace(sparkContext=SimpleNamespace(environment={}))
+
+    import_as_here(session)
+
+    folders = session.sparkContext.environment["PYTHONPATH"].split(os.pathsep)
+    assert folders[0] == str(tmp_path)
+    assert not {sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")} & set(folders)
