@@ -22,7 +22,7 @@ def wrong(payments: DataFrame) -> DataFrame:
 
 def _hours(payments: DataFrame) -> DataFrame:
     return (
-        payments.dropDuplicatesWithinWatermark(["store", "payment_id"])
+        payments.dropDuplicates(["store", "payment_id", "paid_at", "amount"])
         .groupBy("store", F.window("paid_at", "1 hour").alias("hour"))
         .agg(F.sum("amount").alias("revenue"), F.count("*").alias("payments"))
         .select("store", "hour.start", "hour.end", "revenue", "payments")

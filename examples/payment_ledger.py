@@ -47,7 +47,12 @@ def read(folder: Path) -> list[dict[str, object]]:
     with _ledger(folder) as ledger:
         rows = ledger.execute("SELECT account, payment_id, cents, refund FROM ledger").fetchall()
     return [
-        {"account": account, "payment_id": payment_id, "cents": cents, "refund": bool(refund)}
+        {
+            "account": account,
+            "payment_id": payment_id,
+            "cents": cents,
+            "refund": None if refund is None else bool(refund),
+        }
         for account, payment_id, cents, refund in rows
     ]
 

@@ -6,29 +6,29 @@ more than an aggregate can. `wrong` compares pauses with `<`: two page views exa
 
 from __future__ import annotations
 
-import json
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 GAP_US = 30 * 60 * 1_000_000
-VISIT = "visitor string, started_us bigint, last_us bigint, views bigint, cents bigint"
+VISIT = "started_us bigint, last_us bigint, views bigint, cents bigint"
 
 Visit = tuple[int, int, int, int]
 
 
 def job(page_views: DataFrame) -> DataFrame:
     """Visits, each emitted once it has been over for 10 minutes."""
-    return _visits(page_views, lambda pause_us: pause_us <= GAP_US)
+    return _visits(page_views, Visits(operator.le))
 
 
 def wrong(page_views: DataFrame) -> DataFrame:
     """The same, with an exclusive gap."""
-    return _visits(page_views, lambda pause_us: pause_us < GAP_US)
+    return _visits(page_views, Visits(operator.lt))
 
 
 def previous(page_views: DataFrame) -> DataFrame:
@@ -42,36 +42,66 @@ def previous(page_views: DataFrame) -> DataFrame:
     return visits.select("visitor", F.col("visit.start").alias("started"), last_view.alias("ended"), "views", "spent")
 
 
-def _visits(page_views: DataFrame, same_visit: Callable[[int], bool]) -> DataFrame:
-    def close_visits(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        spans: list[Visit] = [tuple(visit) for visit in json.loads(state.get[0])] if state.exists else []
-        if not state.hasTimedOut:
-            for frame in frames:
-                spans += [(at_us, at_us, 1, cents) for at_us, cents in zip(frame["at_us"], frame["cents"], strict=True)]
+class Visits(StatefulProcessor):
+    """Joins page views into visits.
+
+    Args:
+        within: Whether a pause is within the gap.
+    """
+
+    def __init__(self, within: Callable[[int, int], bool]) -> None:
+        self.within = within
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state: the visits that aren't over."""
+        self.handle = handle
+        self.open = handle.getListState("open", VISIT)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        """Join page views with each other and with the open visits."""
+        watermark_us = timerValues.getCurrentWatermarkInMs() * 1000
+        spans: list[Visit] = list(self.open.get())
+        for frame in rows:
+            for at_us, cents in zip(frame["at_us"], frame["cents"], strict=True):
+                # As session_window has it: a view is late where a visit of it alone would be over.
+                if at_us + GAP_US > watermark_us:
+                    spans.append((int(at_us), int(at_us), 1, int(cents)))
         visits: list[Visit] = []
         for started, last, views, cents in sorted(spans):
-            if visits and same_visit(started - visits[-1][1]):
+            if visits and self.within(started - visits[-1][1], GAP_US):
                 before = visits.pop()
                 visits.append((before[0], max(before[1], last), before[2] + views, before[3] + cents))
             else:
                 visits.append((started, last, views, cents))
-        watermark_us = state.getCurrentWatermarkMs() * 1000
-        still_open = [visit for visit in visits if visit[1] + GAP_US > watermark_us]
-        if still_open:
-            state.update((json.dumps(still_open, default=int),))
-            # A timeout fires once the watermark is beyond it: a visit is over when the watermark reaches its end.
-            state.setTimeoutTimestamp(-(-(min(last for _, last, _, _ in still_open) + GAP_US) // 1000) - 1)
-        else:
-            state.remove()
-        closed = [(*key, *visit) for visit in visits if visit[1] + GAP_US <= watermark_us]
-        yield pd.DataFrame(closed, columns=["visitor", "started_us", "last_us", "views", "cents"])
+        if visits:
+            self.open.put(visits)
+        for _, last, _, _ in visits:
+            self.handle.registerTimer(-(-(last + GAP_US) // 1000))
+        return iter(())
 
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
+        """Emit the visits that are over."""
+        watermark_us = timerValues.getCurrentWatermarkInMs() * 1000
+        visits: list[Visit] = list(self.open.get())
+        still_open = [visit for visit in visits if visit[1] + GAP_US > watermark_us]
+        if len(still_open) == len(visits):
+            return
+        if still_open:
+            self.open.put(still_open)
+        else:
+            self.open.clear()
+        over = [(*key, *visit) for visit in visits if visit[1] + GAP_US <= watermark_us]
+        yield pd.DataFrame(over, columns=["visitor", "started_us", "last_us", "views", "cents"])
+
+
+def _visits(page_views: DataFrame, processor: StatefulProcessor) -> DataFrame:
     cents = F.coalesce(F.col("spent") * 100, F.lit(0)).cast("bigint")
+    # Without the column of the watermark: Spark would drop as late what may still belong to a visit.
     views = page_views.withWatermark("viewed_at", "10 minutes").select(
-        "visitor", "viewed_at", F.unix_micros("viewed_at").alias("at_us"), cents.alias("cents")
+        "visitor", F.unix_micros("viewed_at").alias("at_us"), cents.alias("cents")
     )
-    visits = views.groupBy("visitor").applyInPandasWithState(
-        close_visits, VISIT, "open string", "append", GroupStateTimeout.EventTimeTimeout
+    visits = views.groupBy("visitor").transformWithStateInPandas(
+        processor, f"visitor string, {VISIT}", outputMode="append", timeMode="eventTime"
     )
     started, ended = F.timestamp_micros("started_us"), F.timestamp_micros("last_us")
     spent = (F.col("cents") / 100).cast("decimal(20,2)")
