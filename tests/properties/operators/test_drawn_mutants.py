@@ -16,6 +16,8 @@ from streamproof.properties.runner.pools import pools_on_spark
 from streamproof.properties.witnesses.spark.shared import Play
 from streamproof.reference.core.play import play
 
+pytestmark = pytest.mark.slow
+
 HISTORIES = 2000
 LEAKS = {
     "session_windows": {"last_never_forgotten"},
@@ -61,7 +63,6 @@ def test_the_mutant_differs_on_some_history(mutant: Mutant, as_text: bool) -> No
     pytest.fail(f"{mutant.name} emits and stores the same in {HISTORIES} histories: it is equivalent, or not drawn")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("operator", registered())
 def test_what_the_mutants_are_compared_with_emits_what_the_reference_emits(operator: str) -> None:
     right = next(iter(mutants_of(operator).values())).right
@@ -77,7 +78,6 @@ def test_what_the_mutants_are_compared_with_emits_what_the_reference_emits(opera
         assert emitted == outputs, f"{operator}, seed {seed}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("operator", registered())
 def test_no_mutant_fails_whatever_is_drawn(operator: str) -> None:
     # A mutant that fails takes all that shares its query with it.
@@ -88,7 +88,6 @@ def test_no_mutant_fails_whatever_is_drawn(operator: str) -> None:
                 played(operator, mutant.logic, history(operator, seed, as_text=seed % 2 == 0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("operator", registered())
 def test_no_mutant_emits_what_a_shared_query_fails_to_read(operator: str) -> None:
     registration = registration_of(operator)
