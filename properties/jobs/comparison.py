@@ -120,7 +120,8 @@ def difference(
     for batch, (of_expected, of_actual) in enumerate(zip(wanted, came, strict=True)):
         missing, surplus = _bag_difference(of_expected, of_actual, columns)
         if missing or surplus:
-            return RowDifference(batch if len(wanted) > 1 else None, missing, surplus)
+            at_end = expected.comparing == "end" or len(expected.rows) > len(wanted)
+            return RowDifference(None if at_end else batch, missing, surplus)
     return None
 
 

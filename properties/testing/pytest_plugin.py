@@ -1,4 +1,4 @@
-"""The fixture `conforms` for pytest suites: it checks a Spark job against the reference of an operator."""
+"""The fixtures of pytest suites: `check_job`, `invariants` and `conforms`, each with a folder of the test's own."""
 
 from __future__ import annotations
 
@@ -34,6 +34,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def conforms(pytestconfig: pytest.Config) -> Callable[..., None]:
     """A function `conforms(job, options, histories=300, seed=0)` that fails the test on the smallest disagreement."""
+    from .conformance import assert_conforms
+
+    return _in_test(pytestconfig, assert_conforms)
+
+
+@pytest.fixture(scope="session")
+def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
+    """`streamproof.check_job`, which saves the counterexamples of each test in a folder of that test's own."""
+    from ..jobs.check import check_job
+
+    return _in_test(pytestconfig, check_job)
+
+
+@pytest.fixture(scope="session")
+def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
+    """`streamproof.invariants`, which saves the counterexamples of each test in a folder of that test's own."""
+    from ..jobs.invariants import invariants
+
+    return _in_test(pytestconfig, invariants)
+
+
+def _in_test(pytestconfig: pytest.Config, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with the folder of the test that runs, on the cluster that pytest is told of."""
     master = pytestconfig.getoption("--streamproof-master") or os.environ.get(MASTER_VARIABLE)
     partitions = pytestconfig.getoption("--streamproof-partitions")
     shared = pytestconfig.getoption("--streamproof-shared")
@@ -41,13 +64,13 @@ def conforms(pytestconfig: pytest.Config) -> Callable[..., None]:
         from ..witnesses.spark.session import spark_session
 
         spark_session(master=master, partitions=partitions, shared=shared)
-    from .conformance import assert_conforms, folder_of_test, running_test
+    from .conformance import folder_of_test, running_test
 
-    @wraps(assert_conforms)
-    def conforms(*arguments: Any, **named: Any) -> None:
+    @wraps(function)
+    def in_test(*arguments: Any, **named: Any) -> Any:
         __tracebackhide__ = True
         test = running_test()
         own = {} if test is None else {"folder": folder_of_test(pytestconfig.rootpath, test)}
-        assert_conforms(*arguments, **{**own, **named})
+        return function(*arguments, **{**own, **named})
 
-    return conforms
+    return in_test
