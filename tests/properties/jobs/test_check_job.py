@@ -62,6 +62,7 @@ def test_a_right_job_of_spark_s_own_operator_conforms(trigger: Any) -> None:
     assert not report.alone
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("job", "expect"),
     [
@@ -85,6 +86,7 @@ def test_a_job_that_is_off_by_a_millisecond_or_emits_nothing_never_passes(job: A
     assert sum(bool(batch) for batch in history.batches) <= 2
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_emits_nothing_where_nothing_is_expected_shows_nothing() -> None:
     def none(clicks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
@@ -110,6 +112,7 @@ def test_an_updated_table_is_compared_after_each_batch_with_sql() -> None:
         check_job(lambda orders: hourly(orders.where("paid")), ORDERS, expect=statement, mode="update")
 
 
+@pytest.mark.exhaustive
 def test_a_job_is_compared_with_itself_as_a_batch_and_with_its_last_version() -> None:
     assert check_job(sessions, CLICKS, expect=as_batch()).comparing == "end"
     assert check_job(sessions, CLICKS, expect=other_job(sessions)).comparing == "batches"
@@ -144,6 +147,7 @@ class Sessions:
         return closed
 
 
+@pytest.mark.exhaustive
 def test_a_class_says_what_is_emitted_in_each_batch_late_rows_included() -> None:
     report = check_job(sessions, CLICKS, expect=Sessions)
     assert report.comparing == "batches"
@@ -158,6 +162,7 @@ def short(clicks: DataFrame) -> DataFrame:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_watermark_that_is_too_short_is_found_where_the_disorder_is_said() -> None:
     assert (
         check_job(short, CLICKS, expect=as_batch()).not_checked[1].startswith("whether the watermark's delay is long")
@@ -166,6 +171,7 @@ def test_a_watermark_that_is_too_short_is_found_where_the_disorder_is_said() -> 
         check_job(short, CLICKS, expect=as_batch(), out_of_order="15 minutes")
 
 
+@pytest.mark.exhaustive
 def test_a_filter_before_the_watermark_doesn_t_hold_it_up() -> None:
     def job(clicks: DataFrame) -> DataFrame:
         return short(clicks.where("amount > 1000000"))
@@ -176,6 +182,7 @@ def test_a_filter_before_the_watermark_doesn_t_hold_it_up() -> None:
     assert failure.value.counterexample.emitted == [[]] * len(failure.value.counterexample.history.batches)
 
 
+@pytest.mark.exhaustive
 def test_keys_of_the_user_s_own_run_alone() -> None:
     clicks = Input("user string, at timestamp, amount bigint", key="user", name="clicks", keys=["eu-1", "us-1"])
 
@@ -187,6 +194,7 @@ def test_keys_of_the_user_s_own_run_alone() -> None:
     assert report.alone == "input clicks has keys of the user's own"
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
     def first_letter(clicks: DataFrame) -> DataFrame:
         return clicks.select("user", "at", F.substring("user", 1, 1).alias("letter"))
@@ -196,6 +204,7 @@ def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
     assert "depends on the others" in report.alone
 
 
+@pytest.mark.exhaustive
 def test_a_global_count_needs_no_key() -> None:
     def total(clicks: DataFrame) -> DataFrame:
         return clicks.agg(F.count("*").alias("n"))
@@ -232,6 +241,7 @@ PAYMENTS = Input("account string, at timestamp, cents int", key="account", name=
 EXPECTED = sql("select account, count(*) as n, sum(cents) as cents from (select distinct * from payments) group by all")
 
 
+@pytest.mark.exhaustive
 def test_a_sink_is_read_at_the_end() -> None:
     sink = ledger("insert or replace into ledger values (?, ?, ?)")
     payments = Input(
@@ -270,6 +280,7 @@ def read_parquet(folder: Path) -> list[dict[str, Any]]:
     return ds.dataset(files).to_table().to_pylist() if files else []
 
 
+@pytest.mark.exhaustive
 def test_invariants_find_the_sink_that_repeats_a_batch_and_pass_the_one_that_doesn_t() -> None:
     report = invariants(Sink(idempotent, read_parquet), PAYMENTS, histories=40)
     assert set(report.held) >= {"a restart", "a crash", "the cuts between batches"}
@@ -277,6 +288,7 @@ def test_invariants_find_the_sink_that_repeats_a_batch_and_pass_the_one_that_doe
         invariants(Sink(not_idempotent, read_parquet), PAYMENTS, histories=40)
 
 
+@pytest.mark.exhaustive
 def test_invariants_find_the_job_that_depends_on_its_batches() -> None:
     def per_batch(payments: DataFrame, folder: Path) -> StreamingQuery:
         def write(rows: DataFrame, batch: int) -> None:
@@ -342,6 +354,7 @@ def test_a_job_that_breaks_the_contract_is_one_clear_message(job: Any, message: 
         check_job(job, CLICKS, expect="select user, amount from clicks", histories=20)
 
 
+@pytest.mark.exhaustive
 def test_what_fails_in_a_worker_or_never_ends_is_one_clear_message() -> None:
     with pytest.raises(StreamproofError, match="ZeroDivisionError"):
         check_job(in_a_worker, CLICKS, expect="select user, 1 as x from clicks", histories=5)
@@ -364,6 +377,7 @@ def test_what_is_expected_is_refused_where_it_can_t_be_said() -> None:
         check_job(sessions, CLICKS, expect=as_batch(), histories=0)
 
 
+@pytest.mark.exhaustive
 def test_a_counterexample_is_saved_and_run_first_the_next_time(tmp_path: Path) -> None:
     with pytest.raises(Violated, match="Saved in"):
         check_job(later_by_a_millisecond, CLICKS, expect=as_batch(sessions), folder=tmp_path, histories=50)
