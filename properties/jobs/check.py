@@ -21,20 +21,21 @@ from .clock import delays_in, durations_in
 from .comparison import STRENGTHS, RowDifference, check_columns, difference, flat, table_of
 from .contract import location
 from .counterexamples import JobCounterexample, saved_histories, violation
-from .drawing import closed, covered, draw_histories, goals
+from .drawing import closed, covered, draw_histories, duration, goals
 from .inputs import Input, ResolvedInput, resolve_all
 from .key_spaces import key_space, why_alone
 from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
 from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, SqlOracle
 from .packing import pack, tables_alone, unpack
 from .rows import rows_of
+from .rules.rule import Rule
 from .running import Job, Runner, RunOptions, Sink
 from .shrinking import shrink, size
 from .standing_alone import standing_alone
 from .verdicts import Inconclusive, Violated
 
 BATCHES = 5
-PLAINER = 4
+PLAINER = 8
 """So many ways to write a counterexample without its clock are tried, each in a query of its own."""
 LEAST = 10
 """So few histories are no sample, whatever they cover."""
@@ -372,7 +373,7 @@ class JobCheck:
             return history
         found = self.differ_alone([history])[0]
         first = None if found is None else found.batch
-        for plain in standing_alone(history, self.inputs, first)[:PLAINER]:
+        for plain in standing_alone(history, self.inputs, first, self.run.trigger)[:PLAINER]:
             if self.differ_alone([plain])[0] is not None:
                 return plain
         return history
@@ -392,6 +393,11 @@ class JobCheck:
             missing.insert(0, f"{LEAST} histories at the least")
         if expecting < EMITTING * len(drawn):
             missing.insert(0, f"rows that are expected, on a tenth of the histories (they are on {expecting})")
+        wanted_delays, delays = {*getattr(self.oracle, "delays_us", {}).values()}, {*delays_in(self.plan)}
+        if self.plan and wanted_delays - {0} != delays - {0} and isinstance(self.oracle, Rule):
+            # All inputs follow one clock, under which the largest of several delays is the only one that matters.
+            named = [" and ".join(map(duration, sorted(each))) or "nothing" for each in (wanted_delays, delays)]
+            missing.insert(0, f"watermarks that are delayed by {named[0]}, as expected (the job's are by {named[1]})")
         if missing:
             more = f"histories={4 * len(drawn)}" if not self.alone else f"seconds={4 * self.run.seconds:g}"
             raise Inconclusive(
