@@ -23,7 +23,7 @@ from .contract import location
 from .counterexamples import JobCounterexample, saved_histories, violation
 from .drawing import closed, covered, draw_histories, duration, goals
 from .inputs import Input, ResolvedInput, resolve_all
-from .key_spaces import key_space, why_alone
+from .key_spaces import ALONE, key_space, why_alone
 from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
 from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, SqlOracle
 from .packing import pack, tables_alone, unpack
@@ -224,7 +224,7 @@ class JobCheck:
         elif self.alone:
             self.why = "alone=True"
         elif (reason := why_alone(self.inputs)) is not None:
-            self.alone, self.why = True, reason
+            self.alone, self.why = True, reason.removesuffix(f"; {ALONE}")
         self.delay_us = max(delays_in(self.plan), default=0)
 
     @property

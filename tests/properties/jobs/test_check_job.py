@@ -199,7 +199,7 @@ def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
     def first_letter(clicks: DataFrame) -> DataFrame:
         return clicks.select("user", "at", F.substring("user", 1, 1).alias("letter"))
 
-    statement = "select user, at, substring(user, 1, 1) as letter from clicks"
+    statement = 'select user, "at", substring(user, 1, 1) as letter from clicks'
     report = check_job(first_letter, CLICKS, expect=sql(statement), histories=20, seconds=60)
     assert "depends on the others" in report.alone
 
@@ -394,4 +394,4 @@ def test_a_value_of_another_type_that_prints_alike_is_shown_with_its_type() -> N
         return clicks.select("user", F.col("at").cast("timestamp_ntz").cast("date").alias("day"))
 
     with pytest.raises(Violated, match="date"):
-        check_job(as_text, CLICKS, expect="select user, cast(cast(at as date) as varchar) as day from clicks")
+        check_job(as_text, CLICKS, expect='select user, cast(cast("at" as date) as varchar) as day from clicks')
