@@ -236,7 +236,7 @@ class JobCheck:
     def way(self) -> Way:
         """How the queries are run, as an oracle is told."""
         zone = self.run.settings.get("spark.sql.session.timeZone", "UTC")
-        return Way(self.run.trigger, self.run.mode, time_zone=zone)
+        return Way(self.run.trigger, self.run.mode, time_zone=zone, empty_batches=True)
 
     @property
     def closes(self) -> bool:

@@ -117,12 +117,13 @@ class Rule(ABC):
         delays_us = {name: delay_us for name in time_of if (delay_us := self.delay_us_of(name)) is not None}
         steps = [stage.start() for stage in stages]
         emitted: list[list[Row]] = [[] for _ in batches]
+        by_force = way.empty_batches and way.trigger == "default"
         executed = micro_batches(
             largest_us,
             delays_us,
             policy=way.policy,
             trigger=way.trigger,
-            follows=any(stage.follows for stage in stages),
+            follows=by_force or any(stage.follows for stage in stages),
         )
         for micro in executed:
             given: Mapping[str, Sequence[Row]] = batches[micro.data] if micro.has_data else {}
