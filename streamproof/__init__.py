@@ -37,11 +37,11 @@ __path__ = extend_path(__path__, __name__)
 if TYPE_CHECKING:
     from .properties.generators.registering import register
     from .properties.jobs.check import JobReport, check_job
-    from .properties.jobs.inputs import Input
+    from .properties.jobs.histories.inputs import Input
     from .properties.jobs.invariants import InvariantsReport, invariants
     from .properties.jobs.oracles import as_batch, other_job, sql
+    from .properties.jobs.queries.running import Sink
     from .properties.jobs.rules import drop_duplicates, session_windows, static_join, stream_join, windows
-    from .properties.jobs.running import Sink
     from .properties.jobs.verdicts import Inconclusive, Violated
     from .properties.registration.bindings import Binding
     from .properties.registration.coverage import Coverage
@@ -143,11 +143,11 @@ _HOMES = {
     ".properties.testing.conformance": ("conforms",),
     ".properties.jobs.check": ("JobReport", "check_job"),
     ".properties.jobs.verdicts": ("Inconclusive", "Violated"),
-    ".properties.jobs.inputs": ("Input",),
+    ".properties.jobs.histories.inputs": ("Input",),
     ".properties.jobs.invariants": ("InvariantsReport", "invariants"),
     ".properties.jobs.oracles": ("as_batch", "other_job", "sql"),
     ".properties.jobs.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
-    ".properties.jobs.running": ("Sink",),
+    ".properties.jobs.queries.running": ("Sink",),
     ".reference.core.clocks": ("Clock",),
     ".reference.core.errors": ("BadInput", "MissingTool", "StreamproofError"),
     ".reference.core.history": ("History", "parse_history", "read_history"),

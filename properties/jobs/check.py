@@ -17,21 +17,21 @@ import pyarrow as pa
 
 from ...reference.core.errors import BadInput
 from ...reference.spark.durations import microseconds_of
-from .clock import delays_in, durations_in
 from .comparison import STRENGTHS, RowDifference, check_columns, difference, flat, table_of
-from .contract import location
 from .counterexamples import JobCounterexample, saved_histories, violation
-from .drawing import closed, covered, draw_histories, duration, goals
-from .inputs import Input, ResolvedInput, resolve_all
-from .key_spaces import ALONE, key_space, why_alone
+from .histories.drawing import closed, covered, draw_histories, duration, goals
+from .histories.inputs import Input, ResolvedInput, resolve_all
+from .histories.key_spaces import ALONE, key_space, why_alone
+from .histories.packing import pack, tables_alone, unpack
+from .histories.shrinking import shrink, size
+from .histories.standing_alone import standing_alone
 from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
 from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, SqlOracle
-from .packing import pack, tables_alone, unpack
-from .rows import rows_of
+from .queries.clock import delays_in, durations_in
+from .queries.contract import location
+from .queries.rows import rows_of
+from .queries.running import Job, Runner, RunOptions, Sink
 from .rules.rule import Rule
-from .running import Job, Runner, RunOptions, Sink
-from .shrinking import shrink, size
-from .standing_alone import standing_alone
 from .verdicts import Inconclusive, Violated
 
 BATCHES = 5

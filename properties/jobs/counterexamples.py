@@ -18,9 +18,9 @@ from ...reference.core.errors import BadInput
 from ...reference.core.files import read_text
 from ..system.files import write_whole
 from .comparison import RowDifference, canonical, flat, table_of
-from .history_text import parse, to_text
+from .histories.text import parse, to_text
 from .model import Expected, JobHistory, Row, Source, from_microseconds
-from .running import RunOptions
+from .queries.running import RunOptions
 
 HISTORY, REPORT = "history.jsonl", "counterexample.txt"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from .check import BATCHES, JobCheck, static_tables
-from .inputs import Input, resolve_all
+from .histories.inputs import Input, resolve_all
 from .model import Comparing, JobHistory, Mode, Trigger
 from .oracles import JobOracle
-from .running import Job, Runner, RunOptions, Sink
+from .queries.running import Job, Runner, RunOptions, Sink
 
 
 @dataclass(frozen=True)

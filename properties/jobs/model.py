@@ -95,7 +95,7 @@ class Way:
         delays_us: The delay of each input's watermark in microseconds, by the input's name, where it has one.
         policy: Which of several watermarks is the query's.
         time_zone: The session's time zone.
-        empty_batches: Whether under the default trigger an empty batch follows each, whatever the query's operators ask.
+        empty_batches: Whether under the default trigger an empty batch follows each, whatever the operators ask for.
     """
 
     trigger: Trigger = "default"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...reference.core.errors import BadInput, StreamproofError
-from .contract import location
+from .histories.packing import table_of
 from .model import Comparing, Expected, JobHistory, Row, Source, Way, from_microseconds
-from .packing import table_of
-from .rows import rows_of
-from .running import Job, RunOptions
+from .queries.contract import location
+from .queries.rows import rows_of
+from .queries.running import Job, RunOptions
 
 if TYPE_CHECKING:
     import duckdb

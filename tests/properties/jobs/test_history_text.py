@@ -8,11 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from streamproof.properties.jobs.drawing import draw_histories
-from streamproof.properties.jobs.history_text import columns_text, parse, to_text
-from streamproof.properties.jobs.inputs import Input, resolve, resolve_all
+from streamproof.properties.jobs.histories.drawing import draw_histories
+from streamproof.properties.jobs.histories.inputs import Input, resolve, resolve_all
+from streamproof.properties.jobs.histories.standing_alone import without_clock
+from streamproof.properties.jobs.histories.text import columns_text, parse, to_text
 from streamproof.properties.jobs.model import Arrival, JobHistory, microseconds
-from streamproof.properties.jobs.standing_alone import without_clock
 from streamproof.reference.core.errors import BadInput
 
 EVERY_TYPE = (

@@ -25,8 +25,8 @@ from pyspark.sql.types import (
     VarcharType,
     VariantType,
 )
-from streamproof.properties.jobs.inputs import Input, resolve, resolve_all
-from streamproof.properties.jobs.schemas import arrow_schema
+from streamproof.properties.jobs.histories.inputs import Input, resolve, resolve_all
+from streamproof.properties.jobs.histories.schemas import arrow_schema
 from streamproof.reference.core.errors import BadInput
 
 CLICKS = "user string, at timestamp, amount bigint"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
-from streamproof.properties.jobs.schemas import _Ddl, arrow_schema
+from streamproof.properties.jobs.histories.schemas import _Ddl, arrow_schema
 from streamproof.reference.core.errors import BadInput
 
 pytestmark = pytest.mark.spark

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.jobs.drawing import draw_histories, time_us_of
-from streamproof.properties.jobs.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.jobs.histories.drawing import draw_histories, time_us_of
+from streamproof.properties.jobs.histories.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.jobs.histories.standing_alone import standing_alone, trimmed, without_clock
 from streamproof.properties.jobs.model import Arrival, JobHistory, from_microseconds
-from streamproof.properties.jobs.standing_alone import standing_alone, trimmed, without_clock
 
 CLICKS = resolve(Input("user string, at timestamp, amount bigint", key="user"))
 PAID = resolve(Input("user string, at timestamp_ntz", key="user", name="paid"))

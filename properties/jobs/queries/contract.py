@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...reference.core.errors import BadInput, StreamproofError
+from ....reference.core.errors import BadInput, StreamproofError
 
 
 def location(function: Any) -> str:

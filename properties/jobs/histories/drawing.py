@@ -16,9 +16,9 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from ..model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .inputs import ResolvedInput
 from .key_spaces import key_space, why_alone
-from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .values import Kind, drawn_kind, key_kinds, kinds
 
 MS = 1000

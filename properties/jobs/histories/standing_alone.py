@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
+from ..model import Arrival, JobHistory, Trigger, from_microseconds
 from .drawing import time_of, time_us_of
 from .inputs import ResolvedInput
-from .model import Arrival, JobHistory, Trigger, from_microseconds
 from .values import key_kinds, kinds
 
 

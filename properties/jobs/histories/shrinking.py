@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..generators.simpler import key_size, simpler_values, value_size
+from ...generators.simpler import key_size, simpler_values, value_size
+from ..model import Arrival, JobHistory, Row, from_microseconds, microseconds
 from .drawing import MS, time_of, time_us_of
 from .inputs import ResolvedInput
-from .model import Arrival, JobHistory, Row, from_microseconds, microseconds
 from .values import kinds, plain_values
 
 Fails = Callable[[Sequence[JobHistory]], Sequence[bool]]

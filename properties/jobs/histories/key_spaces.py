@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...reference.core.errors import BadInput
+from ....reference.core.errors import BadInput
+from ..model import Source
 from .inputs import ResolvedInput
-from .model import Source
 
 MOST = 99_999
 """So many histories fit into one query; they have the numbers from 1 on, so that a plain key has none."""

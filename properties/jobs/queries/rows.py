@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...reference.core.errors import BadInput
+from ....reference.core.errors import BadInput
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:

@@ -34,8 +34,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ...reference.core.errors import BadInput
-from ..witnesses.spark.session import spark_session
+from ....reference.core.errors import BadInput
+from ...witnesses.spark.session import spark_session
 
 PLAIN_TYPES: dict[str, type[DataType]] = {
     "bigint": LongType,

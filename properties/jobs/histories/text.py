@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from ...reference.core.errors import BadInput
+from ....reference.core.errors import BadInput
+from ..model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .drawing import time_us_of
-from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .values import plain_values
 
 

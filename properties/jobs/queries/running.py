@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...reference.core.errors import BadInput, StreamproofError
-from ..system.work import temporary_folder
-from ..witnesses.spark.query import PlannedCrash, reported_failures
-from ..witnesses.spark.session import session_for_query, work_folder
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.work import temporary_folder
+from ...witnesses.spark.query import PlannedCrash, reported_failures
+from ...witnesses.spark.session import session_for_query, work_folder
+from ..model import Mode, Source, Trigger, from_microseconds
 from .clock import TIME, Watermarks, clock_behind_watermarks, plan_of
 from .contract import called, frame_of, query_of, refused
-from .model import Mode, Source, Trigger, from_microseconds
 from .rows import rows_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pyarrow.parquet
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
-from ...reference.core.errors import BadInput
-from .model import Row, Source
+from ....reference.core.errors import BadInput
+from ..model import Row, Source
 from .schemas import arrow_schema
 from .values import examples_of, plain_values, unsupported
 

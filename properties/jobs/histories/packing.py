@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...reference.core.errors import BadInput
+from ....reference.core.errors import BadInput
+from ..model import JobHistory, Row, Source
 from .inputs import ResolvedInput
 from .key_spaces import MOST, KeySpace, key_space
-from .model import JobHistory, Row, Source
 
 
 def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed: int = 0) -> list[dict[str, pa.Table]]:
