@@ -9,7 +9,7 @@ PACKAGES := reference spark_impl properties specs
 TREE := .mypy_cache/tree
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check specs test test-exhaustive test-quick wheel-check lint format docs tree bench lock clean
+.PHONY: help setup check specs test test-exhaustive examples test-quick wheel-check lint format docs tree bench lock clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-16s %s\n' "$$name" "$$does"; done
@@ -30,6 +30,9 @@ test: setup ## The tests: those without Spark, then those that share two Spark s
 
 test-exhaustive: setup ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands
 	$(BIN)/python -m pytest -m "exhaustive" --numprocesses 2 --dist loadfile
+
+examples: setup ## The ten jobs of examples/, right and wrong, under test
+	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2
 
 test-quick: setup ## Most tests that need neither Spark nor TLC, in under a minute
 	$(BIN)/python -m pytest -m "not spark and not tlc and not slow and not exhaustive" --numprocesses 2

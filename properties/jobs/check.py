@@ -248,7 +248,9 @@ class JobCheck:
         """Whether histories may have late rows."""
         if self.late is not None:
             return self.late
-        return isinstance(self.oracle, JobOracle) or bool(getattr(self.oracle, "takes_late", False))
+        if isinstance(self.oracle, JobOracle):
+            return self.oracle.late
+        return bool(getattr(self.oracle, "takes_late", False))
 
     @property
     def distances_us(self) -> list[int]:

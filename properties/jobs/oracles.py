@@ -225,12 +225,14 @@ class JobOracle:
         run: How it is run; None: as the job is.
         comparing: What is compared: the rows of each batch, or the table at the end.
         called: What reports call it; by default its name and line.
+        late: Whether histories have late rows.
     """
 
     job: Job
     run: RunOptions | None = None
     comparing: Comparing = "batches"
     called: str = ""
+    late: bool = True
 
 
 def sql(statement: str) -> SqlOracle:
@@ -239,10 +241,18 @@ def sql(statement: str) -> SqlOracle:
 
 
 def as_batch(job: Job | None = None) -> BatchOracle:
-    """Expect what the same job gives as a batch over the same rows; or another job, which then has to be named."""
+    """Expect what the same job, or another one, gives as a batch over the same rows.
+
+    Timers of event time never fire in a batch: of a job with such timers something else has to say what is expected.
+    """
     return BatchOracle(job)
 
 
-def other_job(job: Job) -> JobOracle:
-    """Expect what another job emits: the last version of the job, or a rewrite."""
-    return JobOracle(job)
+def other_job(job: Job, *, late: bool = True) -> JobOracle:
+    """Expect what another job emits: the last version of the job, or a rewrite.
+
+    Args:
+        job: The other job.
+        late: Whether histories have late rows; without, two jobs that are right may differ in what is late to them.
+    """
+    return JobOracle(job, late=late)
