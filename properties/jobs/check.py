@@ -27,7 +27,7 @@ from .histories.shrinking import shrink, size
 from .histories.standing_alone import standing_alone
 from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
 from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, SqlOracle
-from .queries.clock import delays_in, durations_in
+from .queries.clock import delays_in, derived_time, durations_in
 from .queries.contract import location
 from .queries.rows import rows_of
 from .queries.running import Job, Runner, RunOptions, Sink
@@ -39,7 +39,7 @@ PLAINER = 8
 """So many ways to write a counterexample without its clock are tried, each in a query of its own."""
 LEAST = 10
 """So few histories are no sample, whatever they cover."""
-EMITTING = 0.1
+EMITTING = 0.05
 """On so many of the histories something is to be expected, at the least."""
 DAY_US = 86_400_000_000
 Emitted = list[list[Row]]
@@ -226,6 +226,13 @@ class JobCheck:
         elif (reason := why_alone(self.inputs)) is not None:
             self.alone, self.why = True, reason.removesuffix(f"; {ALONE}")
         self.delay_us = max(delays_in(self.plan), default=0)
+        derived = derived_time(self.plan)
+        if derived is not None and not self.closes and not isinstance(self.oracle, (BatchOracle, JobOracle)):
+            raise BadInput(
+                f"{self.name} has its watermark on {derived!r}, which it makes of other columns, and "
+                f"{self.oracle_name} goes by the clock of the input's event time: make it a column of the Input, or "
+                "expect sql(…), as_batch(), another job, or a function without a clock"
+            )
 
     @property
     def sources(self) -> Sequence[Source]:
@@ -394,7 +401,7 @@ class JobCheck:
         if len(drawn) < LEAST:
             missing.insert(0, f"{LEAST} histories at the least")
         if expecting < EMITTING * len(drawn):
-            missing.insert(0, f"rows that are expected, on a tenth of the histories (they are on {expecting})")
+            missing.insert(0, f"rows that are expected, on one in twenty histories (they are on {expecting})")
         wanted_delays, delays = {*getattr(self.oracle, "delays_us", {}).values()}, {*delays_in(self.plan)}
         if self.plan and wanted_delays - {0} != delays - {0} and isinstance(self.oracle, Rule):
             # All inputs follow one clock, under which the largest of several delays is the only one that matters.

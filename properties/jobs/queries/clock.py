@@ -60,8 +60,8 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
         rows = frame.withColumn(IS_CLOCK, F.lit(False))
         watermarked: DataFrame = original(rows.unionByName(driver), column, delayThreshold)
         # The optimizer would filter before the watermark, by this and by what the job filters behind it, and so keep
-        # the clock from the watermark; it moves no filter past one that isn't deterministic.
-        seen = ~F.col(IS_CLOCK) & (F.rand(0) >= 0)
+        # the clock from the watermark; it moves no filter past one that isn't deterministic, nor splits one with "or".
+        seen = ~F.col(IS_CLOCK) | (F.spark_partition_id() < 0)
         return watermarked.where(seen).drop(IS_CLOCK)
 
     classic.DataFrame.withWatermark = with_watermark  # type: ignore[assignment,method-assign]
@@ -83,6 +83,7 @@ _UNITS_US = {
 _FIELDS = ["day", "hour", "minute", "second"]
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) (microsecond|millisecond|second|minute|hour|day|week)s?\b")
 _INTERVAL = re.compile(r"INTERVAL '([\d :.]+)' (DAY|HOUR|MINUTE|SECOND)")
+_RELATION = re.compile(r"StreamingRelation\w* .*?, \[([^\]]*#[^\]]*)\]")
 _DELAY_MS = re.compile(r"-T(\d+)ms")
 
 
@@ -101,6 +102,18 @@ def durations_in(text: str) -> list[int]:
 def delays_in(text: str) -> list[int]:
     """Return the delays of the watermarks in the text of a plan, in microseconds."""
     return sorted({int(delay_ms) * 1_000 for delay_ms in _DELAY_MS.findall(text)})
+
+
+def derived_time(plan: str) -> str | None:
+    """Return the column of a watermark that a job makes of others, by the text of its plan; None: there is none."""
+    given = {column for columns in _RELATION.findall(plan) for column in re.findall(r"#\d+", columns)}
+    renamed = {new: old for old, new in re.findall(r"\w+(#\d+)L? AS \w+(#\d+)", plan)}
+    for name, column in re.findall(r"EventTimeWatermark [\w-]+, (\w+)(#\d+)", plan):
+        while column in renamed:
+            column = renamed[column]
+        if column not in given:
+            return str(name)
+    return None
 
 
 def plan_of(frame: Any) -> str:

@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +24,7 @@ from ...system.work import temporary_folder
 from ...witnesses.spark.query import PlannedCrash, reported_failures
 from ...witnesses.spark.session import session_for_query, work_folder
 from ..model import Mode, Source, Trigger, from_microseconds
-from .clock import TIME, Watermarks, clock_behind_watermarks, plan_of
+from .clock import TIME, Watermarks, clock_behind_watermarks, delays_in, plan_of
 from .contract import called, frame_of, query_of, refused
 from .rows import rows_of
 
@@ -178,6 +179,8 @@ class _Query:
         self.batches, self.clock = batches, clock
         self.tables: dict[int, pa.Table] = {}
         self.available = 0
+        self.delays_us: list[int] = []
+        self.progress: Any = None
         self.to_crash = {batch * self.steps for batch in run.crash_in}
         self.own = folder / "job"
         self.own.mkdir()
@@ -209,7 +212,10 @@ class _Query:
         assert not isinstance(job, Sink)
         with self.watermarks() as watermarks:
             returned = called(job, self.inputs(), self.runner._static(self.spark))
-        return frame_of(job, returned, streaming=True), watermarks
+        frame = frame_of(job, returned, streaming=True)
+        if watermarks.count and not watermarks.without_clock:
+            self.delays_us = delays_in(plan_of(frame))
+        return frame, watermarks
 
     def make_available(self, count: int) -> None:
         """Write the files of the first `count` batches, each a second younger than the one before it."""
@@ -234,12 +240,29 @@ class _Query:
                 pass
         if isinstance(job, Sink):
             return JobOutput([rows_of(read_by(job, self.own))])
+        self.check_watermark()
         batches: list[list[dict[str, Any]]] = [[] for _ in self.batches]
         for number in sorted(self.tables):
             rows = rows_of(self.tables[number])
             batch = min(number // self.steps, last)
             batches[batch] = rows if self.run.mode == "complete" else [*batches[batch], *rows]
         return JobOutput(batches)
+
+    def check_watermark(self) -> None:
+        """Make sure that the watermark has followed the clock, for what is expected is said by the clock.
+
+        Raises:
+            StreamproofError: It has not.
+        """
+        if not (self.clock and self.delays_us and self.run.trigger == "default"):
+            return  # the last batch may be run under an earlier watermark
+        reached = (self.progress or {}).get("eventTime", {}).get("watermark")
+        expected = from_microseconds((self.clock[-1] - max(self.delays_us)) // 1000 * 1000)
+        if reached is None or datetime.fromisoformat(reached) < expected:
+            raise StreamproofError(
+                f"the job's watermark has only reached {reached} where the check moved it to {expected.isoformat()}: "
+                "its plan keeps the check's clock from it; give the job its watermark next to its input"
+            )
 
     def drained(self) -> bool:
         """Run what is available; return whether all is done, which it isn't where a crash was planned and happened."""
@@ -253,6 +276,7 @@ class _Query:
                 else:
                     query = self.write(self.result()[0])
             _wait(query, self.run.seconds)
+            self.progress = query.lastProgress
         return len(self.to_crash) == crashes
 
     def write(self, frame: DataFrame) -> StreamingQuery:

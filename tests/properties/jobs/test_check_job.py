@@ -91,7 +91,7 @@ def test_a_job_that_emits_nothing_where_nothing_is_expected_shows_nothing() -> N
     def none(clicks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
 
-    with pytest.raises(Inconclusive, match="rows that are expected, on a tenth of the histories"):
+    with pytest.raises(Inconclusive, match="rows that are expected, on one in twenty histories"):
         check_job(emits_nothing, CLICKS, expect=none)
 
 
