@@ -6,6 +6,7 @@ One column of the key carries the number of the history: text by a prefix (`0004
 from __future__ import annotations
 
 import random
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from .key_spaces import MOST, KeySpace, key_space
 
 
 def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed: int = 0) -> list[dict[str, pa.Table]]:
-    """Lay histories out as one table for each batch and input, in an order of rows that the seed shuffles.
+    """Lay histories out as one table for each batch and input, in an order of rows that the seed mixes.
 
     Args:
         histories: The histories, all of one clock schedule.
@@ -39,15 +40,23 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
     generator = random.Random(f"{seed} of the order")
     tables = []
     for batch in range(len(clock)):
-        rows: dict[str, list[Row]] = {source.name: [] for source in sources}
+        rows: dict[str, list[tuple[int, Row]]] = {source.name: [] for source in sources}
         for number, history in enumerate(histories, 1):
             for name, row in history.batches[batch]:
                 column = space.columns[name]
-                rows[name].append({**row, column: space.packed(number, row[column])})
-        for found in rows.values():
-            generator.shuffle(found)
-        tables.append({source.name: table_of(source, rows[source.name]) for source in sources})
+                rows[name].append((number, {**row, column: space.packed(number, row[column])}))
+        tables.append({source.name: table_of(source, _mixed(rows[source.name], generator)) for source in sources})
     return tables
+
+
+def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Row]:
+    """Return the rows in a random order in which those of each history are as they arrive, as where it runs alone."""
+    numbers = [number for number, _ in rows]
+    generator.shuffle(numbers)
+    waiting: dict[int, deque[Row]] = defaultdict(deque)
+    for number, row in rows:
+        waiting[number].append(row)
+    return [waiting[number].popleft() for number in numbers]
 
 
 def tables_alone(history: JobHistory, sources: Sequence[Source]) -> list[dict[str, pa.Table]]:
