@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...reference.core.errors import BadInput
 from ...reference.spark.durations import microseconds_of
 from .comparison import STRENGTHS, RowDifference, check_columns, difference, flat, table_of
-from .counterexamples import JobCounterexample, saved_histories, violation
+from .counterexamples import JobCounterexample, kept_meanwhile, saved_histories, violation
 from .histories.drawing import closed, covered, draw_histories, duration, goals
 from .histories.inputs import Input, ResolvedInput, resolve_all
 from .histories.key_spaces import ALONE, key_space, why_alone
@@ -213,6 +213,7 @@ class JobCheck:
     columns: Sequence[str] = ()
     extra: Sequence[str] = ()
     comparing: Comparing = "end"
+    said: Sequence[Expected] = ()
     deadline: float = field(default=float("inf"))
 
     def __post_init__(self) -> None:
@@ -318,37 +319,40 @@ class JobCheck:
         drawn = self.draw(count)
         expecting = 0
         if not self.alone:
-            differences = self.differ(drawn)
+            differences, said = self.differ(drawn), self.said
+            expecting = count_expecting(said)
             failing = [history for history, bad in zip(drawn, differences, strict=True) if bad is not None]
             if failing:
-                smallest = self.shrunk(
-                    failing[0], lambda candidates: [bad is not None for bad in self.differ(candidates)]
-                )
-                if self.differ_alone([smallest])[0] is not None:
-                    raise self.violation(self.plainest(smallest), f"{len(failing)} of {count} histories differ.")
+                with kept_meanwhile(failing[0], self.sources, self.folder):
+                    smallest = self.shrunk(
+                        failing[0], lambda candidates: [bad is not None for bad in self.differ(candidates)]
+                    )
+                    if self.differ_alone([smallest])[0] is not None:
+                        raise self.violation(self.plainest(smallest), f"{len(failing)} of {count} histories differ.")
                 self.alone = True
                 self.why = "what becomes of one depends on the others in its query, though none shares a key with it"
-            elif (lone := self.lone_difference(drawn)) is not None:
+            elif (lone := self.lone_difference(drawn, said)) is not None:
                 raise self.violation(lone, "It differs where it runs alone, and not beside others.")
         if self.alone:
-            drawn = self.check_alone(drawn)
-        expecting = sum(any(one.rows) and any(map(len, one.rows)) for one in self.expected(drawn))
+            drawn, expecting = self.check_alone(drawn)
         self.conclude(drawn, expecting)
         return JobReport(
             self.name, self.oracle_name, len(drawn), expecting, self.comparing, self.why, self.not_checked()
         )
 
-    def lone_difference(self, drawn: Sequence[JobHistory]) -> JobHistory | None:
-        """Return a history on which the job differs when it runs alone, of the one that says most."""
-        fullest = max(drawn, key=lambda history: len(history.arrivals))
-        if isinstance(self.oracle, JobOracle):  # what is expected is what the other run gives beside others
-            emitted = [self.emitted_alone(self.runner, self.vary(fullest), self.run)]
-            expected = [self.expected(drawn)[drawn.index(fullest)]]
-            return fullest if self.difference(expected[0], emitted[0]) is not None else None
-        return fullest if self.differ_alone([fullest])[0] is not None else None
+    def lone_difference(self, drawn: Sequence[JobHistory], said: Sequence[Expected]) -> JobHistory | None:
+        """Return the history with the most rows, if the job differs on it when it runs alone.
 
-    def check_alone(self, drawn: Sequence[JobHistory]) -> list[JobHistory]:
-        """Run as many histories alone as the time allows; return them.
+        Args:
+            drawn: The histories.
+            said: What is expected of each, beside the others.
+        """
+        fullest = max(range(len(drawn)), key=lambda number: len(drawn[number].arrivals))
+        emitted = self.emitted_alone(self.runner, self.vary(drawn[fullest]), self.run)
+        return None if self.difference(said[fullest], emitted) is None else drawn[fullest]
+
+    def check_alone(self, drawn: Sequence[JobHistory]) -> tuple[list[JobHistory], int]:
+        """Run as many histories alone as the time allows; return them, and on how many rows were expected.
 
         Raises:
             Violated: The job differs on one.
@@ -356,14 +360,18 @@ class JobCheck:
         __tracebackhide__ = True
         self.deadline = time.monotonic() + self.run.seconds
         done: list[JobHistory] = []
+        expecting = 0
         for history in sorted(drawn, key=lambda one: -len(one.arrivals)):
             if done and time.monotonic() > self.deadline:
                 break
             if self.differ_alone([history])[0] is not None:
-                smallest = self.shrunk(history, self.fail_within_time)
-                raise self.violation(self.plainest(smallest), f"1 of {len(done) + 1} histories that ran alone differs.")
+                with kept_meanwhile(history, self.sources, self.folder):
+                    smallest = self.shrunk(history, self.fail_within_time)
+                    head = f"1 of {len(done) + 1} histories that ran alone differs."
+                    raise self.violation(self.plainest(smallest), head)
+            expecting += count_expecting(self.said)
             done.append(history)
-        return done
+        return done, expecting
 
     def fail_within_time(self, candidates: Sequence[JobHistory]) -> list[bool]:
         """Return which of a round's candidates fails: the smallest that does; those after it aren't run."""
@@ -423,6 +431,8 @@ class JobCheck:
             found.append("what becomes of late rows: what is expected knows none; a rule of Spark's or a class does")
             if self.out_of_order is None and self.delay_us:
                 found.append('whether the watermark\'s delay is long enough: out_of_order="…" says what is to be taken')
+            if self.out_of_order is None and isinstance(self.runner.job, Sink):
+                found.append('rows that come batches later than others: out_of_order="…" says by how much a Sink takes')
         if self.extra:
             found.append(f"the columns {', '.join(self.extra)}, of which nothing is expected")
         return found
@@ -470,7 +480,7 @@ class JobCheck:
 
     def differences(self, histories: Sequence[JobHistory], emitted: Sequence[Emitted]) -> list[RowDifference | None]:
         """Return for each history where what was emitted differs from what is expected."""
-        expected = self.expected(histories)
+        expected = self.said = self.expected(histories)
         if expected:
             self.comparing = "end" if isinstance(self.runner.job, Sink) else expected[0].comparing
         rows = [row for one in emitted for of_batch in one for row in of_batch]
@@ -557,6 +567,11 @@ class JobCheck:
                 f"{', '.join(sorted(carriers))}: select it, or run each history in a query of its own with alone=True"
             )
         return unpack(rows, histories, self.sources, keys)
+
+
+def count_expecting(expected: Sequence[Expected]) -> int:
+    """Return of how many histories rows are expected."""
+    return sum(any(len(rows) > 0 for rows in one.rows) for one in expected)
 
 
 def _together(batches: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:

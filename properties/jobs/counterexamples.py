@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -173,6 +175,23 @@ def violation(counterexample: JobCounterexample, head: str, folder: Path | None)
     lines += ["", "To run it first in every run of the test, give check_job these examples:", ""]
     lines += ["    examples=['''", *("    " + line for line in text.splitlines()), "    ''']"]
     return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def kept_meanwhile(history: JobHistory, sources: Sequence[Source], folder: Path | None) -> Iterator[None]:
+    """Keep a history that fails on disk while it is shrunk, so that a check which is interrupted doesn't lose it."""
+    if folder is None:
+        yield
+        return
+    kept = folder / "job-unshrunk"
+    kept.mkdir(parents=True, exist_ok=True)
+    write_whole(kept / HISTORY, to_text(history, sources))
+    try:
+        yield
+    except AssertionError:  # the violation, whose smaller history is saved
+        shutil.rmtree(kept)
+        raise
+    shutil.rmtree(kept)
 
 
 def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources: Sequence[Source]) -> list[JobHistory]:
