@@ -42,6 +42,8 @@ LEAST = 10
 EMITTING = 0.05
 """On so many of the histories something is to be expected, at the least."""
 DAY_US = 86_400_000_000
+MODES = ("append", "update", "complete")
+TRIGGERS = ("default", "available_now")
 Emitted = list[list[Row]]
 """The rows of each batch; of a sink one list, of the end."""
 
@@ -128,11 +130,7 @@ def check_job(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    if isinstance(histories, bool) or not isinstance(histories, int) or histories < 1:
-        raise BadInput(f"histories is {histories!r}: give a whole number, 1 or more; 300 is a good one")
-    for name, value, known in (("mode", mode, ("append", "update", "complete")), ("trigger", trigger, TRIGGERS)):
-        if value not in known:
-            raise BadInput(f"{name} is {value!r}: use one of {', '.join(known)}")
+    check_arguments(histories, mode, trigger)
     resolved = resolve_all(inputs, seed)
     runner = Runner(job, [given.source for given in resolved], static_tables(static))
     run = RunOptions(trigger, mode, settings=dict(settings or {}), seconds=seconds)
@@ -141,7 +139,17 @@ def check_job(
     return checking.check(histories)
 
 
-TRIGGERS = ("default", "available_now")
+def check_arguments(histories: int, mode: str, trigger: str) -> None:
+    """Refuse arguments that no check can be made of.
+
+    Raises:
+        BadInput: One is none of what it may be.
+    """
+    if isinstance(histories, bool) or not isinstance(histories, int) or histories < 1:
+        raise BadInput(f"histories is {histories!r}: give a whole number, 1 or more; 300 is a good one")
+    for name, value, known in (("mode", mode, MODES), ("trigger", trigger, TRIGGERS)):
+        if value not in known:
+            raise BadInput(f"{name} is {value!r}: use one of {', '.join(known)}")
 
 
 def oracle_of(expect: Any) -> Oracle | BatchOracle | JobOracle:

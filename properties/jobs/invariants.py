@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .check import BATCHES, JobCheck, static_tables
+from .check import BATCHES, JobCheck, check_arguments, static_tables
 from .histories.inputs import Input, resolve_all
 from .model import Comparing, JobHistory, Mode, Trigger
 from .oracles import JobOracle
@@ -159,6 +159,7 @@ def invariants(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
+    check_arguments(histories, mode, trigger)
     resolved = resolve_all(inputs, seed)
     runner = Runner(job, [given.source for given in resolved], static_tables(static))
     run = RunOptions(trigger, mode, settings=dict(settings or {}), seconds=seconds)

@@ -25,7 +25,7 @@ from ...witnesses.spark.query import PlannedCrash, reported_failures
 from ...witnesses.spark.session import session_for_query, work_folder
 from ..model import Mode, Source, Trigger, from_microseconds
 from .clock import TIME, Watermarks, clock_behind_watermarks, delays_in, plan_of
-from .contract import called, frame_of, query_of, refused
+from .contract import called, frame_of, location, query_of, refused
 from .rows import rows_of
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ class _Query:
         self.batches, self.clock = batches, clock
         self.tables: dict[int, pa.Table] = {}
         self.available = 0
+        self.before = {query.id for query in spark.streams.active}
         self.delays_us: list[int] = []
         self.progress: Any = None
         self.to_crash = {batch * self.steps for batch in run.crash_in}
@@ -213,9 +214,26 @@ class _Query:
         with self.watermarks() as watermarks:
             returned = called(job, self.inputs(), self.runner._static(self.spark))
         frame = frame_of(job, returned, streaming=True)
+        self.refuse_others(0)
         if watermarks.count and not watermarks.without_clock:
             self.delays_us = delays_in(plan_of(frame))
         return frame, watermarks
+
+    def refuse_others(self, own: int) -> None:
+        """Stop the queries that the job has started beside its own.
+
+        Raises:
+            BadInput: There are some.
+        """
+        active = [query for query in self.spark.streams.active if query.id not in self.before]
+        if len(active) > own:
+            for query in active:
+                query.stop()
+            job = self.runner.job
+            remedy = "give each a Sink of its own" if isinstance(job, Sink) else "return its DataFrame, or give a Sink"
+            where = location(job.start if isinstance(job, Sink) else job)
+            started = "a query" if len(active) == 1 else f"{len(active)} queries"
+            raise BadInput(f"{where} started {started}, of which the check would see {own or 'none'}: {remedy}")
 
     def make_available(self, count: int) -> None:
         """Write the files of the first `count` batches, each a second younger than the one before it."""
@@ -273,6 +291,7 @@ class _Query:
                     with self.watermarks():
                         started = called(job.start, self.inputs(), self.runner._static(self.spark), [self.own])
                     query = query_of(job, started)
+                    self.refuse_others(1)
                 else:
                     query = self.write(self.result()[0])
             _wait(query, self.run.seconds)

@@ -331,6 +331,11 @@ def upper(clicks: DataFrame) -> DataFrame:
     return clicks.select(F.upper("user").alias("user"), "amount")
 
 
+def starts_a_query(clicks: DataFrame) -> DataFrame:
+    clicks.writeStream.format("noop").start()
+    return clicks
+
+
 @pytest.mark.parametrize(
     ("job", "message"),
     [
@@ -347,6 +352,7 @@ def upper(clicks: DataFrame) -> DataFrame:
         (lambda clicks: clicks.select("amount"), "none of the key's, user: select it"),
         (upper, "select the key as it came, neither cast nor changed"),
         (lambda clicks: clicks.groupBy("user").count(), "Spark refuses the job's query: .*watermark"),
+        (starts_a_query, "started a query, of which the check would see none: return its DataFrame, or give a Sink"),
     ],
 )
 def test_a_job_that_breaks_the_contract_is_one_clear_message(job: Any, message: str) -> None:
