@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 NAMES = (
     *("cohort", "reference", "duckdb", "judging", "oracle", "operators", "agreement", "production", "state"),
-    *("real_foreign_keys", "flights", "cluster", "memory", "specs", "queries", "spark_rules", "shared", "check"),
+    *(
+        "real_foreign_keys",
+        "flights",
+        "cluster",
+        "memory",
+        "specs",
+        "queries",
+        "spark_rules",
+        "jobs",
+        "shared",
+        "check",
+    ),
 )
 
 
