@@ -37,8 +37,9 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 def _silence_threads() -> None:
-    """Keep the threads that speak with a JVM from printing a traceback when it ends under them."""
+    """Keep the threads that speak with a JVM from printing a traceback when it ends under them, and finalizers too."""
     threading.excepthook = lambda raised: None
+    sys.unraisablehook = lambda raised: None
     servers: Any = sys.modules.get("socketserver")
     if servers is not None:
         servers.BaseServer.handle_error = lambda server, request, address: None

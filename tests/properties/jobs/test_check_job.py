@@ -43,7 +43,8 @@ def sessions(clicks: DataFrame) -> DataFrame:
 
 
 def later_by_a_millisecond(clicks: DataFrame) -> DataFrame:
-    return sessions(clicks.withColumn("at", F.expr("at + interval 1 millisecond")))
+    later = [F.expr(f"session_window.{end} + interval 1 millisecond").alias(end) for end in ("start", "end")]
+    return sessions(clicks).select("user", *later, "total")
 
 
 def emits_nothing(clicks: DataFrame) -> DataFrame:
