@@ -28,9 +28,8 @@ from .histories.standing_alone import standing_alone
 from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
 from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, SqlOracle
 from .queries.clock import delays_in, derived_time, durations_in
-from .queries.contract import location
 from .queries.rows import rows_of
-from .queries.running import Job, Runner, RunOptions, Sink
+from .queries.running import Job, Runner, RunOptions, Sink, name_of
 from .rules.rule import Rule
 from .verdicts import Inconclusive, Violated
 
@@ -227,7 +226,7 @@ class JobCheck:
     def __post_init__(self) -> None:
         result, watermarks, self.plan = self.runner.declare(self.run)
         self.columns = [] if result is None else result.columns
-        self.name = location(self.runner.job.start if isinstance(self.runner.job, Sink) else self.runner.job)
+        self.name = name_of(self.runner.job)
         if watermarks.without_clock:
             self.alone, self.why = True, "a watermark of the job is on a column within another one"
         elif self.alone:
@@ -449,9 +448,9 @@ class JobCheck:
     def oracle_name(self) -> str:
         """What reports call what is expected."""
         if isinstance(self.oracle, BatchOracle):
-            return "the same job as a batch" if self.oracle.job is None else f"{_name(self.oracle.job)} as a batch"
+            return "the same job as a batch" if self.oracle.job is None else f"{name_of(self.oracle.job)} as a batch"
         if isinstance(self.oracle, JobOracle):
-            return self.oracle.called or _name(self.oracle.job)
+            return self.oracle.called or name_of(self.oracle.job)
         return self.oracle.name
 
     def violation(self, history: JobHistory, head: str) -> Violated:
@@ -584,7 +583,3 @@ def count_expecting(expected: Sequence[Expected]) -> int:
 
 def _together(batches: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
     return {name: pa.concat_tables([tables[name] for tables in batches]) for name in batches[0]}
-
-
-def _name(job: Job) -> str:
-    return location(job.start if isinstance(job, Sink) else job)

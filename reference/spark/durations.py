@@ -15,7 +15,7 @@ from ..core.errors import BadInput
 
 Duration: TypeAlias = str | timedelta
 
-_UNITS_US = {
+UNITS_US = {
     "microsecond": 1,
     "millisecond": 1_000,
     "second": 1_000_000,
@@ -24,6 +24,7 @@ _UNITS_US = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
+"""By the singular name of a unit of fixed length: its microseconds."""
 _TERM = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d{0,9})?|\.\d{1,9})\s+([a-z]+)(?=\s|$)", re.IGNORECASE)
 _REMEDY = 'write it as "10 minutes", "1 hour 30 minutes" or "250 milliseconds", or give a timedelta'
 
@@ -48,11 +49,11 @@ def microseconds_of(name: str, duration: object) -> int:
         unit = unit.lower().removesuffix("s")
         if unit in ("month", "year"):
             raise BadInput(f"{name} is {duration!r}, and a {unit} has no fixed length: write it in days")
-        if unit not in _UNITS_US:
+        if unit not in UNITS_US:
             raise BadInput(f"{name} is {duration!r}, and {term[3]!r} is no unit: {_REMEDY}")
         if "." in number and unit != "second":
             raise BadInput(f"{name} is {duration!r}, and only seconds have fractions: write a smaller unit")
-        total += Decimal(f"{sign}{number}") * _UNITS_US[unit]
+        total += Decimal(f"{sign}{number}") * UNITS_US[unit]
         position = term.end()
     if not text:
         raise BadInput(f"{name} is empty: {_REMEDY}")

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ....reference.spark.durations import UNITS_US
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -71,17 +73,8 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
         classic.DataFrame.withWatermark = original  # type: ignore[method-assign]
 
 
-_UNITS_US = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
 _FIELDS = ["day", "hour", "minute", "second"]
-_DURATION = re.compile(r"(\d+(?:\.\d+)?) (microsecond|millisecond|second|minute|hour|day|week)s?\b")
+_DURATION = re.compile(rf"(\d+(?:\.\d+)?) ({'|'.join(UNITS_US)})s?\b")
 _INTERVAL = re.compile(r"INTERVAL '([\d :.]+)' (DAY|HOUR|MINUTE|SECOND)")
 _RELATION = re.compile(r"StreamingRelation\w* .*?, \[([^\]]*#[^\]]*)\]")
 _DELAY_MS = re.compile(r"-T(\d+)ms")
@@ -89,14 +82,14 @@ _DELAY_MS = re.compile(r"-T(\d+)ms")
 
 def durations_in(text: str) -> list[int]:
     """Return the durations that the text of a plan names, in microseconds; what it doesn't recognise it leaves out."""
-    found = {round(float(number) * _UNITS_US[unit]) for number, unit in _DURATION.findall(text)}
+    found = {round(float(number) * UNITS_US[unit]) for number, unit in _DURATION.findall(text)}
     for parts, first in _INTERVAL.findall(text):
         units = _FIELDS[_FIELDS.index(first.lower()) :]
-        found.add(sum(round(float(n) * _UNITS_US[u]) for n, u in zip(re.split("[ :]", parts), units, strict=False)))
+        found.add(sum(round(float(n) * UNITS_US[u]) for n, u in zip(re.split("[ :]", parts), units, strict=False)))
     found |= set(delays_in(text))
     # Windows by time are calculated with microseconds.
     found |= {int(number) for number in re.findall(r"\b(\d{6,14})\b(?! as| days)", text) if int(number) % 1_000 == 0}
-    return sorted(duration for duration in found if 0 < duration <= 400 * _UNITS_US["day"])
+    return sorted(duration for duration in found if 0 < duration <= 400 * UNITS_US["day"])
 
 
 def delays_in(text: str) -> list[int]:

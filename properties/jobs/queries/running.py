@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.work import temporary_folder
 from ...witnesses.spark.query import PlannedCrash, reported_failures
-from ...witnesses.spark.session import session_for_query, work_folder
+from ...witnesses.spark.session import partitions_setting, session_for_query, work_folder
 from ..model import Mode, Source, Trigger, from_microseconds
 from .clock import TIME, Watermarks, clock_behind_watermarks, delays_in, plan_of
 from .contract import called, frame_of, location, query_of, refused
@@ -151,15 +151,19 @@ class Runner:
                 return None, Watermarks(), ""
             with refused(), _limited(run.seconds):
                 result, watermarks = query.result()
-                return result, watermarks, plan_of(result)
+                return result, watermarks, query.plan
 
     def _static(self, spark: SparkSession) -> list[DataFrame]:
         return [spark.createDataFrame(table) for table in self.static.values()]
 
 
 def _settings(run: RunOptions) -> dict[str, str]:
-    own = {} if run.partitions is None else {"spark.sql.shuffle.partitions": str(run.partitions)}
-    return {**run.settings, **own}
+    return {**run.settings, **partitions_setting(run.partitions)}
+
+
+def name_of(job: Job) -> str:
+    """Return what messages call a job: the name of its function, with file and line."""
+    return location(job.start if isinstance(job, Sink) else job)
 
 
 class _Query:
@@ -180,6 +184,7 @@ class _Query:
         self.tables: dict[int, pa.Table] = {}
         self.available = 0
         self.before = {query.id for query in spark.streams.active}
+        self.plan = ""
         self.delays_us: list[int] = []
         self.progress: Any = None
         self.to_crash = {batch * self.steps for batch in run.crash_in}
@@ -215,8 +220,9 @@ class _Query:
             returned = called(job, self.inputs(), self.runner._static(self.spark))
         frame = frame_of(job, returned, streaming=True)
         self.refuse_others(0)
+        self.plan = plan_of(frame)
         if watermarks.count and not watermarks.without_clock:
-            self.delays_us = delays_in(plan_of(frame))
+            self.delays_us = delays_in(self.plan)
         return frame, watermarks
 
     def refuse_others(self, own: int) -> None:
@@ -231,9 +237,8 @@ class _Query:
                 query.stop()
             job = self.runner.job
             remedy = "give each a Sink of its own" if isinstance(job, Sink) else "return its DataFrame, or give a Sink"
-            where = location(job.start if isinstance(job, Sink) else job)
             started = "a query" if len(active) == 1 else f"{len(active)} queries"
-            raise BadInput(f"{where} started {started}, of which the check would see {own or 'none'}: {remedy}")
+            raise BadInput(f"{name_of(job)} started {started}, of which the check would see {own or 'none'}: {remedy}")
 
     def make_available(self, count: int) -> None:
         """Write the files of the first `count` batches, each a second younger than the one before it."""
@@ -257,7 +262,7 @@ class _Query:
             while not self.drained():
                 pass
         if isinstance(job, Sink):
-            return JobOutput([rows_of(read_by(job, self.own))])
+            return JobOutput([rows_of(called(job.read, [], [], [self.own]))])
         self.check_watermark()
         batches: list[list[dict[str, Any]]] = [[] for _ in self.batches]
         for number in sorted(self.tables):
@@ -326,11 +331,6 @@ class _Query:
             yield
         finally:
             DataStreamWriter.foreachBatch = original  # type: ignore[method-assign]
-
-
-def read_by(job: Sink, folder: Path) -> Any:
-    """Return what a sink's function reads."""
-    return called(job.read, [], [], [folder])
 
 
 def _wait(query: StreamingQuery, seconds: float) -> None:
