@@ -130,8 +130,7 @@ def check_job(
     """
     __tracebackhide__ = True
     check_arguments(histories, mode, trigger)
-    resolved = resolve_all(inputs, seed)
-    runner = Runner(job, [given.source for given in resolved], static_tables(static))
+    resolved, runner = runner_of(job, inputs, seed, static)
     run = RunOptions(trigger, mode, settings=dict(settings or {}), seconds=seconds)
     checking = JobCheck(runner, resolved, oracle_of(expect), run, seed, unique, out_of_order, folder, alone)
     checking.replay(examples)
@@ -169,6 +168,18 @@ def oracle_of(expect: Any) -> Oracle | BatchOracle | JobOracle:
         f"expect is {type(expect).__name__}: give a rule such as session_windows(…), a function from rows to rows, a "
         "class with arrive and advance, sql(…), as_batch() or other_job(…)"
     )
+
+
+def runner_of(
+    job: Job, inputs: Sequence[Input], seed: int, static: Mapping[str, Any] | None
+) -> tuple[list[ResolvedInput], Runner]:
+    """Return what the rows of a job's inputs are drawn from, and what runs it.
+
+    Raises:
+        BadInput: An input can't be drawn for, or a static table is no table.
+    """
+    resolved = resolve_all(inputs, seed)
+    return resolved, Runner(job, [given.source for given in resolved], static_tables(static))
 
 
 def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
@@ -546,13 +557,13 @@ class JobCheck:
 
     def emitted(self, runner: Runner, histories: Sequence[JobHistory], run: RunOptions) -> list[Emitted]:
         """Return what a job emits of each of histories that share a query."""
-        output = runner.run(pack(histories, self.inputs, self.seed), histories[0].clock, run)
-        batches = [self.unpacked(rows, histories) for rows in output.batches]
+        emitted = runner.run(pack(histories, self.inputs, self.seed), histories[0].clock, run)
+        batches = [self.unpacked(rows, histories) for rows in emitted]
         return [[batch[number] for batch in batches] for number in range(len(histories))]
 
     def emitted_alone(self, runner: Runner, history: JobHistory, run: RunOptions) -> Emitted:
         """Return what a job emits of a history in a query of its own."""
-        return [list(rows) for rows in runner.run(tables_alone(history, self.sources), history.clock, run).batches]
+        return runner.run(tables_alone(history, self.sources), history.clock, run)
 
     def as_batch(self, runner: Runner, histories: Sequence[JobHistory]) -> list[list[Row]]:
         """Return what a job gives of each history as a batch."""

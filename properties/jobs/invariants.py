@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .check import BATCHES, JobCheck, check_arguments, static_tables
-from .histories.inputs import Input, resolve_all
+from .check import BATCHES, JobCheck, check_arguments, runner_of
+from .histories.inputs import Input
 from .model import Comparing, JobHistory, Mode, Trigger
 from .oracles import JobOracle
-from .queries.running import Job, Runner, RunOptions, Sink
+from .queries.running import Job, RunOptions, Sink
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,7 @@ def invariants(
     """
     __tracebackhide__ = True
     check_arguments(histories, mode, trigger)
-    resolved = resolve_all(inputs, seed)
-    runner = Runner(job, [given.source for given in resolved], static_tables(static))
+    resolved, runner = runner_of(job, inputs, seed, static)
     run = RunOptions(trigger, mode, settings=dict(settings or {}), seconds=seconds)
     held: dict[str, int] = {}
     name = ""

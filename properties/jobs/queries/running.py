@@ -7,7 +7,6 @@ the batch without data that Spark runs after a watermark moved, at a moment that
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,9 +20,9 @@ import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.work import temporary_folder
-from ...witnesses.spark.query import PlannedCrash, reported_failures
+from ...witnesses.spark.query import PlannedCrash, hand_over, reported_failures, schema_of_file
 from ...witnesses.spark.session import partitions_setting, session_for_query, work_folder
-from ..model import Mode, Source, Trigger, from_microseconds
+from ..model import Mode, Row, Source, Trigger, from_microseconds
 from .clock import TIME, Watermarks, clock_behind_watermarks, delays_in, plan_of
 from .contract import called, frame_of, location, query_of, refused
 from .rows import rows_of
@@ -78,17 +77,6 @@ class RunOptions:
     seconds: float = 120
 
 
-@dataclass
-class JobOutput:
-    """What a job wrote.
-
-    Attributes:
-        batches: The rows of each batch; of a sink one list, what is written at the end.
-    """
-
-    batches: list[list[dict[str, Any]]]
-
-
 @dataclass(frozen=True)
 class Runner:
     """Runs one job.
@@ -103,7 +91,9 @@ class Runner:
     sources: Sequence[Source]
     static: Mapping[str, pa.Table] = field(default_factory=dict)
 
-    def run(self, batches: Sequence[Tables], clock: Sequence[int] = (), run: RunOptions = RunOptions()) -> JobOutput:
+    def run(
+        self, batches: Sequence[Tables], clock: Sequence[int] = (), run: RunOptions = RunOptions()
+    ) -> list[list[Row]]:
         """Run the job's query over batches.
 
         Args:
@@ -111,6 +101,9 @@ class Runner:
             clock: The event time (microseconds since 1970) to which the watermarks move in each batch; empty: they
                 follow the job's rows alone.
             run: How it is run.
+
+        Returns:
+            The rows of each batch; of a sink one list, what is written at the end.
 
         Raises:
             BadInput: The job breaks the contract, or Spark refuses its query.
@@ -194,8 +187,7 @@ class _Query:
         self.schemas = {}
         for name, schema in self._streams():
             (folder / f"input {name}").mkdir()
-            pq.write_table(schema.empty_table(), folder / f"schema {name}.parquet")
-            self.schemas[name] = spark.read.parquet(str(folder / f"schema {name}.parquet")).schema
+            self.schemas[name] = schema_of_file(spark, schema, folder / f"schema {name}.parquet")
 
     def _streams(self) -> Iterator[tuple[str, pa.Schema]]:
         yield from ((source.name, source.schema) for source in self.runner.sources)
@@ -248,13 +240,10 @@ class _Query:
             if self.clock:
                 tables[TIME] = pa.table({TIME: [from_microseconds(self.clock[batch])]}, _CLOCK_SCHEMA)
             for name, table in tables.items():
-                hidden = self.folder / f"{name}.writing"
-                pq.write_table(table.schema.empty_table() if rest else table, hidden)
-                os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
-                hidden.rename(self.folder / f"input {name}" / f"{number:06d}.parquet")
+                hand_over(table.schema.empty_table() if rest else table, number, self.folder / f"input {name}")
         self.available = max(self.available, count)
 
-    def output(self) -> JobOutput:
+    def output(self) -> list[list[Row]]:
         """Run all batches, with the stops that are asked for."""
         job, last = self.runner.job, len(self.batches) - 1
         for stop in sorted({*(min(stop, last) for stop in self.run.stop_after), last}):
@@ -262,14 +251,14 @@ class _Query:
             while not self.drained():
                 pass
         if isinstance(job, Sink):
-            return JobOutput([rows_of(called(job.read, [], [], [self.own]))])
+            return [[*rows_of(called(job.read, [], [], [self.own]))]]
         self.check_watermark()
-        batches: list[list[dict[str, Any]]] = [[] for _ in self.batches]
+        batches: list[list[Row]] = [[] for _ in self.batches]
         for number in sorted(self.tables):
-            rows = rows_of(self.tables[number])
+            rows: list[Row] = [*rows_of(self.tables[number])]
             batch = min(number // self.steps, last)
             batches[batch] = rows if self.run.mode == "complete" else [*batches[batch], *rows]
-        return JobOutput(batches)
+        return batches
 
     def check_watermark(self) -> None:
         """Make sure that the watermark has followed the clock, for what is expected is said by the clock.

@@ -27,6 +27,7 @@ from .session import query_lock, sessions, spark_log_path, why_jvm_died, work_fo
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.types import StructType
 
 Build: TypeAlias = "Callable[[DataFrame], DataFrame]"
 Result = TypeVar("Result")
@@ -144,6 +145,20 @@ def _run_once(
         return run.finished()
 
 
+def schema_of_file(spark: SparkSession, schema: pa.Schema, path: Path) -> StructType:
+    """Return Spark's schema of arrow's, by way of a file, for there their types agree."""
+    pq.write_table(schema.empty_table(), path)
+    return spark.read.parquet(str(path)).schema
+
+
+def hand_over(table: pa.Table, number: int, source: Path) -> None:
+    """Put a file into the folder of a source as a whole, a second younger than that of the number before it."""
+    hidden = source.parent / f"{number:06d}.writing"
+    pq.write_table(table, hidden)
+    os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
+    hidden.rename(source / f"{number:06d}.parquet")
+
+
 class _Run:
     def __init__(self, spark: SparkSession, folder: Path, batches: Sequence[pa.Table], build: Build) -> None:
         self.spark = spark
@@ -153,10 +168,7 @@ class _Run:
         self.available = 0
         self.output = StreamOutput()
         self.tables: dict[int, pa.Table] = {}
-        # The schema comes from a file, for arrow's types and Spark's agree there.
-        schema_file = folder / "schema.parquet"
-        pq.write_table(batches[0].schema.empty_table(), schema_file)
-        self.schema = spark.read.parquet(str(schema_file)).schema
+        self.schema = schema_of_file(spark, batches[0].schema, folder / "schema.parquet")
         self.build = build
         # Built once before anything runs, so that a declaration that is refused is refused without a query.
         self.result()
@@ -169,11 +181,7 @@ class _Run:
     def make_available(self, count: int) -> None:
         """Put the first `count` batches into the source, each a second younger than the one before it."""
         for number in range(self.available, count):
-            target = self.source / f"{number:06d}.parquet"
-            hidden = self.source.parent / f"{number:06d}.writing"
-            pq.write_table(self.batches[number], hidden)
-            os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
-            hidden.rename(target)
+            hand_over(self.batches[number], number, self.source)
         self.available = max(self.available, count)
 
     def drain(self, crash_in: Sequence[int] = ()) -> None:
