@@ -1,12 +1,14 @@
 """The join of two streams: equal keys, and `right.time BETWEEN left.time - before AND left.time + after`.
 
-Sources: `StreamingSymmetricHashJoinExec` (rows of the left are joined first, lateness, output at eviction, state of
-semi joins), `StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates` (which side's state is evicted) and
+Sources: `StreamingSymmetricHashJoinExec` (which side's rows are joined first, lateness, output at eviction, state of semi
+joins), `StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates` (which side's state is evicted) and
 `StreamingJoinHelper.getStateValueWatermark` (at which watermark).
 
 A null key matches nothing, but in a full join, where Spark looks rows up by their key as it is kept and infers no
 `IsNotNull` for either side (`InferFiltersFromConstraints`): there nulls are equal. A batch query has no such pairs.
-Before SPARK-49829 (4.0.0) Spark also lost pairs of a batch that evicts the left row.
+Before SPARK-49829 (4.0.0) Spark also lost pairs of a batch that evicts the left row. Since SPARK-55973 a semi join takes
+the right rows before the left ones, and yet keeps no right row that the same batch evicts: a left row that comes with it
+is lost, although neither is late.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from .aggregates import Row
 
 Side: TypeAlias = Literal["left", "right"]
 Pair: TypeAlias = tuple[Row | None, Row | None]
+LEFT_FIRST: tuple[Side, Side] = ("left", "right")
+RIGHT_FIRST: tuple[Side, Side] = ("right", "left")
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ class StreamJoin:
         """Return how far behind the watermark a side's state is kept; None for ever, where it has no bound."""
         reach = self.after_us if side == "left" else self.before_us
         return reach if len(self.watermarks) == 2 else None
+
+    @property
+    def order(self) -> tuple[Side, Side]:
+        """Whose rows of a batch are joined first."""
+        return RIGHT_FIRST if self.join == "left_semi" else LEFT_FIRST
 
     @property
     def asks_for_batch_without_data(self) -> bool:
@@ -82,11 +91,11 @@ class State:
 
     def batch(self, left: Iterable[Row], right: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Pair]:
         """Take the rows of a micro-batch, and return what it emits: left and right row, None where one is missing."""
-        emitted = []
-        for row in self.in_time("left", left, late_ms):
-            emitted += self.arrive("left", row)
-        for row in self.in_time("right", right, late_ms):
-            emitted += self.arrive("right", row)
+        arriving: dict[Side, Iterable[Row]] = {"left": left, "right": right}
+        emitted: list[Pair] = []
+        for side in self.join.order:
+            for row in self.in_time(side, arriving[side], late_ms):
+                emitted += self.arrive(side, row, eviction_ms)
         return emitted + self.evict("left", eviction_ms) + self.evict("right", eviction_ms)
 
     def in_time(self, side: Side, rows: Iterable[Row], late_ms: int) -> list[Row]:
@@ -96,7 +105,7 @@ class State:
             row for row in rows if side not in self.join.watermarks or row[time] is None or row[time] > late_ms * 1_000
         ]
 
-    def arrive(self, side: Side, row: Row) -> list[Pair]:
+    def arrive(self, side: Side, row: Row, eviction_ms: int) -> list[Pair]:
         """Join a row with the rows of the other side that are kept, and keep it."""
         new, other, emitted = _Kept(row), self.other(side), list[Pair]()
         for kept in self.kept[other].get(self.key(side, row), ()):
@@ -107,25 +116,28 @@ class State:
                 elif not left.joined:
                     emitted.append((left.row, None))
                 left.joined = right.joined = True
-        self.kept[side].setdefault(self.key(side, row), []).append(new)
+        if self.join.order != RIGHT_FIRST or side == "left" or not self.is_old(side, row, eviction_ms):
+            self.kept[side].setdefault(self.key(side, row), []).append(new)
         return emitted
 
     def evict(self, side: Side, eviction_ms: int) -> list[Pair]:
         """Forget the rows that can't be joined any more, and return those that an outer join then emits alone."""
-        reach_us = self.join.reach_us(side)
-        if reach_us is None:
-            return []
-        # Spark cuts the bound to milliseconds towards 1970, and takes one off, for the range has its ends.
-        bound_us = (int((eviction_ms * 1_000 - reach_us) / 1_000) - 1) * 1_000
-        time, outer = self.join.times[side == "right"], self.join.join in (side, "full")
-        emitted: list[Pair] = []
+        outer, emitted = self.join.join in (side, "full"), list[Pair]()
         for key, rows in [*self.kept[side].items()]:
-            old = [kept for kept in rows if kept.row[time] is not None and kept.row[time] <= bound_us]
+            old = [kept for kept in rows if self.is_old(side, kept.row, eviction_ms)]
             if old:
                 self.kept[side][key] = [kept for kept in rows if kept not in old]
                 alone = [kept.row for kept in old if outer and not kept.joined]
                 emitted += [(row, None) if side == "left" else (None, row) for row in alone]
         return emitted
+
+    def is_old(self, side: Side, row: Row, eviction_ms: int) -> bool:
+        """Whether a row can't be joined any more once the batch with this watermark is done."""
+        reach_us, time_us = self.join.reach_us(side), row[self.join.times[side == "right"]]
+        if reach_us is None or time_us is None:
+            return False
+        # Spark cuts the bound to milliseconds towards 1970, and takes one off, for the range has its ends.
+        return bool(time_us <= (int((eviction_ms * 1_000 - reach_us) / 1_000) - 1) * 1_000)
 
     def key(self, side: Side, row: Row) -> tuple[Any, ...]:
         """Return the key of a row."""

@@ -106,6 +106,16 @@ def test_a_semi_join_emits_a_left_row_once() -> None:
     assert one.batch([], [], 0, 100) == []
 
 
+def test_a_semi_join_loses_a_left_row_that_comes_with_its_partner_in_the_batch_that_evicts_the_partner() -> None:
+    """Observed of Spark 4.3: right rows come first (SPARK-55973), and those at their end aren't kept (SPARK-49829)."""
+    one, inner = state("left_semi"), state()
+    assert one.batch(rows(10_000), rows(10_000), 0, 100) == []
+    assert times(inner.batch(rows(10_000), rows(10_000), 0, 100)) == [(10_000, 10_000)]
+    kept = state("left_semi")
+    kept.batch([], rows(10_000), 0, 0)
+    assert times(kept.batch(rows(10_000), [], 0, 100)) == [(10_000, None)]
+
+
 def test_without_a_time_range_nothing_is_forgotten() -> None:
     one = state(before_us=None, after_us=None)
     one.batch(rows(1_000), [], 0, 0)
