@@ -1,14 +1,13 @@
 """The join of two streams: equal keys, and `right.time BETWEEN left.time - before AND left.time + after`.
 
-Sources: `StreamingSymmetricHashJoinExec` (which side's rows are joined first, lateness, output at eviction, state of semi
+Sources: `StreamingSymmetricHashJoinExec` (whose rows are joined first, lateness, output at eviction, state of semi
 joins), `StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates` (which side's state is evicted) and
 `StreamingJoinHelper.getStateValueWatermark` (at which watermark).
 
 A null key matches nothing, but in a full join, where Spark looks rows up by their key as it is kept and infers no
 `IsNotNull` for either side (`InferFiltersFromConstraints`): there nulls are equal. A batch query has no such pairs.
-Before SPARK-49829 (4.0.0) Spark also lost pairs of a batch that evicts the left row. Since SPARK-55973 a semi join takes
-the right rows before the left ones, and yet keeps no right row that the same batch evicts: a left row that comes with it
-is lost, although neither is late.
+Before SPARK-49829 (4.0.0) Spark also lost pairs of a batch that evicts the left row. Since SPARK-55973 a semi join
+takes the right rows first, and yet keeps none that the same batch evicts: a left row that comes with it is lost.
 """
 
 from __future__ import annotations

@@ -48,7 +48,6 @@ MUTANTS = [
     Mutant(drop_duplicates, "// 1_000 * 1_000", "", "drop_duplicates(columns=key+sub, delay=1500"),
     Mutant(stream_join, "] > late_ms * 1_000", "] >= late_ms * 1_000", JOIN.format("left")),
     Mutant(stream_join, "arriving[side], late_ms", "arriving[side], eviction_ms", JOIN.format("inner"), NOW),
-    Mutant(stream_join, 'RIGHT_FIRST if self.join == "left_semi" else ', "", "stream_join(join=left_semi, on=key+sub, before=1500", NOW),
     Mutant(stream_join, "/ 1_000) - 1) * 1_000", "/ 1_000)) * 1_000", JOIN.format("left")),
     Mutant(stream_join, "int((evict", "math.ceil((evict", "stream_join(join=right, on=key+sub, before=1500"),
     Mutant(stream_join, "time_us <= (int", "time_us < (int", JOIN.format("full")),
