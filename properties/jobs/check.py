@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ...reference.core.errors import BadInput
 from ...reference.spark.durations import microseconds_of
+from ..witnesses.spark.session import time_zone_of
 from .comparison import STRENGTHS, RowDifference, check_columns, difference, flat, table_of
 from .counterexamples import JobCounterexample, kept_meanwhile, saved_histories, violation
 from .histories.drawing import closed, covered, draw_histories, duration, goals
@@ -244,7 +245,10 @@ class JobCheck:
             self.why = "alone=True"
         elif (reason := why_alone(self.inputs)) is not None:
             self.alone, self.why = True, reason.removesuffix(f"; {ALONE}")
-        self.delay_us = max(delays_in(self.plan), default=0)
+        delays_us = delays_in(self.plan)
+        self.delay_us = max(delays_us, default=0)
+        of_every_input = len(delays_us) == 1 and watermarks.count == len(self.inputs)
+        self.only_delay_us = delays_us[0] if of_every_input else None
         derived = derived_time(self.plan)
         if derived is not None and not self.closes and not isinstance(self.oracle, (BatchOracle, JobOracle)):
             raise BadInput(
@@ -261,7 +265,7 @@ class JobCheck:
     @cached_property
     def way(self) -> Way:
         """How the queries are run, as an oracle is told."""
-        zone = self.run.settings.get("spark.sql.session.timeZone", "UTC")
+        zone = time_zone_of(self.run.settings)
         return Way(self.run.trigger, self.run.mode, time_zone=zone, empty_batches=True)
 
     @property
@@ -480,6 +484,7 @@ class JobCheck:
             run,
             self.unique_columns,
             self.seed,
+            self.only_delay_us,
         )
         return Violated(violation(counterexample, head, self.folder), counterexample)
 

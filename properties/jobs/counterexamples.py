@@ -6,23 +6,23 @@ import contextlib
 import os
 import platform
 import shutil
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from ...reference.core.errors import BadInput
 from ...reference.core.files import read_text
+from ...reference.spark.watermarks import micro_batches
 from ..system.files import write_whole
-from .comparison import RowDifference, canonical, flat, table_of
+from .comparison import RowDifference, flat, table_of
 from .histories.text import parse, to_text
-from .model import Expected, JobHistory, Row, Source, from_microseconds
+from .model import Expected, JobHistory, Row, Source, microseconds
 from .queries.running import RunOptions
+from .rendering.tables import BatchWatermarks, ResultRow, arrivals_table, result_rows, results_table
+from .rendering.timeline import timeline
+from .rendering.values import shown_row, typed_row
 
 HISTORY, REPORT = "history.jsonl", "counterexample.txt"
 
@@ -42,6 +42,7 @@ class JobCounterexample:
         run: How the query was run.
         unique: The columns that tell the rows of an updated table apart.
         seed: What the history was drawn from.
+        delay_us: The delay of the watermark of every input, in microseconds; None where they have none, or several.
     """
 
     job: str
@@ -54,11 +55,15 @@ class JobCounterexample:
     run: RunOptions
     unique: Sequence[str]
     seed: int
+    delay_us: int | None = None
 
     @property
     def text(self) -> str:
-        """The verdict in a sentence, the history, and both results side by side."""
-        return "\n".join([self.sentence, "", *self._arrivals(), "", *self._both(), "", self._origin()])
+        """The verdict in a sentence, what was expected and what came, of which rows, and these on a timeline."""
+        drawn = timeline(self.history, self.sources, self.watermarks)
+        lines = [self.sentence, "", *self._results(), "", "What arrives:"]
+        lines += [*arrivals_table(self.history, self.sources, self.watermarks), "", *drawn, *[""] * bool(drawn)]
+        return "\n".join([*lines, self._origin()])
 
     @property
     def sentence(self) -> str:
@@ -74,32 +79,36 @@ class JobCounterexample:
         wanted = missing[0] if missing else "no such row"
         return f"violated: {where} {self.oracle} expects {wanted}, and {self.job} emits {came}."
 
-    def _arrivals(self) -> list[str]:
-        lines = ["What arrives:"]
-        for number, batch in enumerate(self.history.batches):
-            clock = ""
-            if self.history.clock:
-                clock = f"   (the event time has reached {shown(from_microseconds(self.history.clock[number]))})"
-            lines.append(f"  batch {number}{clock}")
-            several = len(self.sources) > 1
-            lines += [f"    {f'{name}: ' if several else ''}{shown_row(row)}" for name, row in batch]
-        return lines
-
-    def _both(self) -> list[str]:
+    @property
+    def results(self) -> list[ResultRow]:
+        """What was expected and what was emitted, beside each other; a table up to the first difference alone."""
         expected, came = [flat(rows) for rows in self.expected.rows], [flat(rows) for rows in self.emitted]
-        if self.expected.comparing != "batches" or len(expected) != len(came):
-            found = self.difference
-            at = -1 if found is None or found.batch is None else found.batch
-            table = table_of(came, self.run.mode, self.unique)[min(at, len(came) - 1)] if came else []
-            when = "at the end" if at < 0 else f"after batch {at}"
-            return [
-                *_side(f"Expected by {self.oracle}, {when}:", [expected[at]], [table]),
-                *_side(f"What {self.job} has emitted by then:", [table], [expected[at]]),
-            ]
-        return [
-            *_side(f"Expected by {self.oracle}:", expected, came, "in batch"),
-            *_side(f"Emitted by {self.job}:", came, expected, "in batch"),
-        ]
+        if self.expected.comparing == "batches" and len(expected) == len(came):
+            return result_rows(expected, came, [f"batch {number}" for number in range(len(came))])
+        found = self.difference
+        at = -1 if found is None or found.batch is None else found.batch
+        table = table_of(came, self.run.mode, self.unique)[min(at, len(came) - 1)] if came else []
+        return result_rows([expected[at]], [table], ["at the end" if at < 0 else f"after batch {at}"])
+
+    @property
+    def watermarks(self) -> list[BatchWatermarks]:
+        """The watermarks of each batch; empty where they aren't known."""
+        if self.delay_us is None or not self.history.batches:
+            return []
+        time_of = {source.name: source.time for source in self.sources}
+        largest: list[dict[str, int | None]] = []
+        for number, batch in enumerate(self.history.batches):
+            times = {name: [row[time_of[name]] for one, row in batch if one == name] for name in time_of}
+            own = {name: max((at for at in of if at is not None), default=None) for name, of in times.items()}
+            of_rows = {name: None if at is None else microseconds(at) for name, at in own.items()}
+            largest.append(dict.fromkeys(time_of, self.history.clock[number]) if self.history.clock else of_rows)
+        delays = dict.fromkeys(time_of, self.delay_us)
+        with_one_more = micro_batches([*largest, {}], delays, trigger=self.run.trigger)  # for the last one's watermark
+        late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
+        return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
+
+    def _results(self) -> list[str]:
+        return [f"Expected by {self.oracle}, and emitted by {self.job}:", *results_table(self.results)]
 
     def _origin(self) -> str:
         packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "duckdb", "pyarrow"))
@@ -107,59 +116,6 @@ class JobCounterexample:
             f"Seed {self.seed}, mode {self.run.mode}, trigger {self.run.trigger}; "
             f"streamproof {version('streamproof')}, {packages}, Python {platform.python_version()}."
         )
-
-
-def _side(head: str, batches: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]], words: str = "") -> list[str]:
-    """Return rows under a head; a row that the other side lacks is marked.
-
-    Args:
-        head: The head.
-        batches: The rows of this side.
-        others: Those of the other side, batch by batch where it has as many, else all together.
-        words: What comes before a batch's number; without, none is shown.
-    """
-    by_batch = len(others) == len(batches)
-    all_rows = [row for rows in (*batches, *others) for row in rows]
-    columns = sorted(set(all_rows[0]).intersection(*all_rows)) if all_rows else []
-    lines = [head]
-    together = Counter(_compared(row, columns) for rows in others for row in rows)
-    for number, rows in enumerate(batches):
-        there = Counter(_compared(row, columns) for row in others[number]) if by_batch else together
-        for row in rows:
-            same = there[_compared(row, columns)] > 0
-            there[_compared(row, columns)] -= 1
-            lines.append(f"  {' ' if same else '≠'} {f'{words} {number}: ' if words else ''}{shown_row(row)}")
-    return lines if len(lines) > 1 else [f"{head} nothing"]
-
-
-def _compared(row: Row, columns: Sequence[str]) -> Any:
-    return tuple(canonical(row.get(column)) for column in columns or sorted(row))
-
-
-def shown_row(row: Row) -> str:
-    """Return a row as text: `user a, total 3`."""
-    return ", ".join(f"{name} {shown(value)}" for name, value in row.items()) or "a row without columns"
-
-
-def typed_row(row: Row) -> str:
-    """Return a row as text, with the types of its values, where others print alike."""
-    return ", ".join(f"{name} {shown(value)} ({type(value).__name__})" for name, value in row.items())
-
-
-def shown(value: Any) -> str:
-    """Return a value as text that tells null, text and numbers apart."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, datetime):
-        text = value.replace(tzinfo=None).isoformat(" ", "microseconds" if value.microsecond % 1000 else "milliseconds")
-        return text.removesuffix(".000") + ("Z" if value.tzinfo else "")
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name}: {shown(inner)}" for name, inner in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(shown, value)) + "]"
-    return str(value) if isinstance(value, Decimal) else repr(value)
 
 
 def violation(counterexample: JobCounterexample, head: str, folder: Path | None) -> str:

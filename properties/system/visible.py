@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 _UNSEEN = (
@@ -42,3 +44,10 @@ def _escaped(character: str) -> str:
 
 def _as_json(character: str) -> str:
     return json.dumps(character)[1:-1]
+
+
+def visible_path(path: str) -> str:
+    """Return a path as text, from the working directory where it lies below it."""
+    with contextlib.suppress(ValueError, OSError):
+        return visible(Path(path).resolve().relative_to(Path.cwd()))
+    return visible(path)

@@ -1,21 +1,53 @@
-"""The fixtures of pytest suites: `check_job`, `invariants` and `conforms`, each with a folder of the test's own."""
+"""The fixtures of pytest suites: `spark`, `check_job`, `invariants` and `conforms`, and the options that they heed."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..witnesses.spark.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROFILES: Mapping[str, Mapping[str, float]] = {
+    "quick": {"histories": 50},
+    "default": {},
+    "thorough": {"histories": 2000, "seconds": 900},
+}
+"""What each profile gives a check that doesn't say it itself."""
+PROFILE = "streamproof_profile"
+REPORTS = pytest.StashKey[list[tuple[str, str]]]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a suite say where its jobs run, as the command line does: the same options, with `streamproof-` before."""
-    group = parser.getgroup("streamproof", "streamproof: where the jobs run that are checked against a reference")
+    """Let a suite say how much is checked, and where its jobs run, as the command line of streamproof does."""
+    group = parser.getgroup("streamproof", "streamproof: how jobs are checked, and where they run")
+    group.addoption(
+        "--streamproof-profile",
+        choices=[*PROFILES],
+        metavar="NAME",
+        help="quick (50 histories), default (300) or thorough (2000, 900 s), where a test doesn't say its own number.",
+    )
+    parser.addini(PROFILE, "The profile of this suite: quick, default or thorough.", default="default")
+    group.addoption(
+        "--streamproof-histories", type=int, metavar="N", help="Histories of each check, whatever the test says."
+    )
+    group.addoption(
+        "--streamproof-seconds",
+        type=float,
+        metavar="S",
+        help="How long a query of a job may take, and all histories that run alone, whatever the test says.",
+    )
+    group.addoption(
+        "--streamproof-seed", type=int, metavar="N", help="What histories are drawn from, whatever the test says."
+    )
     group.addoption("--streamproof-master", metavar="URL", help=f"Spark's master; by default ${MASTER_VARIABLE}.")
     group.addoption(
         "--streamproof-partitions",
@@ -29,6 +61,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FOLDER",
         help=f"Folder that this machine and all workers see under one path; by default ${SHARED_VARIABLE}.",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a profile that there isn't before any test runs."""
+    if config.getini(PROFILE) not in PROFILES:
+        raise pytest.UsageError(f"{PROFILE} is {config.getini(PROFILE)!r}: use one of {', '.join(PROFILES)}")
+    config.stash[REPORTS] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """With -v, say what each check that found no difference has shown, and what it didn't check."""
+    if config.stash[REPORTS] and terminalreporter.verbosity > 0:
+        terminalreporter.section("streamproof")
+        for test, report in config.stash[REPORTS]:
+            terminalreporter.write_line(f"{test}:")
+            for line in report.splitlines():
+                terminalreporter.write_line(f"  {line}")
+
+
+@pytest.fixture(scope="session")
+def spark(pytestconfig: pytest.Config) -> SparkSession:
+    """The Spark session that jobs are checked in; a fixture `spark` of the suite's own takes its place."""
+    from ..witnesses.spark.session import spark_session
+
+    return spark_session(**_cluster(pytestconfig))
 
 
 @pytest.fixture(scope="session")
@@ -55,22 +112,40 @@ def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
     return _in_test(pytestconfig, invariants)
 
 
-def _in_test(pytestconfig: pytest.Config, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with the folder of the test that runs, on the cluster that pytest is told of."""
-    master = pytestconfig.getoption("--streamproof-master") or os.environ.get(MASTER_VARIABLE)
-    partitions = pytestconfig.getoption("--streamproof-partitions")
-    shared = pytestconfig.getoption("--streamproof-shared")
-    if master or partitions is not None or shared is not None:
+def _cluster(config: pytest.Config) -> dict[str, Any]:
+    """Return what the command line says of where jobs run."""
+    return {name: config.getoption(f"--streamproof-{name}") for name in ("master", "partitions", "shared")}
+
+
+def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with the folder of the test that runs and the options of the command line."""
+    cluster = _cluster(config)
+    if cluster["master"] or os.environ.get(MASTER_VARIABLE) or any(value is not None for value in cluster.values()):
         from ..witnesses.spark.session import spark_session
 
-        spark_session(master=master, partitions=partitions, shared=shared)
+        spark_session(**{**cluster, "master": cluster["master"] or os.environ.get(MASTER_VARIABLE)})
     from .conformance import folder_of_test, running_test
+
+    signature = inspect.signature(function)
+    profile = PROFILES[config.getoption("--streamproof-profile") or config.getini(PROFILE)]
+    asked = {name: config.getoption(f"--streamproof-{name}") for name in ("histories", "seconds", "seed")}
 
     @wraps(function)
     def in_test(*arguments: Any, **named: Any) -> Any:
         __tracebackhide__ = True
         test = running_test()
-        own = {} if test is None else {"folder": folder_of_test(pytestconfig.rootpath, test)}
-        return function(*arguments, **{**own, **named})
+        given: dict[str, Any] = {} if test is None else {"folder": folder_of_test(config.rootpath, test)}
+        given |= {name: value for name, value in profile.items() if name in signature.parameters}
+        try:
+            bound = signature.bind(*arguments, **named)
+        except TypeError:
+            return function(*arguments, **named)  # which says what is wrong with them
+        bound.arguments |= {name: value for name, value in given.items() if name not in bound.arguments}
+        wanted = {name: value for name, value in asked.items() if value is not None and name in signature.parameters}
+        bound.arguments |= wanted
+        report = function(*bound.args, **bound.kwargs)
+        if report is not None:
+            config.stash[REPORTS].append((test or function.__name__, str(report)))
+        return report
 
     return in_test

@@ -7,10 +7,10 @@ import functools
 import inspect
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ...system.visible import visible_path
 
 
 def location(function: Any) -> str:
@@ -22,13 +22,7 @@ def location(function: Any) -> str:
     inner = getattr(inner, "__func__", inner)
     code = getattr(inner, "__code__", None)
     name = getattr(inner, "__qualname__", type(inner).__name__).replace("<locals>.", "")
-    return name if code is None else f"{name} ({_shown(code.co_filename)}:{code.co_firstlineno})"
-
-
-def _shown(path: str) -> str:
-    with contextlib.suppress(ValueError, OSError):
-        return str(Path(path).resolve().relative_to(Path.cwd()))
-    return path
+    return name if code is None else f"{name} ({visible_path(code.co_filename)}:{code.co_firstlineno})"
 
 
 def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence[Any], more: Sequence[Any] = ()) -> Any:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.work import temporary_folder
 from ...witnesses.spark.query import PlannedCrash, hand_over, reported_failures, schema_of_file
-from ...witnesses.spark.session import partitions_setting, session_for_query, work_folder
+from ...witnesses.spark.session import partitions_of_users_session, partitions_setting, session_for_query, work_folder
 from ..model import Mode, Row, Source, Trigger, from_microseconds
 from .clock import TIME, Watermarks, clock_behind_watermarks, delays_in, plan_of
 from .contract import called, frame_of, location, query_of, refused
@@ -109,7 +109,7 @@ class Runner:
             BadInput: The job breaks the contract, or Spark refuses its query.
             StreamproofError: The query failed, or took longer than it may.
         """
-        with session_for_query(_settings(run)) as spark, temporary_folder(work_folder()) as folder:
+        with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
             return _Query(self, spark, folder, batches, clock, run).output()
 
     def as_batch(self, tables: Tables, run: RunOptions = RunOptions()) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ class Runner:
         """
         if isinstance(self.job, Sink):
             raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
-        with session_for_query(_settings(run)) as spark, temporary_folder(work_folder()) as folder:
+        with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
             frames = []
             for source in self.sources:
                 pq.write_table(tables[source.name], folder / f"{source.name}.parquet")
@@ -138,7 +138,7 @@ class Runner:
             BadInput: The job breaks the contract.
         """
         empty = [{source.name: source.schema.empty_table() for source in self.sources}]
-        with session_for_query(_settings(run)) as spark, temporary_folder(work_folder()) as folder:
+        with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
             query = _Query(self, spark, folder, empty, (0,), run)
             if isinstance(self.job, Sink):
                 return None, Watermarks(), ""
@@ -151,7 +151,8 @@ class Runner:
 
 
 def _settings(run: RunOptions) -> dict[str, str]:
-    return {**run.settings, **partitions_setting(run.partitions)}
+    partitions = partitions_of_users_session() if run.partitions is None else run.partitions
+    return {**partitions_setting(partitions), **run.settings}
 
 
 def name_of(job: Job) -> str:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ...system.visible import visible_path
 from ...system.work import temporary_folder
 from .disk import no_space
 from .session import query_lock, sessions, spark_log_path, why_jvm_died, work_folder
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 Build: TypeAlias = "Callable[[DataFrame], DataFrame]"
 Result = TypeVar("Result")
 
+_PACKAGE = Path(__file__).resolve().parents[2]
+_NOT_THE_USERS = ("site-packages", "pyspark.zip", "<frozen", f"{_PACKAGE}/", f"{_PACKAGE.parent}/spark_impl/")
+"""What stands in the paths of a traceback where the code isn't the user's."""
 _TOO_BUSY = "Python worker failed to connect back"
 
 
@@ -292,7 +296,17 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
             ) from None
         full = no_space(str(error), work_folder())
         kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(str(error)))
-        raise kind(f"the Spark query failed: {cause} (the log is {spark_log_path()})") from None
+        raise kind(f"the Spark query failed: {cause}{_user_line(str(error))} (the log is {spark_log_path()})") from None
+
+
+def _user_line(text: str) -> str:
+    """Return the innermost line of the user's own code in the traceback of a worker, or nothing."""
+    frames = re.findall(r'^ *File "(.+?)", line (\d+), in (\S+)\n(?: +(.+))?', text, re.MULTILINE)
+    own = [frame for frame in frames if not any(part in frame[0] for part in _NOT_THE_USERS)]
+    if not own:
+        return ""
+    path, line, function, code = own[-1]
+    return f", in {function} ({visible_path(path)}:{line})" + (f": `{code.strip()}`" if code else "")
 
 
 def _cause(text: str) -> str:

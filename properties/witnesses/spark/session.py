@@ -46,11 +46,12 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 """The only state store provider that `transformWithState` accepts."""
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ZONE = "spark.sql.session.timeZone"
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 _SETTINGS: dict[str, str] = {
     _PROVIDER: ROCKSDB,
-    "spark.sql.session.timeZone": "UTC",
+    _ZONE: "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -66,6 +67,7 @@ _SETTINGS: dict[str, str] = {
 # The host's name may not resolve, and the driver of a local session needs no other address.
 _LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _PARTITIONS = 2
+_SPARKS_PARTITIONS = "200"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _END_SECONDS = 10
 """How long the end of a JVM is waited for whose connection broke."""
@@ -116,6 +118,7 @@ def spark_session(
     shared: Path | None = None,
     log: Path | None = None,
     settings: Mapping[str, str] | None = None,
+    any_provider: bool = False,
 ) -> SparkSession:
     """Return this process's Spark session, and start it if there is none.
 
@@ -134,6 +137,8 @@ def spark_session(
             default what the environment variable STREAMPROOF_SHARED says, or the temporary directory.
         log: Where the JVM and the workers write; by default a file in the temporary directory, see `spark_log_path`.
         settings: Further Spark settings; they override streamproof's.
+        any_provider: Whether a running session may keep its state elsewhere than in RocksDB, which streamproof's own
+            operators need.
 
     Raises:
         MissingTool: There is no Java 17 or newer, or PySpark, pandas, PyArrow or protobuf is missing or of a version
@@ -149,7 +154,7 @@ def spark_session(
     running = _running_session()
     if running is not None:
         _require_master(running, master)
-        return running if running is _session else _checked(running)
+        return running if running is _session or any_provider else _checked(running)
     if cores is None:
         master = master or os.environ.get(MASTER_VARIABLE) or None
     if partitions is None:
@@ -206,9 +211,14 @@ def query_lock() -> threading.RLock:
 
 
 @contextlib.contextmanager
-def session_for_query(settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Give this thread's session under other settings, for as long as a query runs; no other query has it then."""
-    spark = spark_session()
+def session_for_query(settings: Mapping[str, str], *, any_provider: bool = False) -> Iterator[SparkSession]:
+    """Give this thread's session under other settings, for as long as a query runs; no other query has it then.
+
+    Args:
+        settings: The settings.
+        any_provider: As `spark_session`.
+    """
+    spark = spark_session(any_provider=any_provider)
     if _is_own(spark) and not is_cluster(spark.sparkContext.master or "local"):
         import_as_here(spark)
     with query_lock():
@@ -226,9 +236,24 @@ def _is_own(session: SparkSession) -> bool:
     return _session is not None and session.sparkContext is _session.sparkContext
 
 
+def partitions_of_users_session() -> int | None:
+    """Return how many shuffle partitions a session of the user's gets that says nothing of them; None: as it says.
+
+    Spark's own 200 would be as many state stores in each batch of each query.
+    """
+    session = spark_session(any_provider=True)
+    said = _is_own(session) or session.sparkContext.getConf().contains(_SHUFFLE_PARTITIONS)
+    return None if said or session.conf.get(_SHUFFLE_PARTITIONS) != _SPARKS_PARTITIONS else _PARTITIONS
+
+
 def partitions_setting(partitions: int | None) -> dict[str, str]:
     """Return the setting of so many shuffle partitions; None: none, for the session says how many."""
     return {} if partitions is None else {_SHUFFLE_PARTITIONS: str(partitions)}
+
+
+def time_zone_of(settings: Mapping[str, str]) -> str:
+    """Return the time zone that queries run in under these settings: theirs, or this process's session's."""
+    return settings.get(_ZONE) or spark_session(any_provider=True).conf.get(_ZONE, "UTC") or "UTC"
 
 
 def sessions() -> list[SparkSession]:

@@ -1,0 +1,1 @@
+"""How a counterexample of a job reads: its rows as tables, and a timeline."""
