@@ -6,8 +6,9 @@ and as *inconclusive* where it differs on none, but the histories show nothing.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +18,11 @@ import pyarrow as pa
 
 from ...reference.core.errors import BadInput
 from ...reference.spark.durations import microseconds_of
+from ..witnesses.spark.query import QueryFailed
 from ..witnesses.spark.session import time_zone_of
 from .comparison import STRENGTHS, RowDifference, check_columns, difference, flat, table_of
-from .counterexamples import JobCounterexample, kept_meanwhile, saved_histories, violation
+from .counterexamples import JobCounterexample, failure, kept_meanwhile, saved_histories, violation
+from .failing import failing_history
 from .histories.drawing import closed, covered, draw_histories, duration, goals
 from .histories.inputs import Input, ResolvedInput, resolve_all
 from .histories.key_spaces import ALONE, key_space, why_alone
@@ -324,7 +327,10 @@ class JobCheck:
         """
         __tracebackhide__ = True
         found = saved_histories(examples, self.folder, self.sources)
-        failing = [history for history, bad in zip(found, self.differ_alone(found), strict=True) if bad is not None]
+        failing = []
+        for history in found:
+            with self.named_failure([history]):
+                failing += [history] * (self.differ_alone([history])[0] is not None)
         if failing:
             smallest = min(failing, key=lambda history: size(history, self.inputs))
             head = f"{len(failing)} of {len(found)} histories that were found before still differ; no other was drawn."
@@ -341,7 +347,9 @@ class JobCheck:
         drawn = self.draw(count)
         expecting = 0
         if not self.alone:
-            differences, said = self.differ(drawn), self.said
+            with self.named_failure(drawn):
+                differences = self.differ(drawn)
+            said = self.said
             expecting = count_expecting(said)
             failing = [history for history, bad in zip(drawn, differences, strict=True) if bad is not None]
             if failing:
@@ -361,6 +369,29 @@ class JobCheck:
         return JobReport(
             self.name, self.oracle_name, len(drawn), expecting, self.comparing, self.why, self.not_checked()
         )
+
+    @contextlib.contextmanager
+    def named_failure(self, histories: Sequence[JobHistory]) -> Iterator[None]:
+        """Say of a query over histories that fails within it which of their rows make it fail.
+
+        Raises:
+            QueryFailed: It failed.
+        """
+        try:
+            yield
+        except QueryFailed as failed:
+
+            def fails(some: Sequence[JobHistory]) -> bool:
+                try:
+                    self.differ(some) if len(some) > 1 else self.differ_alone(some)
+                except QueryFailed:
+                    return True
+                return False
+
+            why, found = f"{self.name}: {failed.message}", failing_history(histories, fails)
+            raise QueryFailed(
+                f"{why}, whatever arrives" if found is None else failure(found, self.sources, why, self.folder)
+            ) from None
 
     def lone_difference(self, drawn: Sequence[JobHistory], said: Sequence[Expected]) -> JobHistory | None:
         """Return the history with the most rows, if the job differs on it when it runs alone.
@@ -386,7 +417,9 @@ class JobCheck:
         for history in sorted(drawn, key=lambda one: -len(one.arrivals)):
             if done and time.monotonic() > self.deadline:
                 break
-            if self.differ_alone([history])[0] is not None:
+            with self.named_failure([history]):
+                differs = self.differ_alone([history])[0] is not None
+            if differs:
                 with kept_meanwhile(history, self.sources, self.folder):
                     smallest = self.shrunk(history, self.fail_within_time)
                     head = f"1 of {len(done) + 1} histories that ran alone differs."

@@ -25,6 +25,8 @@ from .rendering.timeline import timeline
 from .rendering.values import shown_row, typed_row
 
 HISTORY, REPORT = "history.jsonl", "counterexample.txt"
+MOST_LINES = 60
+"""A longer history isn't printed to be pasted."""
 
 
 @dataclass(frozen=True)
@@ -121,16 +123,29 @@ class JobCounterexample:
 def violation(counterexample: JobCounterexample, head: str, folder: Path | None) -> str:
     """Return the message of a violation; save the counterexample, if there is a folder for it."""
     lines = [head, counterexample.text]
-    text = to_text(counterexample.history, counterexample.sources)
+    return "\n".join([*lines, *_saved(counterexample.history, counterexample.sources, counterexample.text, folder)])
+
+
+def failure(history: JobHistory, sources: Sequence[Source], why: str, folder: Path | None) -> str:
+    """Return the message of a history that makes the job's query fail; save it, if there is a folder for it."""
+    text = "\n".join([why, "", "It fails when this arrives, and not without:", *arrivals_table(history, sources, [])])
+    return "\n".join([text, *_saved(history, sources, text, folder)])
+
+
+def _saved(history: JobHistory, sources: Sequence[Source], report: str, folder: Path | None) -> list[str]:
+    """Save a history and what is said of it, and return what to say of that, with the lines to paste."""
+    text, lines = to_text(history, sources), [""]
     if folder is not None:
         saved = folder / f"job-{sha256(text.encode()).hexdigest()[:12]}"
         saved.mkdir(parents=True, exist_ok=True)
         write_whole(saved / HISTORY, text)
-        write_whole(saved / REPORT, counterexample.text + "\n")
-        lines += ["", f"Saved in {saved}, and run first the next time."]
-    lines += ["", "To run it first in every run of the test, give check_job these examples:", ""]
-    lines += ["    examples=['''", *("    " + line for line in text.splitlines()), "    ''']"]
-    return "\n".join(lines)
+        write_whole(saved / REPORT, report + "\n")
+        lines += [f"Saved in {saved}, and run first the next time.", ""]
+    shown = text.splitlines()
+    if len(shown) > MOST_LINES:
+        return [*lines, "It is too long to be pasted: give check_job the saved file, as examples=[Path(…)]."]
+    lines += ["To run it first in every run of the test, give check_job these examples:", ""]
+    return [*lines, "    examples=['''", *("    " + line for line in shown), "    ''']"]
 
 
 @contextlib.contextmanager

@@ -85,9 +85,8 @@ def arrivals_table(history: JobHistory, sources: Sequence[Source], watermarks: S
             history.clock[number] if history.clock else None,
         ]
         of_batch = ["" if time_us is None else cell(from_microseconds(time_us)) for time_us in times]
-        if not batch and lines:
-            lines.append([f"batch {number}", *[""] * (len(columns) + 1), *of_batch])
-            lines[-1][1 if several else 2] = "no rows"
+        if not batch and len(history.batches) > 1:
+            lines.append([f"batch {number}, no rows", *[""] * (len(columns) + 1), *of_batch])
         for nth, (name, row) in enumerate(batch):
             if len(lines) >= MOST_ROWS:
                 left_out += len(batch) - nth

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
+import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +36,10 @@ Build: TypeAlias = "Callable[[DataFrame], DataFrame]"
 Result = TypeVar("Result")
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-_NOT_THE_USERS = ("site-packages", "pyspark.zip", "<frozen", f"{_PACKAGE}/", f"{_PACKAGE.parent}/spark_impl/")
+_NOT_THE_USERS = (
+    *("site-packages", "pyspark.zip", "<frozen", sysconfig.get_path("stdlib")),
+    *(f"{_PACKAGE}/", f"{_PACKAGE.parent}/spark_impl/"),
+)
 """What stands in the paths of a traceback where the code isn't the user's."""
 _TOO_BUSY = "Python worker failed to connect back"
 
@@ -279,6 +284,9 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
     from pyspark.errors import StreamingQueryException
     from pyspark.errors.exceptions.captured import CapturedException
 
+    # Its client logs the traceback of each function that fails in a batch, which is said here in a line.
+    log = logging.getLogger("py4j.clientserver")
+    log.addFilter(_never)
     try:
         yield
     except (Py4JError, ConnectionError, EOFError) as error:
@@ -297,6 +305,12 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
         full = no_space(str(error), work_folder())
         kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(str(error)))
         raise kind(f"the Spark query failed: {cause}{_user_line(str(error))} (the log is {spark_log_path()})") from None
+    finally:
+        log.removeFilter(_never)
+
+
+def _never(record: logging.LogRecord) -> bool:
+    return False
 
 
 def _user_line(text: str) -> str:

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from streamproof.properties.jobs.failing import TRIED, failing_history
+from streamproof.properties.jobs.model import Arrival, JobHistory
+
+
+def history(*batches: Sequence[int]) -> JobHistory:
+    return JobHistory(tuple(tuple(Arrival("n", {"n": n}) for n in batch) for batch in batches), (0,) * len(batches))
+
+
+def where(fails: Callable[[list[int]], bool]) -> tuple[Callable[[Sequence[JobHistory]], bool], list[int]]:
+    """Return what fails where a query over all rows does, and how many histories each query had."""
+    asked: list[int] = []
+
+    def query(histories: Sequence[JobHistory]) -> bool:
+        asked.append(len(histories))
+        return fails([arrival.row["n"] for one in histories for arrival in one.arrivals])
+
+    return query, asked
+
+
+def test_the_row_that_makes_a_query_fail_is_found_among_hundreds_of_histories() -> None:
+    drawn = [history([n, n + 1], [n + 2]) for n in range(0, 900, 3)]
+    fails, asked = where(lambda rows: 700 in rows)
+    assert failing_history(drawn, fails) == JobHistory(((Arrival("n", {"n": 700}),),))
+    assert len(asked) <= 9 + 2 + 2 * 3
+
+
+def test_a_row_that_fails_only_in_its_batch_stays_there() -> None:
+    def fails(histories: Sequence[JobHistory]) -> bool:
+        return any(len(one.batches) == 2 and {arrival.row["n"] for arrival in one.arrivals} >= {5} for one in histories)
+
+    assert failing_history([history([1], [5, 6])], fails) == history([], [5])
+
+
+def test_rows_that_fail_together_are_all_shown() -> None:
+    fails, _ = where(lambda rows: {1, 2} <= {*rows})
+    assert failing_history([history([7], [8]), history([1], [2, 3])], fails) == history([1], [2, 3])
+
+
+def test_a_job_that_always_fails_has_no_history_to_show() -> None:
+    assert failing_history([history([1]), history([2])], lambda histories: True) is None
+
+
+def test_a_job_that_fails_on_no_history_alone_has_none_to_show() -> None:
+    fails, _ = where(lambda rows: len(rows) > 3)
+    assert failing_history([history([1], [2]), history([3], [4])], fails) is None
+
+
+def test_a_long_history_costs_few_queries() -> None:
+    fails, asked = where(lambda rows: len(rows) > 50)
+    assert failing_history([history(range(100))], fails) == history(range(100))
+    assert len(asked) == 2 + 2 * TRIED
