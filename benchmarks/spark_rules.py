@@ -31,6 +31,7 @@ from streamproof.properties.jobs.rules import (
 from streamproof.properties.system.work import temporary_folder
 from streamproof.properties.witnesses.spark.query import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session, work_folder
+from streamproof.properties.witnesses.spark.versions import arrow_table_of
 from streamproof.reference.core.errors import StreamproofError
 
 from .figures import Figure, Setting, Target, figure
@@ -198,7 +199,7 @@ def spark_rows(case: Case, trigger: Trigger, histories: Sequence[JobHistory]) ->
             # With `available_now` the batches without data come last, and else after the file that is newest.
             number = available - 1 if trigger == "default" else min(batch_id, len(clock) - 1)
             rows: dict[int, list[Row]] = {}
-            for row in frame.toArrow().to_pylist():
+            for row in arrow_table_of(frame).to_pylist():
                 history, row = unpacked(case, row)
                 if history is not None:
                     rows.setdefault(history, []).append(row)

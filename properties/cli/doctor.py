@@ -107,13 +107,14 @@ def _limits() -> Diagnosis:
 
 
 def _rocksdb() -> Diagnosis:
-    name = "RocksDB state store"
+    name, (lowest, too_new) = "RocksDB state store", PACKAGES["pyspark"]
+    wanted = f"pyspark>={lowest},<{too_new}"
     folder = package_folder("pyspark")
     if folder is None:
-        return Diagnosis(name, "missing", "PySpark isn't installed", f"{pip()} install 'pyspark>=4.3,<5'")
+        return Diagnosis(name, "missing", "PySpark isn't installed", f"{pip()} install '{wanted}'")
     jars = sorted((folder / "jars").glob("rocksdbjni-*.jar"))
     if not jars:
-        remedy = f"{pip()} install --force-reinstall 'pyspark>=4.3,<5'"
+        remedy = f"{pip()} install --force-reinstall '{wanted}'"
         return Diagnosis(name, "missing", f"no rocksdbjni jar in {folder / 'jars'}", remedy)
     return Diagnosis(name, "ok", jars[0].name)
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...spark_impl.runtime.required import require_pyspark
 from ..system.visible import visible
 from .terminal import messages, steps
 
@@ -34,7 +35,12 @@ STARTED = {WitnessName.SPARK: "Spark", WitnessName.SPARK_NATIVE: "Spark", Witnes
 
 
 def start_spark(master: str | None, partitions: int | None, shared: Path | None) -> None:
-    """Start Spark where an option of it is given, before anything else: an unusable cluster is reported at once."""
+    """Start Spark where an option of it is given, before anything else: an unusable cluster is reported at once.
+
+    Raises:
+        MissingTool: PySpark is too old for the operators.
+    """
+    require_pyspark()
     if master is None and partitions is None and shared is None:
         return
     from ..witnesses.spark.session import spark_session

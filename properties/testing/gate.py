@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ...spark_impl.runtime.required import require_pyspark
 from ..report.counterexamples import DEFAULT_FOLDER, FolderStore
 from ..runner import check as runner
 from ..runner.recheck import witness_of
@@ -37,8 +38,11 @@ def check(
 
     Raises:
         BadInput: There is no such operator or mutant, or a saved counterexample can't be read.
+        MissingTool: PySpark is too old for the operators.
         StreamproofError: Spark couldn't be started, or a query failed.
     """
+    if only != "reference":
+        require_pyspark()
     store, reports = FolderStore(folder), []
     if mutant is None and only != "spark":
         reports.append(runner.check_reference(operator, store, histories, seed, progress))

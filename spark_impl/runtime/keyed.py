@@ -16,13 +16,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorHandleState
 
 from ...reference.core.errors import BadInput
 from ...reference.definitions.aggregates import Aggregate
 from ...reference.definitions.declarations import Definition
 from .columns import KEY_TYPES, NUMBERS, WHOLE_NUMBERS, ColumnLike, key_columns, resolve, timestamp_column
+from .required import StatefulProcessor, StatefulProcessorHandle, StatefulProcessorHandleState, require_pyspark
 
 END_OF_TIME = 2**62
 BEFORE_ALL_TIMES = -END_OF_TIME
@@ -458,7 +457,9 @@ def keyed(
     Raises:
         BadInput: `state_groups` isn't positive, two inputs clash, or an input that comes from a timed operator has been
             given a watermark of its own. When the query runs: its checkpoint was written by another declaration.
+        MissingTool: PySpark is too old for the operators.
     """
+    require_pyspark()
     if state_groups is not None and state_groups < 1:
         raise BadInput(f"state_groups is {state_groups}: give a positive number, or None for one state a key")
     inputs = in_one_order(inputs)

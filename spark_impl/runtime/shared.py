@@ -17,9 +17,9 @@ import msgspec.msgpack as codec
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from .keyed import STATE, Arrived, Emitted, Key, Logic, dropped
+from .required import StatefulProcessor, StatefulProcessorHandle, require_pyspark
 
 GROUP, CLOCK, STAGE, PACKED = "state_group", "clock", "stage", "packed"
 """The columns of a shared query: the group of keys, the clock (ms), the stage that a row is for, and packed rows."""
@@ -305,6 +305,7 @@ def shared(rows: DataFrame, logics: Sequence[SharedLogic], logic_of: Sequence[in
     Returns:
         `state_group int, packed binary`; see `unpack_changes`.
     """
+    require_pyspark()
     stages = max((len(logic.stages) for logic in logics), default=1)
     if stages == 1:
         rows = rows.withColumn(CLOCK, F.timestamp_millis(CLOCK)).withWatermark(CLOCK, "0 seconds")

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -36,6 +35,7 @@ from pyspark.sql.types import (
 
 from ....reference.core.errors import BadInput
 from ...witnesses.spark.session import spark_session
+from ...witnesses.spark.versions import arrow_type_of, struct_of_arrow
 
 PLAIN_TYPES: dict[str, type[DataType]] = {
     "bigint": LongType,
@@ -103,8 +103,8 @@ def arrow_schema(schema: Any, input: str) -> pa.Schema:
 
 def _arrow_field(field: StructField, input: str) -> pa.Field:
     try:
-        made = pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC"), field.nullable)
-        (back,) = from_arrow_schema(pa.schema([made])).fields
+        made = pa.field(field.name, arrow_type_of(field.dataType), field.nullable)
+        (back,) = struct_of_arrow(pa.schema([made])).fields
         kept = back.dataType == field.dataType and not _is_tagged(made)
     except PySparkException:
         kept = False
@@ -128,7 +128,7 @@ def _of_arrow(schema: pa.Schema, input: str) -> StructType:
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         try:
-            fields += from_arrow_schema(pa.schema([pa.field(field.name, kind, field.nullable)])).fields
+            fields += struct_of_arrow(pa.schema([pa.field(field.name, kind, field.nullable)])).fields
         except PySparkException:
             raise BadInput(
                 f"input {input}: Spark has no type for the Arrow type {field.type} of the column {field.name!r}: "

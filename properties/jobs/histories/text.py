@@ -16,9 +16,9 @@ from math import isfinite
 from typing import Any, NoReturn
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from ....reference.core.errors import BadInput
+from ...witnesses.spark.versions import struct_of_arrow
 from ..model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .drawing import time_us_of
 from .values import plain_values
@@ -63,7 +63,7 @@ def columns_text(source: Source) -> str:
     return ", ".join(
         f"{column.name if column.name.isidentifier() else '`' + column.name.replace('`', '``') + '`'} "
         f"{column.dataType.simpleString()}{'' if column.nullable else ' NOT NULL'}"
-        for column in from_arrow_schema(source.schema).fields
+        for column in struct_of_arrow(source.schema).fields
     )
 
 

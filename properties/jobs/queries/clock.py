@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....reference.spark.durations import UNITS_US
+from ...witnesses.spark.versions import frame_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,10 +42,10 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
         clock: Reads the source of the clock anew: a frame of one column `TIME` (timestamp). None: only note the calls.
     """
     from pyspark.sql import functions as F
-    from pyspark.sql.classic import dataframe as classic
 
     declared = Watermarks()
-    original: Any = classic.DataFrame.withWatermark
+    frames = frame_class()
+    original: Any = frames.withWatermark
 
     def with_watermark(frame: DataFrame, eventTime: str, delayThreshold: str) -> DataFrame:
         declared.count += 1
@@ -66,11 +67,11 @@ def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[W
         seen = ~F.col(IS_CLOCK) | (F.spark_partition_id() < 0)
         return watermarked.where(seen).drop(IS_CLOCK)
 
-    classic.DataFrame.withWatermark = with_watermark  # type: ignore[assignment,method-assign]
+    frames.withWatermark = with_watermark
     try:
         yield declared
     finally:
-        classic.DataFrame.withWatermark = original  # type: ignore[method-assign]
+        frames.withWatermark = original
 
 
 _FIELDS = ["day", "hour", "minute", "second"]

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
+from ...witnesses.spark.versions import arrow_table_of
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:
@@ -17,8 +18,8 @@ def rows_of(table: Any) -> list[dict[str, Any]]:
     Raises:
         BadInput: It is nothing of these, or two of its columns have one name.
     """
-    if hasattr(table, "toArrow"):  # Spark's
-        table = table.toArrow()
+    if hasattr(table, "sparkSession"):  # Spark's
+        table = arrow_table_of(table)
     elif hasattr(table, "to_arrow_table"):  # DuckDB's
         table = table.to_arrow_table()
     elif type(table).__module__.startswith("pandas."):

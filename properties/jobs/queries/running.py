@@ -22,6 +22,7 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...system.work import temporary_folder
 from ...witnesses.spark.query import PlannedCrash, hand_over, reported_failures, schema_of_file
 from ...witnesses.spark.session import partitions_of_users_session, partitions_setting, session_for_query, work_folder
+from ...witnesses.spark.versions import arrow_table_of, frame_of_arrow
 from ..model import Mode, Row, Source, Trigger, from_microseconds
 from .clock import TIME, Watermarks, clock_behind_watermarks, delays_in, plan_of
 from .contract import called, frame_of, location, query_of, refused
@@ -127,7 +128,7 @@ class Runner:
                 pq.write_table(tables[source.name], folder / f"{source.name}.parquet")
                 frames.append(spark.read.parquet(str(folder / f"{source.name}.parquet")))
             with refused(), _limited(run.seconds):
-                result = frame_of(self.job, called(self.job, frames, self._static(spark)), streaming=False)
+                result = frame_of(self.job, called(self.job, frames, self._static(spark, folder)), streaming=False)
                 with reported_failures():
                     return rows_of(result)
 
@@ -146,8 +147,9 @@ class Runner:
                 result, watermarks = query.result()
                 return result, watermarks, query.plan
 
-    def _static(self, spark: SparkSession) -> list[DataFrame]:
-        return [spark.createDataFrame(table) for table in self.static.values()]
+    def _static(self, spark: SparkSession, folder: Path) -> list[DataFrame]:
+        tables = enumerate(self.static.values())
+        return [frame_of_arrow(spark, table, folder / f"static {number}.parquet") for number, table in tables]
 
 
 def _settings(run: RunOptions) -> dict[str, str]:
@@ -210,7 +212,7 @@ class _Query:
         job = self.runner.job
         assert not isinstance(job, Sink)
         with self.watermarks() as watermarks:
-            returned = called(job, self.inputs(), self.runner._static(self.spark))
+            returned = called(job, self.inputs(), self.runner._static(self.spark, self.folder))
         frame = frame_of(job, returned, streaming=True)
         self.refuse_others(0)
         self.plan = plan_of(frame)
@@ -284,7 +286,9 @@ class _Query:
             with _limited(self.run.seconds), self.crashing():
                 if isinstance(job, Sink):
                     with self.watermarks():
-                        started = called(job.start, self.inputs(), self.runner._static(self.spark), [self.own])
+                        started = called(
+                            job.start, self.inputs(), self.runner._static(self.spark, self.folder), [self.own]
+                        )
                     query = query_of(job, started)
                     self.refuse_others(1)
                 else:
@@ -295,7 +299,7 @@ class _Query:
 
     def write(self, frame: DataFrame) -> StreamingQuery:
         def keep(rows: DataFrame, batch_id: int) -> None:
-            self.tables[batch_id] = rows.toArrow()
+            self.tables[batch_id] = arrow_table_of(rows)
 
         writer = frame.writeStream.foreachBatch(keep).outputMode(self.run.mode)
         return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()

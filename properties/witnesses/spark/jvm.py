@@ -119,7 +119,7 @@ def _listening(process: subprocess.Popen[bytes], connection: Path) -> tuple[int,
 
     while not connection.is_file():
         if process.poll() is not None:
-            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+            raise PySparkRuntimeError(None, "JAVA_GATEWAY_EXITED", {})  # by position: 4.0 renamed both
         time.sleep(0.05)
     with connection.open("rb") as file:
         return read_int(file), UTF8Deserializer().loads(file)

@@ -26,6 +26,7 @@ from ...system.visible import visible_path
 from ...system.work import temporary_folder
 from .disk import no_space
 from .session import query_lock, sessions, spark_log_path, why_jvm_died, work_folder
+from .versions import arrow_table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -203,7 +204,7 @@ class _Run:
         pending = [crash_in]
 
         def write(frame: DataFrame, batch_id: int) -> None:
-            table = frame.toArrow()
+            table = arrow_table_of(frame)
             before = self.tables.get(batch_id)
             if before is not None:
                 self.output.replayed.append((before, table))
@@ -222,7 +223,7 @@ class _Run:
 
     def step_through(self) -> None:
         def write(frame: DataFrame, batch_id: int) -> None:
-            self.tables[batch_id] = frame.toArrow()
+            self.tables[batch_id] = arrow_table_of(frame)
 
         query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
         running = _started(query)

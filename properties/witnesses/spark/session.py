@@ -37,6 +37,7 @@ from .cluster import (
     worker_python,
 )
 from .disk import no_space
+from .versions import checkpoint_file_manager, condition_of
 from .workers import import_as_here, socket_settings, start_quickly
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ZONE = "spark.sql.session.timeZone"
-_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 _SETTINGS: dict[str, str] = {
     _PROVIDER: ROCKSDB,
@@ -62,7 +62,7 @@ _SETTINGS: dict[str, str] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
     "-XX:MetaspaceSize=256m",
     # The default manager runs a chmod process for each file that it makes; without it a short query is a fifth faster.
-    "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.checkpointFileManagerClass": checkpoint_file_manager(),
 }
 # The host's name may not resolve, and the driver of a local session needs no other address.
 _LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
@@ -284,8 +284,8 @@ def why_jvm_died(error: Exception | None = None) -> str | None:
     Args:
         error: What was raised by a call to the JVM: after a broken connection its end is waited for, at most 10 s.
     """
-    context = sys.modules.get("pyspark.core.context")
-    gateway = None if context is None else context.SparkContext._gateway
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    gateway = None if context is None else context._gateway
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is None:
         return None
@@ -386,7 +386,7 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
             with _opened(log) as file:
                 gateway = spark_jvm.launch(conf, file)
         except PySparkException as error:
-            if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            if condition_of(error) != "JAVA_GATEWAY_EXITED":
                 raise
             raise MissingTool(_why_not_started(java, log)) from error
     with _reported_refusal(settings["spark.master"], log):

@@ -13,6 +13,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from .versions import has_unix_sockets
+
 _SCRIPT = """\
 #!/bin/sh
 # Starts Python without the copies of PySpark and Py4J that Spark brings along; what the user put on the path stays.
@@ -71,6 +73,6 @@ def import_as_here(session: Any) -> None:
 
 def socket_settings(folder: Path) -> dict[str, str]:
     """Return the settings by which workers and JVM speak over Unix sockets in `folder`; none where they can't."""
-    if not sys.platform.startswith("linux") or len(os.fsencode(folder)) > _LONGEST_SOCKET:
+    if not has_unix_sockets() or not sys.platform.startswith("linux") or len(os.fsencode(folder)) > _LONGEST_SOCKET:
         return {}
     return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}

@@ -66,8 +66,47 @@ def test_a_release_candidate_of_a_major_that_breaks_us_is_wrong(installed):
 
 
 def test_a_version_below_its_bound_is_wrong(installed):
-    installed(protobuf="5.29.0")
+    installed(protobuf="5.27.0")
     assert package("protobuf").status == "wrong"
+
+
+@pytest.mark.parametrize(("pyspark", "status"), [("4.3.0", "wrong"), ("4.0.1", "ok"), ("3.5.9", "ok")])
+def test_protobuf_is_as_new_as_what_pyspark_s_messages_are_generated_by(installed, pyspark, status):
+    installed(pyspark=pyspark, protobuf="5.29.0")
+    assert package("protobuf").status == status
+
+
+@pytest.mark.parametrize("found", ["3.4.1", "4.4.0", "5.0.0"])
+def test_an_unsupported_pyspark_is_named_with_the_supported_ones(installed, found):
+    installed(pyspark=found)
+    said = package("pyspark")
+    assert (said.status, said.blocks) == ("wrong", True)
+    assert said.found == f"{found}, where pyspark>=3.5,<4.4 is needed: 3.5, 4.0, 4.1, 4.2 and 4.3 are supported"
+
+
+@pytest.mark.parametrize(
+    ("python", "pyspark", "found"),
+    [
+        ((3, 12), "3.5.9", "3.5.9 on Python 3.12, and PySpark 3.5 runs on Python 3.11; on Python 3.12 run 4.0"),
+        ((3, 14), "4.0.1", "4.0.1 on Python 3.14, and PySpark 4.0 runs on Python 3.11, 3.12 and 3.13; on Python 3.14"),
+        ((3, 15), "4.3.0", "4.3.0 on Python 3.15, and PySpark 4.3 runs on Python 3.11, 3.12, 3.13 and 3.14"),
+    ],
+)
+def test_a_python_that_a_pyspark_doesn_t_run_on_is_named_with_those_it_does(
+    installed, monkeypatch, python, pyspark, found
+):
+    monkeypatch.setattr(requirements.sys, "version_info", (*python, 0))
+    installed(pyspark=pyspark)
+    said = package("pyspark")
+    assert said.status == "wrong"
+    assert said.found.startswith(found)
+    assert said.remedy
+
+
+def test_an_older_pyspark_is_for_jobs_and_not_for_the_operators(installed):
+    installed(pyspark="4.2.0")
+    said = package("pyspark")
+    assert (said.found, said.blocks) == ("4.2.0: for jobs of your own; the ten operators need 4.3", False)
 
 
 def test_versions_are_compared_as_numbers(installed):

@@ -1,0 +1,47 @@
+"""The PySpark that the operators need, and what they take of it; an older one can import them, not run them."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from ...reference.core.errors import MissingTool
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+    from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorHandleState
+else:
+    try:
+        from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+        from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorHandleState
+    except ImportError:  # before PySpark 4.0, where `require_pyspark` refuses
+        StatefulProcessor = StatefulProcessorHandle = StatefulProcessorHandleState = object
+
+__all__ = ["OLDEST", "StatefulProcessor", "StatefulProcessorHandle", "StatefulProcessorHandleState", "require_pyspark"]
+
+OLDEST = "4.3"
+"""The oldest PySpark that the operators run on: they are written with its `transformWithState`."""
+
+
+def require_pyspark() -> None:
+    """Refuse to run the operators on an older PySpark.
+
+    Raises:
+        MissingTool: PySpark is older, or isn't installed.
+    """
+    try:
+        found = version("pyspark")
+    except PackageNotFoundError:
+        found = "none"
+    if not _at_least(found, OLDEST):
+        raise MissingTool(
+            f"the ten operators of streamproof need PySpark {OLDEST} or newer, and {found} is installed: "
+            f"`pip install 'pyspark~={OLDEST}.0'`; jobs of your own are checked on older ones too, by check_job"
+        )
+
+
+def _at_least(found: str, oldest: str) -> bool:
+    def numbers(text: str) -> list[int]:
+        return [int(part) for part in text.split(".")[:2] if part.isdecimal()]
+
+    return numbers(found) >= numbers(oldest)
