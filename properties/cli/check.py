@@ -20,12 +20,14 @@ from ..system import signals
 from ..system.garbage import searched_seldom
 from ..system.room import too_small
 from ..system.visible import visible
-from .options import CounterexamplesFolder, Master, Partitions, Seed, Shared
+from .options import CounterexamplesFolder, Master, Partitions, ReportFolder, Seed, Shared
+from .reporting import again, reporting
 from .terminal import EXITS, STYLES, results, steps
 from .witnesses import start_spark
 
 if TYPE_CHECKING:
     from ..laws.base import LawResult
+    from ..report.content import Content
     from ..runner.counterexample import Store
     from ..runner.report import Report
     from ..runner.rounds import Budget, Round
@@ -56,6 +58,7 @@ def check(
     master: Master = None,
     partitions: Partitions = None,
     shared: Shared = None,
+    report: ReportFolder = None,
 ) -> None:
     """The gate: check operators against every law on random out-of-order histories, the reference first, then Spark."""
     from ...reference.core.operator import OPERATORS, operator_named
@@ -69,15 +72,24 @@ def check(
         raise BadInput(f"--minutes {minutes:g}: there is no time to check anything in: give a number above 0")
     names = [operator_named(name).name for name in operators or OPERATORS]
     witness = witness_of(names[0], mutant)
+    command = again("check", operators or [], histories=histories, seed=seed, minutes=minutes, mutant=mutant, only=only)
     gate = _Gate(names, FolderStore(folder), histories, seed, witness, Budget(minutes))
     if mutant is None and only is not Part.SPARK:
         gate.of_reference = {name: Report(name, [], seed, subject="the reference") for name in names}
     if only is not Part.REFERENCE:
         gate.on_spark = {name: Report(name, [], seed) for name in names}
-        _require_room(shared)
-        start_spark(master, partitions, shared)
-    gate.run()
+    with reporting(report, lambda ended: _content(gate.reports, command, ended)):
+        if only is not Part.REFERENCE:
+            _require_room(shared)
+            start_spark(master, partitions, shared)
+        gate.run()
     raise typer.Exit(EXITS[worst(report.verdict for report in gate.reports)])
+
+
+def _content(reports: Sequence[Report], command: str, ended: str) -> Content:
+    from ..report.of_checks import content
+
+    return content(reports, command, ended)
 
 
 def _require_room(shared: Path | None) -> None:

@@ -44,6 +44,14 @@ Shared = Annotated[
 ]
 
 
+ReportFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", metavar="FOLDER", help="Write report.html, report.txt, report.json and junit.xml into this folder."
+    ),
+]
+
+
 def files_of(paths: Sequence[Path], what: str) -> list[Path]:
     """Return the files that arguments name, those of a folder (`*.jsonl`) in order.
 

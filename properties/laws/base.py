@@ -106,6 +106,7 @@ class Law:
     Attributes:
         name: What commands and reports call it.
         says: Its sentence, where it is one for all operators.
+        between: The witnesses whose answers it compares; of one alone, its answers in several runs.
         needs: The field of a registration without which an operator isn't asked; empty where all are.
         reason: Why such an operator isn't asked.
         follows_changelog: Whether a wrong changelog breaks it too: then it makes no counterexample beside that.
@@ -117,6 +118,7 @@ class Law:
 
     name: ClassVar[str]
     says: ClassVar[str] = ""
+    between: ClassVar[tuple[str, ...]] = ("spark",)
     needs: ClassVar[str] = ""
     reason: ClassVar[str] = ""
     follows_changelog: ClassVar[bool] = False

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import platform
+from collections import defaultdict
 from collections.abc import Container
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from ...reference.core.errors import BadInput
-from ...reference.core.records import Change, Dropped
+from ...reference.core.records import Change, Dropped, Output
 from ..laws.all import Subject
 from ..runner.counterexample import ALONE, NOT_RECHECKED, Counterexample, Metadata, Saved, digest
 from ..witnesses.outcomes import Grain, Outcome, are_same, row_order, sorted_rows
@@ -58,36 +60,69 @@ def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Co
         right: Another one, and its outcome.
         keys: The keys that are shown.
     """
-    rows: list[tuple[str, str, str, bool]] = []
-    outcomes = (left[1], right[1])
-    if Grain.END in (left[1].grain, right[1].grain):
+    rows = compared_rows(left[1], right[1], keys)
+    by_step = Grain.END not in (left[1].grain, right[1].grain)
+    width = max([len(left[0]), *(len(row.expected) for row in rows)])
+    lines = [f"    {'':10} {left[0]:{width}}   {right[0]}"]
+    before: tuple[str, str | None] | None = None
+    for when, key, one, other, differ in rows:
+        head = "" if by_step and (when, key) == before else when
+        lines.append(f"  {'≠' if differ else ' '} {head:10} {one:{width}}   {other}")
+        before = when, key
+    return [line.rstrip() for line in lines]
+
+
+class ComparedRow(NamedTuple):
+    """A line of two outcomes side by side.
+
+    Attributes:
+        when: The batch, or the arrival, as `batch 0`; or `at the end`.
+        key: The key that was emitted.
+        expected: What the first one says, as text; empty for nothing.
+        actual: What the other one says.
+        differ: Whether that is otherwise.
+    """
+
+    when: str
+    key: str | None
+    expected: str
+    actual: str
+    differ: bool
+
+
+def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) -> list[ComparedRow]:
+    """Return what `side_by_side` shows, line by line.
+
+    Args:
+        left: An outcome.
+        right: Another one.
+        keys: The keys that are shown.
+    """
+    rows: list[ComparedRow] = []
+    outcomes = (left, right)
+    if Grain.END in (left.grain, right.grain):
         results = [dict(sorted_rows(outcome.result)) for outcome in outcomes]
         for at in sorted((at for at in results[0].keys() | results[1].keys() if at[0] in keys), key=row_order):
             rows_there = [result.get(at, []) for result in results]
             differ = not all(are_same(*pair) for pair in zip_longest(*rows_there))
-            rows.append(("at the end", *both_shown(rows_there[0], rows_there[1], nothing=""), differ))
+            rows.append(ComparedRow("at the end", at[0], *both_shown(rows_there[0], rows_there[1], nothing=""), differ))
     else:
-        by_arrival = Grain.BATCH not in (left[1].grain, right[1].grain)
-        sides = [
-            [(entry.arrival if by_arrival else entry.batch, entry.output) for entry in outcome.entries]
-            for outcome in outcomes
-        ]
-        emitted_of = {(number, output.key) for side in sides for number, output in side if output.key in keys}
+        by_arrival = Grain.BATCH not in (left.grain, right.grain)
+        sides: list[dict[tuple[int, str | None, type], list[Output]]] = [defaultdict(list), defaultdict(list)]
+        for side, outcome in zip(sides, outcomes, strict=True):
+            for arrival, batch, output in outcome.entries:
+                if output.key in keys:
+                    side[arrival if by_arrival else batch, output.key, type(output)].append(output)
+        emitted_of = {(number, key) for side in sides for number, key, _ in side}
         # A record without a key comes first; the empty text is a key.
         for number, key in sorted(emitted_of, key=lambda step: (step[0], step[1] is not None, step[1] or "")):
             when = f"{'arrival' if by_arrival else 'batch'} {number}"
             for kind, compared in ((Change, True), (Dropped, all(outcome.knows_dropped for outcome in outcomes))):
-                ours, theirs = (
-                    [output for at, output in side if (at, output.key) == (number, key) and isinstance(output, kind)]
-                    for side in sides
-                )
+                ours, theirs = (side.get((number, key, kind), []) for side in sides)
                 for pair in zip_longest(ours, theirs):
-                    rows.append((when, *both_shown(*pair, nothing=""), compared and not are_same(*pair)))
-                    when = ""
-    width = max([len(left[0]), *(len(row[1]) for row in rows)])
-    lines = [f"    {'':10} {left[0]:{width}}   {right[0]}"]
-    lines += [f"  {'≠' if differ else ' '} {when:10} {one:{width}}   {other}" for when, one, other, differ in rows]
-    return [line.rstrip() for line in lines]
+                    differ = compared and not are_same(*pair)
+                    rows.append(ComparedRow(when, key, *both_shown(*pair, nothing=""), differ))
+    return rows
 
 
 def test_to_paste(counterexample: Counterexample, job: object = None) -> str | None:  # noqa: PT028 - no test itself

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-LANGUAGES = {"python", "console", "json", "text"}
+LANGUAGES = {"python", "console", "json", "text", "yaml"}
 
 
 def written_in(language: str) -> list[Block]:

@@ -83,8 +83,6 @@ def check_models(
     for path, kind in ((chart, CHART), (json_file, REPORT)):
         if path is not None:
             require_replaceable(path, kind, force)
-    if chart is not None:
-        from ....specs import sequence_chart  # noqa: F401 - what draws it may be missing: refused before TLC runs
     tools = with_heap(find_tools(), memory)
     width = max(len(one.name) for one in chosen)
     # For a third of a short run TLC waits, for files and for threads of its own.

@@ -14,6 +14,7 @@ class DuckDBOfReference(ReferenceLaw):
     """The statement knows no state and no order of arrival but what the definition asks for."""
 
     name = "duckdb"
+    between = ("reference", "duckdb")
     says = "DuckDB's statement of the definition gives the reference's result"
     needs = "sql"
     reason = "its registration has no SQL statement"

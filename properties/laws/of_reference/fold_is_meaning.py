@@ -15,6 +15,7 @@ class FoldIsMeaning(ReferenceLaw):
     """After every batch the behaviour's changelog folds to the meaning of what was accepted so far."""
 
     name = "fold is meaning"
+    between = ("reference",)
     says = "the reference's behaviour folds to its meaning after every batch"
     witness = "the meaning"
 

@@ -18,6 +18,7 @@ class Kafka(ReferenceLaw):
     """Kafka is asked step by step, under stream time, about the profiles of which it serves half of the histories."""
 
     name = "kafka"
+    between = ("reference", "kafka")
     says = "the real Kafka Streams emits the reference's changelog, step by step, but for divergences with a name"
     needs = "kafka"
     reason = "its registration has no topology of Kafka Streams"

@@ -14,6 +14,7 @@ class Protocol(ReferenceLaw):
     """The model of the messages stands beside the model without them."""
 
     name = "protocol"
+    between = ("reference", "protocol")
     says = "messages delivered at once emit the reference's changelog"
     needs = "protocol"
     reason = "its registration has no protocol: it sends no messages"

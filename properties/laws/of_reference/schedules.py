@@ -19,6 +19,7 @@ class SchedulesOfReference(ReferenceLaw):
     """Asked where every change is answered; values alone are fixed, for a timestamp depends on a message's way."""
 
     name = "schedules"
+    between = ("reference", "protocol")
     says = "whatever the schedule of delivery, the join is right once no message waits"
     needs = "protocol"
     reason = "its registration has no protocol: it sends no messages"

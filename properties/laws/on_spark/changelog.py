@@ -15,6 +15,7 @@ class Changelog(OutcomeLaw):
     """The changelog is the reference's; a map of it would hide duplicate and swapped tombstones."""
 
     name = "changelog"
+    between = ("reference", "spark")
     says = "the changelog is the reference's, as ordered lists per key and batch"
 
     def differences(

@@ -34,6 +34,7 @@ class InColumns(Law):
     """In each layout of columns the changelog is the reference's."""
 
     name = "columns"
+    between = ("reference", "spark")
     says = "whatever the types of its columns, what is emitted is what the reference emits"
     follows_changelog = True
 

@@ -18,6 +18,7 @@ class DuckDB(OutcomeLaw):
     """DuckDB believes neither the reference nor Spark."""
 
     name = "duckdb"
+    between = ("duckdb", "spark")
     says = "what Spark's changelog folds to is what DuckDB's statement of the definition gives"
     needs = "sql"
     reason = "its registration has no SQL statement"

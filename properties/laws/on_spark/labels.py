@@ -30,6 +30,7 @@ class Labels(Law):
     """The columns `change` and `cause`, and the time of dropped rows, are compared with what the reference did."""
 
     name = "labels"
+    between = ("reference", "spark")
     says = "each change says whether it is an update or a tombstone, and which record set it off"
     is_plain = True
     follows_changelog = True

@@ -25,6 +25,7 @@ class Native(Law):
     """Of a table each key's changes are compared in order; of a stream the bag of each batch."""
 
     name = "native"
+    between = ("reference", "spark-native")
     needs = "native"
     reason = "its registration has no operator of Spark's own"
 

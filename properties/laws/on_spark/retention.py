@@ -29,6 +29,7 @@ class Retention(Law):
     """The law *retention*, asked of the profiles for which a registration gives one."""
 
     name = "retention"
+    between = ("reference", "spark")
     says = "within its retention a row counts as if kept for ever, and then it is gone"
     needs = "retention"
     reason = "its registration has no retention besides the definition's"

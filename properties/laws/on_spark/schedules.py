@@ -17,6 +17,7 @@ class Schedules(Law):
     """Histories with manual delivery are played message by message, in the queries between which messages travel."""
 
     name = "schedules"
+    between = ("protocol", "spark")
     says = "in three queries, whatever waits how long, each step emits and leaves waiting what the protocol does"
     needs = "protocol"
     reason = "its registration has no protocol: it sends no messages"

@@ -27,6 +27,7 @@ class State(OutcomeLaw):
     """Every key that is left at the end is a difference."""
 
     name = "state"
+    between = ("reference", "spark")
     options = RunOptions(read_state=True)
     shows_neighbours = False
 

@@ -16,6 +16,7 @@ class TableAtEveryCut(OutcomeLaw):
     """The folded changelog is the meaning, whatever the behaviour of the reference emits on the way."""
 
     name = "table at every cut"
+    between = ("reference", "spark")
     says = "the folded changelog is the meaning of the accepted records at every cut"
     follows_changelog = True
 

@@ -1,0 +1,91 @@
+"""What `--report` does: a report before anything is run, and the whole one at the end, however that comes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...reference.core.errors import StreamproofError
+from ..system import signals
+from .terminal import messages, results
+
+if TYPE_CHECKING:
+    from ..report.content import Content
+
+RUNNING = "the command is still running, or was killed"
+"""Why a report has nothing yet."""
+GITHUB = ("GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS")
+
+
+@contextmanager
+def reporting(folder: Path | None, content: Callable[[str], Content]) -> Iterator[None]:
+    """Write a report of what a block does, and on GitHub a summary and annotations.
+
+    The folder is written before the block begins, so that one which can't be written is refused, and what a killed
+    process leaves says so. Where the block fails or is interrupted, the report says what is missing.
+
+    Args:
+        folder: The folder; None for no report.
+        content: Returns the report as far as it is, given what ended the block, in words; empty where nothing did.
+
+    Raises:
+        BadInput: The folder can't be written.
+    """
+    if folder is not None:
+        from ..report.writing import require_folder, write_content
+
+        require_folder(folder)
+        write_content(folder, content(RUNNING))
+    try:
+        yield
+    except BaseException as error:
+        try:
+            _write(folder, content, _why(error))
+        except StreamproofError as second:  # the first error is the one to report
+            messages.print(f"error: {second.message}", style="red", markup=False, soft_wrap=True)
+        raise
+    _write(folder, content, "")
+
+
+def _write(folder: Path | None, content: Callable[[str], Content], ended: str) -> None:
+    on_github = any(os.environ.get(name) for name in GITHUB)
+    if folder is None and not on_github:
+        return
+    said = content(ended)
+    if on_github:
+        from ..report.github import announce
+
+        try:
+            for line in announce(said):
+                results.print(line, markup=False, soft_wrap=True)
+        except OSError as error:
+            text = f"GITHUB_STEP_SUMMARY: can't be written ({error.strerror}): there is no summary"
+            messages.print(text, style="yellow", markup=False)
+    if folder is not None:
+        from ..report.writing import write_content
+
+        page = write_content(folder, said)
+        messages.print(f"report: {page}", markup=False, soft_wrap=True)
+
+
+def _why(error: BaseException) -> str:
+    """Return what ended a block, in words."""
+    if isinstance(error, KeyboardInterrupt) or signals.received():
+        name = signals.received()
+        return f"interrupted by {name}" if name else "interrupted"
+    if isinstance(error, StreamproofError):
+        return error.message
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def again(command: str, names: Sequence[str], **options: object) -> str:
+    """Return the command line that does the same again; options that weren't given are left out."""
+    words = ["streamproof", *command.split(), *names]
+    for name, value in options.items():
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join(words)

@@ -1,0 +1,236 @@
+"""Draws a history as SVG: event time to the right, arrival downwards, with the clock, the cuts and what is dropped.
+
+What is drawn is told apart by shape and by text, and needs no colour. A long history is drawn in part, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from markupsafe import Markup
+
+from .content import Step, Timeline, Unit
+from .rendering import rendered
+
+LONGEST = 72
+"""So many lines are drawn, at the most."""
+FIRST, AROUND, LAST = 26, 26, 10
+"""So many of them from the beginning, around the first difference, and from the end, where there are more."""
+TEXT = 30
+"""So many characters of a record are written beside it; its title has all."""
+LEFT, RIGHT, TOP = 132, 780, 46
+"""Where the axis of event time begins and ends, and how high it is, in pixels."""
+PLOT = RIGHT - LEFT - 190
+"""How wide the axis is, with room for a text at its right end."""
+ROW, CUT = 26, 24
+"""How high an arrival is, and a cut."""
+CHARACTER = 7.0
+APART = 16
+"""Where two times would come closer than that, times are drawn in order and not to scale."""
+
+
+@dataclass
+class _Line:
+    """A line of the drawing: an arrival, the beginning of a batch, or what is left out."""
+
+    y: float
+    height: float
+    step: Step | None = None
+    batch: int | None = None
+    left_out: int = 0
+    marks: dict[str, Any] = field(default_factory=dict)
+
+
+def drawn(timeline: Timeline, name: str, title: str) -> Markup:
+    """Return a history as an SVG element that stands alone.
+
+    Args:
+        timeline: The history.
+        name: What its ids begin with: no other element of the page has such.
+        title: Its title, for those who can't see it.
+    """
+    lines = _laid_out(timeline)
+    scale = _Scale(_times(timeline, lines), timeline.unit)
+    bottom = lines[-1].y + lines[-1].height if lines else TOP
+    for line in lines:
+        if line.step is not None:
+            line.marks = _marks(line.step, scale, line.y + line.height / 2, timeline)
+    clock = _clock(timeline, lines, scale, bottom)
+    return Markup(
+        rendered(
+            "drawing.svg.jinja",
+            name=name,
+            title=title,
+            spoken=spoken(timeline, lines),
+            timeline=timeline,
+            lines=lines,
+            bands=_bands(lines),
+            ticks=scale.ticks(),
+            clock=clock,
+            to_scale=scale.is_to_scale,
+            unit=timeline.unit,
+            left=LEFT,
+            right=RIGHT,
+            top=TOP,
+            bottom=bottom,
+            kinds=_kinds(lines),
+        )
+    )
+
+
+def spoken(timeline: Timeline, lines: Sequence[_Line]) -> str:
+    """Return what is drawn, as text."""
+    said = []
+    for line in lines:
+        if line.left_out:
+            said.append(f"{line.left_out:,} lines are not drawn")
+        elif line.batch is not None:
+            differs = ", in which the outcomes differ first" if line.batch == timeline.marked_batch else ""
+            said.append(f"batch {line.batch}{differs}")
+        elif line.step is not None:
+            at = "" if line.step.time is None else f" at {time_text(line.step.time, timeline.unit)}"
+            what = f", dropped: {line.step.dropped}" if line.step.dropped else ""
+            said.append(f"{line.step.text}{at}{what}")
+    if timeline.last_clock is not None:
+        said.append(f"at the end the {timeline.clock} is at {time_text(timeline.last_clock, timeline.unit)}")
+    return "; ".join(said)
+
+
+def time_text(time: int, unit: Unit) -> str:
+    """Return a time as text: milliseconds as a number, microseconds since 1970 as a date."""
+    if unit == "ms":
+        return str(time)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
+    text = moment.replace(tzinfo=None).isoformat(" ", "microseconds" if time % 1000 else "milliseconds")
+    return text.removesuffix(".000")
+
+
+def shortened(text: str, longest: int = TEXT) -> str:
+    """Return a text, or its beginning."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _laid_out(timeline: Timeline) -> list[_Line]:
+    """Return the lines from top to bottom, those in the middle of a long history left out."""
+    by_batch: list[list[Step]] = [[] for _ in range(timeline.batches)]
+    for step in timeline.steps:
+        by_batch[step.batch].append(step)
+    all_lines: list[Step | int] = []
+    marked = 0
+    for batch, steps in enumerate(by_batch):
+        if batch == timeline.marked_batch:
+            marked = len(all_lines)
+        all_lines.append(batch)
+        for step in steps:
+            if step.number == timeline.marked_step:
+                marked = len(all_lines)
+            all_lines.append(step)
+    wanted = set(range(len(all_lines)))
+    if len(all_lines) > LONGEST:
+        around = range(max(0, marked - AROUND // 2), min(len(all_lines), marked + AROUND // 2))
+        wanted = {*range(FIRST), *around, *range(len(all_lines) - LAST, len(all_lines))}
+    lines: list[_Line] = []
+    y: float = TOP
+    for number, line in enumerate(all_lines):
+        if number in wanted:
+            is_step = isinstance(line, Step)
+            made = _Line(y, ROW if is_step else CUT)
+            if isinstance(line, Step):
+                made.step = line
+            else:
+                made.batch = line
+        elif lines and lines[-1].left_out:
+            lines[-1].left_out += 1
+            continue
+        else:
+            made = _Line(y, ROW, left_out=1)
+        lines.append(made)
+        y += made.height
+    return lines
+
+
+def _bands(lines: Sequence[_Line]) -> list[dict[str, Any]]:
+    """Return how far each batch goes, as far as it is drawn."""
+    bands: list[dict[str, Any]] = []
+    for line in lines:
+        if line.batch is not None:
+            bands.append({"batch": line.batch, "y": line.y, "height": line.height})
+        elif bands and line.step is not None and line.step.batch == bands[-1]["batch"]:
+            bands[-1]["height"] = line.y + line.height - bands[-1]["y"]
+    return bands
+
+
+def _times(timeline: Timeline, lines: Sequence[_Line]) -> list[int]:
+    """Return the times that are drawn, in order."""
+    times = {time for line in lines if line.step is not None for time in (line.step.time, line.step.clock)}
+    return sorted({time for time in (*times, timeline.last_clock) if time is not None})
+
+
+class _Scale:
+    """Where a time is: to scale where that can be read, else one after the other."""
+
+    def __init__(self, times: Sequence[int], unit: Unit) -> None:
+        self.times, self.unit = times, unit
+        first, last = (times[0], times[-1]) if times else (0, 0)
+        span = max(1, last - first)
+        to_scale = {time: LEFT + 14 + (PLOT - 28) * (time - first) / span for time in times}
+        nearest = min((b - a for a, b in pairwise(times)), default=span) / span * (PLOT - 28)
+        self.is_to_scale = nearest >= APART or len(times) < 2
+        step = (PLOT - 28) / max(1, len(times) - 1)
+        in_order = {time: LEFT + 14 + step * number for number, time in enumerate(times)}
+        self.at = to_scale if self.is_to_scale else in_order
+
+    def ticks(self) -> list[dict[str, Any]]:
+        """Return the times whose texts don't run into each other; the last one always."""
+        kept: list[dict[str, Any]] = []
+        for time in reversed(self.times):
+            text = time_text(time, self.unit)
+            x = self.at[time]
+            if not kept or x + CHARACTER * len(text) / 2 + 8 < kept[-1]["x"] - CHARACTER * len(kept[-1]["text"]) / 2:
+                kept.append({"x": x, "text": text})
+        return kept
+
+
+def _marks(step: Step, scale: _Scale, y: float, timeline: Timeline) -> dict[str, Any]:
+    """Return the mark of an arrival, and its text on the side where there is room."""
+    at = step.time if step.time is not None else step.clock
+    x = LEFT + 14 if at is None else scale.at[at]
+    text = shortened(step.text)
+    said = f"{text}, dropped: {step.dropped}" if step.dropped else text
+    forward = x + 14 + CHARACTER * len(said) < RIGHT or x - LEFT < RIGHT - x
+    return {
+        "x": x,
+        "y": y,
+        "text": said,
+        "forward": forward,
+        "kind": "dropped" if step.dropped else step.kind,
+        "differs": step.number == timeline.marked_step,
+        "whole": f"arrival {step.number}: {step.text}"
+        + ("" if step.time is None else f" at {time_text(step.time, timeline.unit)}")
+        + (f", dropped: {step.dropped}" if step.dropped else ""),
+    }
+
+
+def _clock(timeline: Timeline, lines: Sequence[_Line], scale: _Scale, bottom: float) -> list[tuple[float, float]]:
+    """Return the corners of the clock's line, from top to bottom."""
+    corners: list[tuple[float, float]] = []
+    for line in lines:
+        if line.step is not None and line.step.clock is not None:
+            x = scale.at[line.step.clock]
+            if corners:
+                corners.append((corners[-1][0], line.y))
+            corners += [(x, line.y if corners else TOP), (x, line.y + line.height)]
+    if corners and timeline.last_clock is not None:
+        corners += [(corners[-1][0], bottom), (scale.at[timeline.last_clock], bottom)]
+        corners.append((scale.at[timeline.last_clock], bottom + 12))
+    return corners
+
+
+def _kinds(lines: Sequence[_Line]) -> list[str]:
+    """Return the kinds of marks that are drawn, for the legend."""
+    drawn_kinds = {line.marks["kind"] for line in lines if line.step is not None}
+    return [kind for kind in ("record", "tombstone", "dropped", "advance", "delivery") if kind in drawn_kinds]

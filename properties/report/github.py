@@ -1,0 +1,103 @@
+"""What a check says on GitHub: a summary of the job, in Markdown, and an annotation for each law that is broken."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ..system.visible import visible
+from .content import MARKS, Content, Found, sentence_of
+from .drawing import shortened
+from .page import COMPARED, counts_of, shown_lines
+
+MOST = 10
+"""So many counterexamples are shown, and so many annotations made: GitHub shows ten of a step."""
+LAWS = 400
+"""So many laws have a line in the summary, which may have a megabyte."""
+_MARKDOWN = re.compile(r"[^\w \-.,;:()/+='∅≠✓✗…?]")
+
+
+def announce(content: Content, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Append to the summary of the job, if GitHub runs it, and return the annotations to print.
+
+    Args:
+        content: The report.
+        environment: The environment variables.
+
+    Raises:
+        OSError: The file of the summary can't be written.
+    """
+    path = environment.get("GITHUB_STEP_SUMMARY")
+    if path:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(summary(content))
+    return list(commands(content)) if environment.get("GITHUB_ACTIONS") == "true" else []
+
+
+def commands(content: Content) -> Iterator[str]:
+    """Yield a workflow command for each counterexample, each inconclusive check and all that is missing."""
+    for found in content.found[:MOST]:
+        yield _command("error", found.sentence, f"{found.subject} breaks {found.law}", found.path)
+    for chart in content.charts[:MOST]:
+        yield _command("error", chart.sentence or chart.law, f"{chart.subject}: {chart.law}", "")
+    shown = {*(found.subject for found in content.found), *(chart.subject for chart in content.charts)}
+    for check in content.checks:
+        if check.verdict == "violated" and check.name not in shown:
+            broken = ", ".join(law.law for law in check.laws if law.verdict == "violated")
+            yield _command("error", f"breaks {broken}", check.name, "")
+        elif check.verdict == "inconclusive":
+            why = f": {check.unfinished}" if check.unfinished else ""
+            yield _command("warning", f"inconclusive{why}", check.name, "")
+
+
+def _command(kind: str, message: str, title: str, path: str) -> str:
+    named = {"file": path, "title": f"streamproof: {title}"}
+    properties = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in named.items() if value)
+    return f"::{kind} {properties}::{_escaped(message)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """Escape a text as GitHub demands it: percent signs first, then ends of lines, and in properties `:` and `,`."""
+    shown = visible(shortened(text, 2000), lines=True)
+    for character in f"%\r\n{more}":
+        shown = shown.replace(character, f"%{ord(character):02X}")
+    return shown
+
+
+def summary(content: Content) -> str:
+    """Return the summary of a report, in Markdown."""
+    lines = [f"## {MARKS[content.verdict]} streamproof: {_plain(sentence_of(content.verdict, content.checks))}", ""]
+    lines += [f"- missing: {_plain(one)}" for one in content.missing]
+    lines += ["", "| checked | law | verdict | judged | violations |", "|---|---|---|--:|--:|"]
+    laws = [(check, law) for check in content.checks for law in check.laws if law.verdict != "not checked"]
+    for check, law in laws[:LAWS]:
+        why = f": {law.why}" if law.why else ""
+        cells = [check.name, law.law, f"{MARKS[law.verdict]} {law.verdict}{why}", f"{law.histories:,}"]
+        lines.append(f"| {' | '.join(map(_plain, [*cells, f'{law.violations:,}']))} |")
+    lines += [f"| … | {len(laws) - LAWS:,} more | | | |"] if len(laws) > LAWS else []
+    for found in content.found[:MOST]:
+        lines += ["", *_shown(found)]
+    if len(content.found) > MOST:
+        lines += ["", f"{len(content.found) - MOST} more counterexamples are in the report."]
+    for check in content.checks:
+        lines += ["", f"{_plain(check.name)}: {check.verdict}; {_plain(counts_of(check))}"]
+    return "\n".join([*lines, "", _plain(f"{content.versions}."), "", ""])
+
+
+def _shown(found: Found) -> list[str]:
+    lines = [f"### {_plain(f'{found.subject} breaks {found.law}')}", "", _plain(found.sentence), ""]
+    rows = [line for line in shown_lines(found.compared)[:COMPARED] if line.line is not None]
+    heads = ["", "when", f"expected by {found.expected_by}", f"came from {found.actual_by}"]
+    lines += [f"| {' | '.join(map(_plain, heads))} |", "|---|---|---|---|"]
+    for row in rows:
+        assert row.line is not None
+        cells = ["≠" if row.line.differ else "", row.line.when, row.line.expected, row.line.actual]
+        lines.append(f"| {' | '.join(map(_plain, cells))} |")
+    return lines
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line in which nothing is markup of Markdown or HTML."""
+    return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};", visible(shortened(text, 1000)))

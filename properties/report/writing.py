@@ -1,0 +1,82 @@
+"""Writes a report into a folder, as HTML, text, JSON and JUnit XML; each file whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...reference.core.errors import BadInput
+from ..system.files import write_whole
+from ..system.outputs import Kind, require_replaceable
+from .content import Content
+from .junit import junit
+from .page import html, text
+
+FORMAT = 1
+"""The version of `report.json`."""
+FILES = ("report.html", "report.txt", "report.json", "junit.xml")
+_BEGINNINGS = {
+    "report.html": '<meta name="generator" content="streamproof">',
+    "report.txt": "streamproof report: ",
+    "report.json": '{"streamproof_report": ',
+    "junit.xml": '<testsuites name="streamproof"',
+}
+
+
+def write_content(folder: Path, content: Content) -> Path:
+    """Write a report into a folder, in place of the one that is there, and return the path of its page.
+
+    Raises:
+        BadInput: The folder can't be written.
+    """
+    files = {
+        "report.html": html(content),
+        "report.txt": text(content),
+        "report.json": to_json(content),
+        "junit.xml": junit(content),
+    }
+    try:
+        for name, file in files.items():
+            write_whole(folder / name, file)
+    except OSError as error:
+        raise BadInput(
+            f"--report {folder}: can't be written ({error.strerror}): name a folder that can be written"
+        ) from None
+    return folder / "report.html"
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse a folder in which a report can't be written, or would replace a file that streamproof didn't make.
+
+    Raises:
+        BadInput: It is no folder, can't be written, or has another file of such a name.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"--report {folder}: is no folder: name a folder that can be written")
+    for name in FILES:
+        try:
+            require_replaceable(folder / name, _kind(name), force=False)
+        except BadInput as error:
+            said = f"--report: {error}".replace(
+                "name another file, or add --force to replace it", "name another folder"
+            )
+            raise BadInput(said) from None
+
+
+def _kind(name: str) -> Kind:
+    def is_ours(path: Path) -> bool:
+        with path.open(encoding="utf-8") as file:
+            return _BEGINNINGS[name] in file.read(200)
+
+    return Kind("a report", Path(name).suffix, is_ours)
+
+
+def to_json(content: Content) -> str:
+    """Return a report as JSON in ASCII: what is drawn is left out, for it is made of the history."""
+    plain: dict[str, Any] = msgspec.to_builtins(content)
+    for found in plain["found"]:
+        del found["timeline"]
+    return json.dumps({"streamproof_report": FORMAT, **plain}, indent=1, allow_nan=False).replace("{\n ", "{", 1) + "\n"
