@@ -6,8 +6,11 @@ An HTML comment before a block says more of it:
 - `run`, `run: exit 2`, `run: any exit`: its command lines are run, and what is below a command is its output;
   `run: tlc` runs TLC. Other command lines are parsed: command, options and their values exist.
 - `spark`, `tlc`: the Python block needs that.
-- `not run: REASON`: the Python block is compiled alone.
-- `counterexample of: NAME`, `test to paste of: NAME`: what pytest prints for that file.
+- `not run: REASON`: the Python block is compiled alone, and the command lines are parsed.
+- `file: test_NAME.py`: its tests are run; those that fail are named by `fails: test_a, test_b`.
+- `printed by: NAME`: what the tests of that file print, or fail with; a line `…` stands for what is left out.
+- `test to paste of: NAME`: what pytest prints for that file.
+- `copy of: PATH`: the block is that file of the project.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ PAGES = sorted(
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "CHANGELOG.md",
+        ROOT / "examples/README.md",
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "specs").glob("*.md"),
     ]
@@ -84,6 +88,11 @@ def blocks_of(page: str) -> list[Block]:
         )
         for found in _BLOCK.finditer(text)
     ]
+
+
+def fences_of(page: str) -> int:
+    """Return how many lines of a page open or close a fenced block, in any form that Markdown knows."""
+    return len(re.findall(r"^[ \t>]*(?:```|~~~)", text_of(page), re.MULTILINE))
 
 
 def prose_of(page: str) -> str:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
-from doc_pages import PAGES, ROOT, Block, anchors_of, blocks_of, links_of, prose_of, text_of, write_files
-from streamproof import check_job, conforms, invariants
+from doc_pages import PAGES, ROOT, Block, anchors_of, blocks_of, fences_of, links_of, prose_of, text_of, write_files
 from streamproof.properties.cli import app
 from streamproof.properties.witnesses.outcomes import Outcome
 from streamproof.reference.core.history import parse_history
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-LANGUAGES = {"python", "console", "json", "text", "yaml"}
+LANGUAGES = {"python", "console", "json", "text", "yaml", "toml"}
 
 
 def written_in(language: str) -> list[Block]:
@@ -37,6 +36,36 @@ def written_in(language: str) -> list[Block]:
 
 def test_every_block_says_what_it_is_written_in() -> None:
     assert [str(block) for block in BLOCKS if block.language not in LANGUAGES] == []
+
+
+RUN_BY = {
+    "python": {"file", "not run"},
+    "console": {"run", "not run"},
+    "json": {"file"},
+    "text": {"printed by", "test to paste of", "message", "not run"},
+}
+"""By language, what says how a block is run, or why it isn't; a Python block that says neither is run as it stands."""
+
+
+def test_every_block_is_run_or_says_why_it_is_not() -> None:
+    loose = [
+        str(block)
+        for block in BLOCKS
+        if not block.notes.keys() & RUN_BY.get(block.language, {"copy of", "not run"})
+        and (block.language != "python" or not block.notes.keys() <= {"spark", "tlc"})
+    ]
+    assert loose == []
+    assert [str(block) for block in BLOCKS if len(block.notes.get("not run", "a reason").split()) < 1] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_fence_is_one_that_the_tests_see(page: str) -> None:
+    assert fences_of(page) == 2 * len(blocks_of(page)), "begin fences in the first column, with three backticks"
+
+
+def test_a_copy_of_a_file_is_the_file() -> None:
+    copies = [block for block in BLOCKS if "copy of" in block.notes]
+    assert [str(block) for block in copies if block.text != text_of(block.notes["copy of"])] == []
 
 
 def test_the_readme_has_at_most_150_lines() -> None:
@@ -131,41 +160,6 @@ def test_python_runs_on_spark(page: str, spark: SparkSession, tmp_path: Path) ->
             query.stop()
 
 
-def job_in(block: Block) -> Any:
-    """Return the job of a block that is a test module."""
-    namespace: dict[str, Any] = {}
-    exec(compile(block.text, str(block), "exec"), namespace)
-    return next(value for name, value in namespace.items() if name.endswith("_job"))
-
-
-OPTIONS = {"gap_ms": 10, "grace_ms": 5, "emit": "close", "late": "own"}
-"""What the jobs of the tutorial are checked by."""
-
-
-def names_in(block: Block) -> dict[str, Any]:
-    """Return the names of a block that is a test module."""
-    namespace: dict[str, Any] = {"__name__": block.notes["file"].removesuffix(".py")}
-    exec(compile(block.text, block.notes["file"], "exec"), namespace)
-    return namespace
-
-
-@pytest.mark.exhaustive
-def test_the_readmes_job_has_the_counterexample_that_is_shown(spark: SparkSession) -> None:
-    blocks = blocks_of("README.md")
-    (module,) = (names_in(block) for block in blocks if block.language == "python")
-    (shown,) = (block.text for block in blocks if "counterexample of" in block.notes)
-    with pytest.raises(AssertionError) as found:
-        module["test_visits"](check_job)
-    assert " ".join(shown.split()) in " ".join(str(found.value).split())
-
-
-@pytest.mark.exhaustive
-def test_the_jobs_of_the_page_of_jobs_conform(spark: SparkSession) -> None:
-    visits, ledger = (names_in(block) for block in blocks_of("docs/jobs.md") if block.language == "python")
-    visits["test_visits"](check_job)
-    ledger["test_the_ledger_has_each_payment_once_whatever_happens"](invariants)
-
-
 @pytest.mark.parametrize("page", ["docs/counterexamples.md"])
 def test_the_test_to_paste_is_shown_as_it_is_printed(page: str) -> None:
     from streamproof.properties.report.counterexamples import test_to_paste
@@ -177,22 +171,6 @@ def test_the_test_to_paste_is_shown_as_it_is_printed(page: str) -> None:
     counterexample = Counterexample("changelog", "", history, side, side, [], True, 0, subject="job")
     assert test_to_paste(counterexample, SimpleNamespace(__qualname__="my_job", __module__="test_sessions")) == shown
     assert "".join(f"    {line}\n" for line in history.to_text().splitlines()) in text_of("docs/tutorial.md")
-
-
-def test_the_tutorials_second_job_conforms(spark: SparkSession) -> None:
-    (block,) = (block for block in blocks_of("docs/tutorial.md") if block.notes.get("file") == "test_our_sessions.py")
-    conforms(job_in(block), OPTIONS)
-
-
-def test_the_jobs_are_checked_as_the_pages_say() -> None:
-    blocks = [block for block in blocks_of("docs/tutorial.md") if block.notes.get("file", "").startswith("test_")]
-    assert len(blocks) == 2
-    assert [
-        str(block)
-        for block in blocks
-        if f"conforms(my_job, {json.dumps(OPTIONS)})" not in block.text
-        and f"conforms(our_job, {json.dumps(OPTIONS)})" not in block.text
-    ] == []
 
 
 def parse(words: list[str], command: Any = None) -> None:
