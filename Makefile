@@ -9,7 +9,7 @@ PACKAGES := reference spark_impl properties specs
 TREE := .mypy_cache/tree
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check specs test test-exhaustive examples test-quick wheel-check lint format docs tree bench lock clean
+.PHONY: help setup check specs test test-exhaustive examples test-quick wheel-check release-check lint format docs tree bench lock clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-16s %s\n' "$$name" "$$does"; done
@@ -44,6 +44,10 @@ wheel-check: setup ## Build sdist and wheel, and run the gate from the wheel in 
 	$(PYTHON) -m venv build/wheel-check/.venv
 	build/wheel-check/.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir --constraint constraints.txt dist/streamproof-*.whl
 	cd build/wheel-check && env -u PYTHONPATH .venv/bin/streamproof check session_windows --histories 50; code=$$?; echo "exit $$code"; test $$code -eq 0 -o $$code -eq 2
+
+# Needs the package index for what it installs, and nothing else of the network.
+release-check: wheel-check docs ## Whether a release could be made: wheel-check, docs, versions, package page, types, the first verdict
+	$(BIN)/python tests/release/check.py build/wheel-check/.venv dist
 
 lint: setup tree ## Style, types, and who may import whom
 	$(BIN)/ruff check .
