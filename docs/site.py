@@ -1,7 +1,7 @@
 """Hooks of the site: pages that lie beside `docs/`, and links to files that are no pages.
 
-On the site the README, the changelog and the chapters of `specs/` are pages too. A link to one leads to that page; a
-link to any other file of the project becomes its path, for the site has no such file.
+On the site the README, the changelog, the examples and the chapters of `specs/` are pages too. A link to one leads to
+that page; a link to any other file of the project becomes its path, for the site has no such file.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ BESIDE = {
     "README.md": "readme.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "examples/README.md": "examples.md",
     "specs/README.md": "specifications.md",
     "specs/findings.md": "findings.md",
 }

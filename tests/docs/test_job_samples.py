@@ -1,4 +1,4 @@
-"""The samples that are test modules: each is run as it stands, on one Spark session, and prints what is shown below it."""
+"""The samples that are test modules: each is run as it stands, on one Spark session, and prints what its page shows."""
 
 from __future__ import annotations
 

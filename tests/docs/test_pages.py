@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -409,3 +410,27 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
     )
     assert (built.returncode, built.stdout + built.stderr) == (0, "")
+
+
+def literals_of(path: Path) -> list[str]:
+    """Return the texts in a module, with `…` for what is put into them."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+            found.append("".join(map(str, parts)))
+    return found
+
+
+def test_each_message_under_troubleshooting_is_one_that_the_source_has() -> None:
+    quoted = re.findall(r"^\*\*`(.+)`\*\*$", text_of("docs/troubleshooting.md"), re.MULTILINE)
+    assert len(quoted) > 30
+    texts = [text for path in (ROOT / "properties").rglob("*.py") for text in literals_of(path)]
+    unknown = []
+    for message in quoted:
+        pattern = re.compile(".*?".join(map(re.escape, message.split("…"))), re.DOTALL)
+        if len(message.replace("…", "")) < 20 or not any(map(pattern.search, texts)):
+            unknown.append(message)
+    assert unknown == []
