@@ -256,6 +256,16 @@ def test_a_json_block_is_a_history_file(block: Block) -> None:
     assert all(json.loads(line) for line in block.text.splitlines())
 
 
+@pytest.mark.parametrize("block", written_in("yaml"), ids=str)
+def test_a_yaml_block_can_be_read_and_its_commands_exist(block: Block) -> None:
+    yaml = pytest.importorskip("yaml", reason="comes with the extra docs")
+    steps = [step for job in yaml.safe_load(block.text).get("jobs", {}).values() for step in job["steps"]]
+    commands = [shlex.split(step["run"]) for step in steps if step.get("run", "").startswith("streamproof ")]
+    assert commands
+    for words in commands:
+        parse(words[1:])
+
+
 def test_every_operator_is_in_the_tables_with_each_of_its_options() -> None:
     operators, format_page = text_of("docs/operators.md"), text_of("docs/history_files.md")
     tables = dict(re.findall(r"<!-- options: (\w+) -->\n(.*?)<!-- end -->", operators, re.DOTALL))
