@@ -188,7 +188,7 @@ class _Picture:
     y: float = 0
 
 
-def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "") -> str:
+def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "", name: str = "chart") -> str:
     """Draw a behaviour.
 
     Args:
@@ -197,6 +197,7 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "") -
         title: The title.
         violated: The property that is violated, whose comment in the module is written below it; or a sentence, where
             it is no property. Empty for none.
+        name: What its ids begin with, and what its styles apply to, where several stand on one page.
 
     Returns:
         The text of an SVG file, without any reference to another file.
@@ -217,7 +218,7 @@ def sequence_chart(trace: Trace, module: Path, title: str, violated: str = "") -
     verdict = f"{violated} is violated" if violated.isidentifier() else violated
     said = text.definitions[violated].comment if violated in text.definitions else ""
     spoken = [f"{step.number}: {step.action}" for step in steps]
-    return drawing.svg(title, verdict, said, ". ".join([*spoken, *filter(None, (verdict, said))]))
+    return drawing.svg(name, title, verdict, said, ". ".join([*spoken, *filter(None, (verdict, said))]))
 
 
 def short(value: Value) -> str:
@@ -399,7 +400,7 @@ class _Drawing:
 
     # -- the file ----------------------------------------------------------------------------------------------------
 
-    def svg(self, title: str, verdict: str, said: str, spoken: str) -> str:
+    def svg(self, name: str, title: str, verdict: str, said: str, spoken: str) -> str:
         """Return the file: lifelines to the end of the last step, then what is still waiting, then the verdict."""
         picture = self.picture
         still_waiting = any(message.delivered_at is None for message in self.messages)
@@ -418,6 +419,7 @@ class _Drawing:
             finalize=_finished,
         )
         return environment.get_template("sequence_chart.svg.jinja").render(
+            name=name,
             title=title,
             spoken=spoken,
             width=width,

@@ -10,7 +10,7 @@ Check a streaming job of your own, over histories of its own columns, in a test 
 - A job: `check_job` against what is expected of it, `invariants` without, which return `JobReport` and
   `InvariantsReport`; `Input` (its columns), `Sink` (a job that writes its result itself). Expected are the rules of
   Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`), a function or a
-  class, `sql`, `as_batch` or `other_job`.
+  class, `sql`, `as_batch` or `other_job`. `write_report` writes what came of it as a page, text, JSON and JUnit XML.
 - Checking: `conforms` (a job, by an operator's reference), `check` (an operator's Spark implementation),
   `assert_holds` (one counterexample again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .properties.registration.mutants import Mutant
     from .properties.registration.options import OptionSpace
     from .properties.registration.registration import FreeOrder, Registration
+    from .properties.report.of_jobs import write_report
     from .properties.testing.conformance import assert_conforms as conforms
     from .properties.testing.gate import check
     from .properties.testing.recheck import assert_holds
@@ -127,6 +128,7 @@ __all__ = [
     "stream_join",
     "unpack_state",
     "windows",
+    "write_report",
 ]
 
 # Imported when they are first asked for: PySpark, PyArrow and Hypothesis take seconds, and Spark's workers need none.
@@ -148,6 +150,7 @@ _HOMES = {
     ".properties.jobs.oracles": ("as_batch", "other_job", "sql"),
     ".properties.jobs.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
     ".properties.jobs.queries.running": ("Sink",),
+    ".properties.report.of_jobs": ("write_report",),
     ".reference.core.clocks": ("Clock",),
     ".reference.core.errors": ("BadInput", "MissingTool", "StreamproofError"),
     ".reference.core.history": ("History", "parse_history", "read_history"),

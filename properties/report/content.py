@@ -53,7 +53,7 @@ class Step:
         text: What is written beside it.
         time: Its event time; None where it has none.
         clock: What the clock said when it was judged; None where that isn't known.
-        dropped: Why the reference drops it, such as `late`; empty where it doesn't.
+        remark: Why it doesn't count, such as `dropped: late`; empty where it does.
         number: The arrival, from 0.
     """
 
@@ -62,7 +62,7 @@ class Step:
     text: str
     time: int | None
     clock: int | None
-    dropped: str
+    remark: str
     number: int
 
 
@@ -175,6 +175,7 @@ class Chart:
         sentence: What it says.
         svg: The chart, an SVG element whose texts are escaped.
         steps: The behaviour as text, a line for each step and change.
+        is_expected: Whether the model should violate it.
     """
 
     subject: str
@@ -182,6 +183,7 @@ class Chart:
     sentence: str
     svg: str
     steps: Sequence[str]
+    is_expected: bool = False
 
 
 @dataclass(frozen=True)

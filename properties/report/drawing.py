@@ -93,7 +93,7 @@ def spoken(timeline: Timeline, lines: Sequence[_Line]) -> str:
             said.append(f"batch {line.batch}{differs}")
         elif line.step is not None:
             at = "" if line.step.time is None else f" at {time_text(line.step.time, timeline.unit)}"
-            what = f", dropped: {line.step.dropped}" if line.step.dropped else ""
+            what = f", {line.step.remark}" if line.step.remark else ""
             said.append(f"{line.step.text}{at}{what}")
     if timeline.last_clock is not None:
         said.append(f"at the end the {timeline.clock} is at {time_text(timeline.last_clock, timeline.unit)}")
@@ -200,18 +200,18 @@ def _marks(step: Step, scale: _Scale, y: float, timeline: Timeline) -> dict[str,
     at = step.time if step.time is not None else step.clock
     x = LEFT + 14 if at is None else scale.at[at]
     text = shortened(step.text)
-    said = f"{text}, dropped: {step.dropped}" if step.dropped else text
+    said = f"{text}, {step.remark}" if step.remark else text
     forward = x + 14 + CHARACTER * len(said) < RIGHT or x - LEFT < RIGHT - x
     return {
         "x": x,
         "y": y,
         "text": said,
         "forward": forward,
-        "kind": "dropped" if step.dropped else step.kind,
+        "kind": "dropped" if step.remark else step.kind,
         "differs": step.number == timeline.marked_step,
         "whole": f"arrival {step.number}: {step.text}"
         + ("" if step.time is None else f" at {time_text(step.time, timeline.unit)}")
-        + (f", dropped: {step.dropped}" if step.dropped else ""),
+        + (f", {step.remark}" if step.remark else ""),
     }
 
 
@@ -223,7 +223,8 @@ def _clock(timeline: Timeline, lines: Sequence[_Line], scale: _Scale, bottom: fl
             x = scale.at[line.step.clock]
             if corners:
                 corners.append((corners[-1][0], line.y))
-            corners += [(x, line.y if corners else TOP), (x, line.y + line.height)]
+            begins = TOP if line.step.number == 0 else line.y
+            corners += [(x, begins), (x, line.y + line.height)]
     if corners and timeline.last_clock is not None:
         corners += [(corners[-1][0], bottom), (scale.at[timeline.last_clock], bottom)]
         corners.append((scale.at[timeline.last_clock], bottom + 12))

@@ -156,7 +156,9 @@ def timeline_of(history: History, when: int | None, by_arrival: bool) -> Timelin
     with suppress(StreamproofError):  # a history that the reference refuses, or would take long for, is drawn without
         _require_short(history)
         played = play(history)
-        dropped = {entry.arrival: entry.output.reason for entry in played.entries if isinstance(entry.output, Dropped)}
+        dropped = {
+            arrival: f"dropped: {output.reason}" for arrival, _, output in played.entries if isinstance(output, Dropped)
+        }
         clocks = [clock for _, _, clock in played.steps] if history.clock == "batch" else ()
     clock = make_clock(history.clock)
     steps: list[Step] = []

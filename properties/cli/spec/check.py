@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,11 +21,14 @@ from rich.markup import escape
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.outputs import CHART, REPORT, require_replaceable
+from ..options import ReportFolder
+from ..reporting import again, reporting
 from ..terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
     from ....specs.checking import Found
     from ....specs.pytla import Tools, Value
+    from ...report.content import Content, Verdict
 
 from .behaviours import behaviour_json
 from .files import write_text
@@ -69,6 +73,7 @@ def check_models(
         Path | None, typer.Option("--json", metavar="FILE.json", help="Write what was found as JSON, too.")
     ] = None,
     force: Force = False,
+    report: ReportFolder = None,
 ) -> None:
     """Check models with TLC against what is expected of each: the outcome, the violated property, and the counts.
 
@@ -83,19 +88,30 @@ def check_models(
     for path, kind in ((chart, CHART), (json_file, REPORT)):
         if path is not None:
             require_replaceable(path, kind, force)
+    given = {} if size is SizeChoice.SMALL else {"size": size.value}
+    command = again("spec check", models or [], **given, config=config, timeout=timeout)
+    command += "".join(f" --constant {shlex.quote(one)}" for one in constant or ())
+    command += "" if deadlock else " --no-deadlock"
     tools = with_heap(find_tools(), memory)
     width = max(len(one.name) for one in chosen)
     # For a third of a short run TLC waits, for files and for threads of its own.
     at_a_time = jobs or max(1, _cores() * 3 // 2 // workers)
-    checked: list[_Checked] = []
+    checked: list[CheckedModel] = []
     started = time.monotonic()
+
+    def content(ended: str) -> Content:
+        from .content import content
+
+        return content(chosen, checked, command, ended)
+
     try:
-        progress = _Progress()
-        answers = _check_all(chosen, tools, workers, at_a_time, timeout, progress)
-        for _ in chosen:
-            with progress.shown():
-                checked.append(next(answers))
-            _print_checked(checked[-1], width, trace)
+        with reporting(report, content):
+            progress = _Progress()
+            answers = _check_all(chosen, tools, workers, at_a_time, timeout, progress)
+            for _ in chosen:
+                with progress.shown():
+                    checked.append(next(answers))
+                _print_checked(checked[-1], width, trace)
     finally:
         if json_file is not None:
             write_text(json_file, json.dumps([one.to_json() for one in checked], indent=2, ensure_ascii=False) + "\n")
@@ -127,16 +143,17 @@ def _chosen(
 
 
 @dataclass(frozen=True)
-class _Checked:
+class CheckedModel:
     """A model that was checked, and the verdict on it."""
 
     chosen: ChosenModel
     found: Found | None
     broken: Sequence[str]
-    verdict: str
+    verdict: Verdict
     why: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """Return what `--json` writes of it."""
         found, chosen = self.found, self.chosen
         content: dict[str, Any] = {
             "model": chosen.name,
@@ -182,13 +199,13 @@ def _check_all(
     at_a_time: int,
     timeout: float | None,
     progress: Callable[[str], None],
-) -> Iterator[_Checked]:
+) -> Iterator[CheckedModel]:
     """Check models, some at a time, and yield what is found in their order."""
     if at_a_time == 1 or len(chosen) == 1:
         for one in chosen:
             yield _check(one, tools, workers, timeout, progress)
         return
-    answers: list[Future[_Checked]] = [Future() for _ in chosen]
+    answers: list[Future[CheckedModel]] = [Future() for _ in chosen]
     waiting = deque(zip(chosen, answers, strict=True))
 
     def work() -> None:
@@ -225,7 +242,7 @@ def _tools_for(one: ChosenModel, tools: Tools) -> Tools:
 
 def _check(
     one: ChosenModel, tools: Tools, workers: int, timeout: float | None, progress: Callable[[str], None]
-) -> _Checked:
+) -> CheckedModel:
     from ....specs.checking import broken_expectations, check, tlc_errors
     from ....specs.pytla import StateSpaceTooLarge, TimedOut
 
@@ -233,14 +250,14 @@ def _check(
         try:
             found = check(one.model, _tools_for(one, tools), workers, timeout, reporter(one.name, progress))
         except (TimedOut, StateSpaceTooLarge) as unfinished:
-            return _Checked(one, None, [], "inconclusive", str(unfinished))
+            return CheckedModel(one, None, [], "inconclusive", str(unfinished))
     if one.entry is None:
-        return _Checked(one, found, [], "conforms" if found.passed else "violated")
+        return CheckedModel(one, found, [], "conforms" if found.passed else "violated")
     broken = broken_expectations(one.entry, found, exact=workers == 1)
-    return _Checked(one, found, broken, "violated" if broken else "conforms")
+    return CheckedModel(one, found, broken, "violated" if broken else "conforms")
 
 
-def _print_checked(checked: _Checked, width: int, with_trace: bool) -> None:
+def _print_checked(checked: CheckedModel, width: int, with_trace: bool) -> None:
     name, found = checked.chosen.name, checked.found
     verdict = f"[{STYLES[checked.verdict]}]{checked.verdict:12}[/] {escape(f'{name:{width}}')}"
     if found is None:
@@ -262,7 +279,7 @@ def _print_checked(checked: _Checked, width: int, with_trace: bool) -> None:
         print_counterexample(found, checked.chosen.model.module)
 
 
-def _draw(checked: _Checked, path: Path) -> None:
+def _draw(checked: CheckedModel, path: Path) -> None:
     from ....specs.sequence_chart import sequence_chart
 
     found = checked.found

@@ -91,7 +91,7 @@ def test_every_drawing_has_a_title_and_a_description(page: Page) -> None:
         whole = {at.get("id"): text for name in ("title", "desc") for at, text, _ in page.all(name)}
         assert whole[title]
         assert "dropped: late" in whole[description]
-        assert "dropped record" in said
+        assert "late or dropped record" in said
         assert "watermark; hatched: behind it" in said
         assert "cut between batches" in said
         assert "≠ batch 1: the outcomes differ first" in said

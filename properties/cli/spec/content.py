@@ -1,0 +1,89 @@
+"""Makes the content of a report of what TLC found: a verdict for each model, its counterexample as a sequence chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...report.content import Chart, Checked, Content, LawCount, Verdict, missing
+from ...report.counterexamples import versions
+from .models import ChosenModel
+
+if TYPE_CHECKING:
+    from ....specs.checking import Found
+    from ....specs.pytla import Trace
+    from .check import CheckedModel
+
+
+def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], command: str, ended: str) -> Content:
+    """Return what checks of models say together.
+
+    Args:
+        chosen: The models that are to be checked.
+        checked: Those that were.
+        command: The command that does the same again.
+        ended: What ended the check before it was done, in words; empty where nothing did.
+    """
+    checks = [*map(_checked, checked), *(_not_begun(one) for one in chosen[len(checked) :])]
+    verdicts = {check.verdict for check in checks}
+    order: Sequence[Verdict] = ("violated", "inconclusive", "conforms")
+    verdict: Verdict = next((one for one in order if one in verdicts), "inconclusive")
+    traced = sorted(
+        (one for one in checked if one.found and one.found.trace), key=lambda one: one.verdict == "conforms"
+    )
+    charts = [_chart(one, number) for number, one in enumerate(traced, 1)]
+    return Content(verdict, checks, (), charts, versions(), command, missing(checks, ended))
+
+
+def _not_begun(one: ChosenModel) -> Checked:
+    return Checked(one.name, "inconclusive", [], unfinished="not finished", counted="distinct states")
+
+
+def _checked(one: CheckedModel) -> Checked:
+    found, says = one.found, "" if one.chosen.entry is None else one.chosen.entry.says
+    if found is None:
+        law = LawCount("TLC's answer", says, ("TLC",), "inconclusive", why=one.why)
+        return Checked(one.chosen.name, "inconclusive", [law], counted="distinct states")
+    why = "; ".join(one.broken)
+    violations = 0 if one.verdict == "conforms" else 1
+    law = LawCount(_law(found), says, ("TLC",), one.verdict, found.distinct, violations, why)
+    notes = [f"{found.generated:,} states generated, depth {found.depth}."]
+    if found.trace is not None:
+        expected = ", as it should" if one.verdict == "conforms" else ""
+        notes.insert(0, f"{found.verdict} in {len(found.trace)} states{expected}.")
+    return Checked(
+        one.chosen.name, one.verdict, [law], found.distinct, 0, found.seconds, notes=notes, counted="distinct states"
+    )
+
+
+def _law(found: Found) -> str:
+    return found.violation or "every property"
+
+
+def _chart(one: CheckedModel, number: int) -> Chart:
+    from ....specs.sequence_chart import sequence_chart
+    from ....specs.steps import read_module
+
+    found, model = one.found, one.chosen.model
+    assert found is not None
+    assert found.trace is not None
+    entry = one.chosen.entry
+    title = one.chosen.name if entry is None else f"{entry.name}: {entry.says}"
+    violated = read_module(model.module).definitions.get(found.violated or "")
+    said = found.violation if violated is None or not violated.comment else violated.comment
+    svg = sequence_chart(found.trace, model.module, title, found.violation, f"sequence-{number}")
+    return Chart(one.chosen.name, _law(found), said, svg, _steps(found.trace, model.module), one.verdict == "conforms")
+
+
+def _steps(trace: Trace, module: Path) -> list[str]:
+    """Return a behaviour as text: its first state, then of each step the action and what changed."""
+    from ....specs.steps import ending, read_module, readable_steps, written
+
+    text = read_module(module)
+    lines = [" 1  initial state"]
+    lines += [f"      {name} = {written(value)}" for name, value in text.ordered(trace.steps[0].state).items()]
+    for step in readable_steps(trace, text):
+        lines.append(f"{step.number:2}  {step.action}")
+        lines += [f"      {change.path}: {change.difference}" for change in step.changes]
+    return [*lines, *filter(None, [ending(trace)])]

@@ -1,0 +1,131 @@
+"""Makes the content of a report of checks of a user's jobs: reports that conform, and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from ...reference.core.errors import BadInput
+from ..jobs.check import JobReport
+from ..jobs.comparison import STRENGTHS
+from ..jobs.counterexamples import JobCounterexample
+from ..jobs.histories.text import to_text
+from ..jobs.invariants import InvariantsReport
+from ..jobs.model import microseconds
+from ..jobs.rendering.values import shown_row
+from ..jobs.verdicts import Inconclusive, Violated
+from .content import Checked, Compared, Content, Found, LawCount, Step, Timeline, Verdict, Vote
+from .counterexamples import versions
+from .writing import require_folder, write_content
+
+JobOutcome: TypeAlias = JobReport | InvariantsReport | Violated | Inconclusive
+"""What `check_job` and `invariants` return, or raise."""
+
+
+def write_report(folder: str | Path, *outcomes: JobOutcome) -> Path:
+    """Write what checks of jobs returned, or raised, as a report: a page that stands alone, text, JSON and JUnit XML.
+
+    Args:
+        folder: The folder; a report that is there is replaced.
+        outcomes: What `check_job` and `invariants` returned, or the `Violated` and `Inconclusive` that they raised.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        BadInput: The folder can't be written, or an outcome is none of these.
+    """
+    path = Path(folder)
+    require_folder(path)
+    return write_content(path, content(outcomes))
+
+
+def content(outcomes: Sequence[JobOutcome]) -> Content:
+    """Return what checks of jobs say together.
+
+    Raises:
+        BadInput: An outcome is none of a check of a job.
+    """
+    checks = list(map(_checked, outcomes))
+    found = [_found(one.counterexample) for one in outcomes if isinstance(one, Violated)]
+    verdicts = [check.verdict for check in checks]
+    order: Sequence[Verdict] = ("violated", "inconclusive", "conforms")
+    verdict: Verdict = next((one for one in order if one in verdicts), "inconclusive")
+    return Content(verdict, checks, found, (), versions())
+
+
+def _checked(outcome: JobOutcome) -> Checked:
+    match outcome:
+        case JobReport():
+            law = LawCount(
+                outcome.oracle, STRENGTHS[outcome.comparing], ("expected", "job"), "conforms", outcome.histories
+            )
+            notes = [f"Rows were expected on {outcome.expecting:,} of them."]
+            notes += [f"Each history ran in a query of its own: {outcome.alone}."] if outcome.alone else []
+            notes += [f"Not checked: {one}." for one in outcome.not_checked]
+            return Checked(outcome.job, "conforms", [law], outcome.histories, notes=notes)
+        case InvariantsReport():
+            held = [LawCount(name, "", ("job",), "conforms", count) for name, count in outcome.held.items()]
+            notes = [f"Not checked: {one}." for one in outcome.not_checked]
+            return Checked(outcome.job, "conforms", held, max(outcome.held.values(), default=0), notes=notes)
+        case Violated():
+            one = outcome.counterexample
+            law = LawCount(one.oracle, STRENGTHS[one.expected.comparing], ("expected", "job"), "violated", 1, 1)
+            return Checked(one.job, "violated", [law], 1, seeds=f"seed {one.seed}")
+        case Inconclusive():
+            said = str(outcome)
+            name = said.splitlines()[0][:100] if said else "a job"
+            return Checked(name, "inconclusive", [LawCount("coverage", "", (), "inconclusive", why=said)])
+    raise BadInput(f"a {type(outcome).__name__} is no outcome of a job's check: give what check_job returned or raised")
+
+
+def _found(one: JobCounterexample) -> Found:
+    compared = []
+    for row in one.results:
+        text = shown_row(row.row)
+        expected, actual = (text if row.side != other else "" for other in ("only emitted", "only expected"))
+        compared.append(Compared(row.when, expected, actual, row.side != "both"))
+    first = one.difference
+    where = "at the end" if first is None or first.batch is None else f"batch {first.batch}"
+    examples = to_text(one.history, one.sources)
+    test = f"check_job(…, examples=['''\n{examples}'''])\n"
+    return Found(
+        one.job,
+        one.oracle,
+        one.sentence,
+        one.oracle,
+        one.job,
+        where,
+        _timeline(one),
+        compared,
+        [Vote(one.oracle, "expects this", True), Vote(one.job, "differs", False)],
+        examples,
+        test=test,
+        seed=one.seed,
+    )
+
+
+def _timeline(one: JobCounterexample) -> Timeline:
+    """Return a history as it is drawn: with the watermarks where they are known, else with the event time reached."""
+    watermarks, history = one.watermarks, one.history
+    sources = {source.name: source for source in one.sources}
+    steps: list[Step] = []
+    reached: int | None = None
+    for number, batch in enumerate(history.batches):
+        before = watermarks[number].late_us if watermarks else reached
+        for name, row in batch:
+            source = sources[name]
+            at = row.get(source.time)
+            time = microseconds(at) if isinstance(at, datetime) else None
+            others = {column: value for column, value in row.items() if column != source.time}
+            text = f"{name}: {shown_row(others)}" if len(sources) > 1 else shown_row(others)
+            late = watermarks and time is not None and before is not None and time <= before
+            steps.append(Step(number, "record", text, time, before, "behind the watermark" if late else "", len(steps)))
+            reached = time if reached is None else max(reached, time or reached)
+        reached = history.clock[number] if history.clock else reached
+    last = watermarks[-1].after_us if watermarks else reached
+    marked = None if one.difference is None else one.difference.batch
+    name = "watermark" if watermarks else "event time reached"
+    return Timeline(steps, len(history.batches), name, last, marked, unit="us")

@@ -1,0 +1,106 @@
+"""Reports of checks of jobs."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from report_contents import HOSTILE
+from streamproof import Inconclusive, InvariantsReport, JobReport, Violated, write_report
+from streamproof.properties.jobs.comparison import RowDifference
+from streamproof.properties.jobs.counterexamples import JobCounterexample
+from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Row, Source, from_microseconds
+from streamproof.properties.jobs.queries.running import RunOptions
+from streamproof.properties.report.of_jobs import content
+from streamproof.reference.core.errors import BadInput
+
+SECOND = 1_000_000
+START = from_microseconds(1_700_000_000 * SECOND)
+CLICKS = Source("clicks", pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC"))]), "at", ("user",))
+
+
+def violated(user: str = "a", delay_us: int | None = 5 * SECOND) -> Violated:
+    def at(seconds: int) -> Arrival:
+        return Arrival("clicks", {"user": user, "at": START + timedelta(seconds=seconds)})
+
+    wanted: Row = {"user": user, "n": 2}
+    came: Row = {"user": user, "n": 1}
+    history = JobHistory(((at(0), at(60)), (at(1), at(90))))
+    expected = Expected("batches", [[], [wanted]])
+    one = JobCounterexample(
+        "visits (jobs.py:3)",
+        "the rules",
+        history,
+        [CLICKS],
+        expected,
+        [[], [came]],
+        RowDifference(1, [wanted], [came]),
+        RunOptions(),
+        ["user"],
+        4,
+        delay_us,
+    )
+    return Violated("violated", one)
+
+
+OUTCOMES = [
+    JobReport("a (jobs.py:1)", "the SQL statement", 300, 290, "end", "keys are real", ["late rows"]),
+    InvariantsReport("b (jobs.py:2)", {"a restart": 40, "other cuts": 12}, ["crashes"]),
+    violated(),
+    Inconclusive("c: no row is late"),
+]
+
+
+def test_what_checks_of_jobs_return_and_raise_is_written(tmp_path: Path) -> None:
+    page = write_report(tmp_path / "report", *OUTCOMES)
+    said = json.loads((page.parent / "report.json").read_text())
+    assert [check["verdict"] for check in said["checks"]] == ["conforms", "conforms", "violated", "inconclusive"]
+    assert said["verdict"] == "violated"
+    assert said["checks"][0]["notes"] == [
+        "Rows were expected on 290 of them.",
+        "Each history ran in a query of its own: keys are real.",
+        "Not checked: late rows.",
+    ]
+    assert [law["law"] for law in said["checks"][1]["laws"]] == ["a restart", "other cuts"]
+    assert "c: no row is late" in (page.parent / "junit.xml").read_text()
+
+
+def test_a_job_s_counterexample_has_its_rows_its_batch_and_its_examples() -> None:
+    (found,) = content(OUTCOMES).found
+    assert found.where == "batch 1"
+    assert [(line.when, line.expected, line.actual) for line in found.compared if line.differ] == [
+        ("batch 1", "user 'a', n 2", ""),
+        ("batch 1", "", "user 'a', n 1"),
+    ]
+    assert found.test.startswith("check_job(…, examples=['''\n")
+    assert found.history in found.test
+
+
+def test_rows_behind_the_watermark_are_marked_where_it_is_known() -> None:
+    steps = content([violated()]).found[0].timeline
+    assert steps.clock == "watermark"
+    assert [step.remark for step in steps.steps] == ["", "", "behind the watermark", ""]
+    unknown = content([violated(delay_us=None)]).found[0].timeline
+    assert unknown.clock == "event time reached"
+    assert [step.remark for step in unknown.steps] == [""] * 4
+
+
+def test_times_are_drawn_as_dates(tmp_path: Path) -> None:
+    page = write_report(tmp_path, violated()).read_text()
+    assert "event time, UTC" in page
+    assert "2023-11-14 22:14:50" in page
+
+
+@pytest.mark.parametrize("user", [key for key in HOSTILE if "\ud800" not in key])
+def test_rows_of_users_are_escaped(tmp_path: Path, user: str) -> None:
+    page = write_report(tmp_path, violated(user)).read_text()
+    assert not any(tag in page for tag in ("<script", "<img", "<h1>owned", "\x1b", "\u202e"))
+
+
+def test_what_is_no_outcome_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="a str is no outcome of a job's check"):
+        write_report(tmp_path, "x")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
