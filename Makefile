@@ -9,7 +9,7 @@ PACKAGES := reference spark_impl properties specs
 TREE := .mypy_cache/tree
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check specs test test-exhaustive examples test-quick wheel-check release-check lint format docs tree bench lock clean
+.PHONY: help setup check specs test test-exhaustive examples versions versions-quick test-quick wheel-check release-check lint format docs tree bench lock clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-16s %s\n' "$$name" "$$does"; done
@@ -33,6 +33,12 @@ test-exhaustive: setup ## The tests that take minutes: all mutants, the gate its
 
 examples: setup ## The ten jobs of examples/, right and wrong, under test
 	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2
+
+versions: setup ## Jobs under test on PySpark 3.5 to 4.3, and on the Pythons of this machine, in .nox
+	$(BIN)/nox
+
+versions-quick: setup ## A few of them on the oldest PySpark, 3.5
+	$(BIN)/nox --tags oldest -- tests/versions/test_first_job.py
 
 test-quick: setup ## Most tests that need neither Spark nor TLC, in under a minute
 	$(BIN)/python -m pytest -m "not spark and not tlc and not slow and not exhaustive" --numprocesses 2

@@ -81,23 +81,28 @@ def package(name: str) -> Diagnosis:
 
 def _on_this_python(pyspark: str) -> Diagnosis:
     """Say whether a PySpark runs on this Python."""
-    python, minor = ".".join(map(str, sys.version_info[:2])), ".".join(map(str, release(pyspark)[:2]))
-    if python not in PYSPARKS[minor]:
+    python, line = ".".join(map(str, sys.version_info[:2])), minor(pyspark)
+    if python not in PYSPARKS[line]:
         others = [one for one, pythons in PYSPARKS.items() if python in pythons]
-        found = f"{pyspark} on Python {python}, and PySpark {minor} runs on Python {listed(PYSPARKS[minor])}"
+        found = f"{pyspark} on Python {python}, and PySpark {line} runs on Python {listed(PYSPARKS[line])}"
         found += f"; on Python {python} run {listed(others)}" if others else ""
         wanted = f"'pyspark~={others[-1]}.0'" if others else ""
-        remedy = f"{pip()} install {wanted}" if others else f"take Python {PYSPARKS[minor][-1]}"
+        remedy = f"{pip()} install {wanted}" if others else f"take Python {PYSPARKS[line][-1]}"
         return Diagnosis("pyspark", "wrong", found, remedy)
     if release(pyspark) < release(OLDEST):
         return Diagnosis("pyspark", "ok", f"{pyspark}: for jobs of your own; the ten operators need {OLDEST}")
     return Diagnosis("pyspark", "ok", pyspark)
 
 
+def minor(text: str) -> str:
+    """Return the first two numbers of a version, as 4.3."""
+    return ".".join(map(str, release(text)[:2]))
+
+
 def minor_of(name: str) -> str:
     """Return the first two numbers of an installed package's version, as 4.3; empty where it isn't installed."""
     try:
-        return ".".join(map(str, release(version(name))[:2]))
+        return minor(version(name))
     except PackageNotFoundError:
         return ""
 

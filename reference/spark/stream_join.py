@@ -6,13 +6,15 @@ joins), `StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates` (which si
 
 A null key matches nothing, but in a full join, where Spark looks rows up by their key as it is kept and infers no
 `IsNotNull` for either side (`InferFiltersFromConstraints`): there nulls are equal. A batch query has no such pairs.
-Before SPARK-49829 (4.0.0) Spark also lost pairs of a batch that evicts the left row. Since SPARK-55973 a semi join
-takes the right rows first, and yet keeps none that the same batch evicts: a left row that comes with it is lost.
+
+Versions differ in what a batch loses that evicts rows of its own; `Dialect` names it, and `dialect_of` says which is
+whose. Since SPARK-55973 a semi join takes the right rows first, and yet keeps none that the same batch evicts: a left
+row that comes with it is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -22,6 +24,28 @@ Side: TypeAlias = Literal["left", "right"]
 Pair: TypeAlias = tuple[Row | None, Row | None]
 LEFT_FIRST: tuple[Side, Side] = ("left", "right")
 RIGHT_FIRST: tuple[Side, Side] = ("right", "left")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between versions of Spark.
+
+    Attributes:
+        semi_takes: The side whose rows of a batch a semi join takes first: since SPARK-55973 (4.2.0) the right one.
+        keeps_evicted: Whether a row is kept for the rest of the batch that evicts it: since SPARK-49829 (3.5.4, 4.0.0).
+            Before, what comes with it in that batch isn't joined with it, and an outer join doesn't emit it alone.
+    """
+
+    semi_takes: Side = "right"
+    keeps_evicted: bool = True
+
+
+NEWEST = Dialect()
+
+
+def dialect_of(version: Sequence[int]) -> Dialect:
+    """Return what a version of Spark does, given as (3, 5, 4)."""
+    return Dialect("right" if tuple(version) >= (4, 2) else "left", tuple(version) >= (3, 5, 4))
 
 
 @dataclass(frozen=True)
@@ -35,6 +59,7 @@ class StreamJoin:
         before_us: How long before the left row's time the right one's may be; None for any time.
         after_us: How long after it; None for any time.
         watermarks: The sides that have a watermark.
+        dialect: What the version of Spark does; by default the newest one's.
     """
 
     join: Literal["inner", "left", "right", "full", "left_semi"]
@@ -43,6 +68,7 @@ class StreamJoin:
     before_us: int | None
     after_us: int | None
     watermarks: frozenset[Side] = frozenset({"left", "right"})
+    dialect: Dialect = NEWEST
 
     def reach_us(self, side: Side) -> int | None:
         """Return how far behind the watermark a side's state is kept; None for ever, where it has no bound."""
@@ -52,7 +78,7 @@ class StreamJoin:
     @property
     def order(self) -> tuple[Side, Side]:
         """Whose rows of a batch are joined first."""
-        return RIGHT_FIRST if self.join == "left_semi" else LEFT_FIRST
+        return RIGHT_FIRST if self.join == "left_semi" and self.dialect.semi_takes == "right" else LEFT_FIRST
 
     @property
     def asks_for_batch_without_data(self) -> bool:
@@ -115,9 +141,13 @@ class State:
                 elif not left.joined:
                     emitted.append((left.row, None))
                 left.joined = right.joined = True
-        if self.join.order != RIGHT_FIRST or side == "left" or not self.is_old(side, row, eviction_ms):
+        if self.keeps_evicted(side) or not self.is_old(side, row, eviction_ms):
             self.kept[side].setdefault(self.key(side, row), []).append(new)
         return emitted
+
+    def keeps_evicted(self, side: Side) -> bool:
+        """Whether a row is kept though the same batch evicts it."""
+        return self.join.dialect.keeps_evicted and (side == "left" or self.join.order == LEFT_FIRST)
 
     def evict(self, side: Side, eviction_ms: int) -> list[Pair]:
         """Forget the rows that can't be joined any more, and return those that an outer join then emits alone."""

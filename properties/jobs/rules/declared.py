@@ -7,6 +7,8 @@ from typing import Any, TypeAlias, get_args
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration, microseconds_of
+from ...system.requirements import PYSPARKS, listed, minor, release
+from ...witnesses.spark.versions import spark_version
 from ..model import Source
 
 On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
@@ -20,6 +22,15 @@ def check_semantics(rule: str, semantics: str) -> None:
             f'{rule}: semantics is {semantics!r}, and a job is checked by Spark\'s own rules, "spark": leave it out; '
             "an implementation of the operators' definitions in KIP-94 and its like is checked by `conforms`"
         )
+
+
+def version_of(rule: str, spark: str | None) -> tuple[int, ...]:
+    """Return the version of Spark whose rules are meant, that of the installed PySpark by default."""
+    if spark is None:
+        return spark_version()
+    if minor(spark) not in PYSPARKS:
+        raise BadInput(f"{rule}: spark is {spark!r}: give one of {listed(PYSPARKS)}, or one of their releases")
+    return release(spark) if spark.count(".") > 1 else (*release(spark), 99)
 
 
 def named(rule: str, **given: object) -> str:

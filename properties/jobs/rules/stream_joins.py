@@ -21,6 +21,7 @@ from .declared import (
     look_for,
     named,
     only_input,
+    version_of,
 )
 from .rule import Rule, Stage, Step
 
@@ -40,6 +41,7 @@ class StreamJoin(Rule):
             null counts; None for all columns of both sides.
         left: The name of the left input; None for the first.
         right: The name of the right input; None for the second.
+        dialect: What the version of Spark does whose rules they are.
     """
 
     join: StreamJoinKind
@@ -49,6 +51,7 @@ class StreamJoin(Rule):
     columns: Mapping[str, tuple[str, ...]] | None
     left: str | None
     right: str | None
+    dialect: joins.Dialect
 
     @property
     def distances_us(self) -> Sequence[int]:
@@ -68,7 +71,8 @@ class StreamJoin(Rule):
             raise BadInput(f'{self.name}: Spark joins two streams in append mode alone: use mode="append"')
         sides: tuple[tuple[joins.Side, Source], ...] = (("left", left), ("right", right))
         have = frozenset(side for side, source in sides if self.delay_us_of(source.name) is not None)
-        what = joins.StreamJoin(self.join, self.on, (left.time, right.time), self.before_us, self.after_us, have)
+        times_of = (left.time, right.time)
+        what = joins.StreamJoin(self.join, self.on, times_of, self.before_us, self.after_us, have, self.dialect)
         bounded = {side for side, _ in sides if what.reach_us(side) is not None}
         if (self.join in ("left", "right") and self.join not in bounded) or (self.join == "full" and not bounded):
             bound = "before" if self.join == "right" else "after"
@@ -140,6 +144,7 @@ def stream_join(
     left: str | None = None,
     right: str | None = None,
     semantics: str = "spark",
+    spark: str | None = None,
 ) -> StreamJoin:
     """Expect the join of two streams, where `right.time BETWEEN left.time - before AND left.time + after`.
 
@@ -154,9 +159,11 @@ def stream_join(
         left: The name of the left input; the first by default.
         right: The name of the right input; the second by default.
         semantics: Whose rules: `spark`.
+        spark: Which version's, such as "4.1": versions differ in what a batch loses that evicts rows of its own. By
+            default the installed PySpark's.
 
     Raises:
-        BadInput: A duration can't be read, or Spark refuses the kind of join.
+        BadInput: The version isn't one that is known, a duration can't be read, or Spark refuses the kind of join.
     """
     check_semantics("stream_join", semantics)
     check_kind("stream_join", join, StreamJoinKind)
@@ -175,4 +182,5 @@ def stream_join(
         None if columns is None else {name: column_names("stream_join", name, of) for name, of in columns.items()},
         left,
         right,
+        joins.dialect_of(version_of("stream_join", spark)),
     )

@@ -259,3 +259,20 @@ def test_what_cannot_be_declared_is_refused_with_the_remedy(call: Any, said: str
 def test_what_does_not_fit_the_inputs_is_refused(rule: Any, mode: Any, sources: Any, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         expected(rule, history([]), Way(mode=mode), sources)
+
+
+@pytest.mark.parametrize(("spark", "emitted"), [("3.5", 1), ("4.1", 1), ("4.1.4", 1), ("4.2", 0), ("4.3", 0)])
+def test_the_rules_are_those_of_the_named_version(spark: str, emitted: int) -> None:
+    rule = stream_join("left_semi", (["user"], ["user"]), "1 second", "1 second", "1 second", spark=spark)
+    views = Source("views", SCHEMA, "at", ("user",))
+    both = JobHistory(
+        ((Arrival("clicks", row(1000)),), (Arrival("clicks", row(990)), Arrival("views", row(990)))),
+        (1000 * SECOND, 1000 * SECOND),
+    )
+    (found,) = rule.expected([both], (CLICKS, views), Way("available_now"))
+    assert len(found.rows[1]) == emitted
+
+
+def test_a_version_that_is_not_known_is_named_with_those_that_are() -> None:
+    with pytest.raises(BadInput, match=r"spark is '3\.4': give one of 3\.5, 4\.0, 4\.1, 4\.2 and 4\.3"):
+        stream_join("inner", "user", "1 second", "1 second", "1 second", spark="3.4")

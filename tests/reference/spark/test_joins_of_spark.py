@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from streamproof.reference.spark.static_join import StaticJoin
-from streamproof.reference.spark.stream_join import State, StreamJoin
+from streamproof.reference.spark.stream_join import Dialect, State, StreamJoin, dialect_of
 
 KEYS = (("key",), ("key",))
 
@@ -114,6 +114,34 @@ def test_a_semi_join_loses_a_left_row_that_comes_with_its_partner_in_the_batch_t
     kept = state("left_semi")
     kept.batch([], rows(10_000), 0, 0)
     assert times(kept.batch(rows(10_000), [], 0, 100)) == [(10_000, None)]
+
+
+def test_before_4_2_a_semi_join_takes_the_left_rows_first_and_loses_none() -> None:
+    one = state("left_semi", dialect=dialect_of((4, 1, 4)))
+    assert times(one.batch(rows(10_000), rows(10_000), 0, 100)) == [(10_000, None)]
+    assert state("left_semi", dialect=dialect_of((4, 2, 0))).batch(rows(10_000), rows(10_000), 0, 100) == []
+
+
+@pytest.mark.parametrize("join", ["inner", "left", "right", "full", "left_semi"])
+def test_before_3_5_4_what_its_own_batch_evicts_is_neither_joined_in_it_nor_emitted_alone(join: Any) -> None:
+    old = state(join, dialect=dialect_of((3, 5, 3)))
+    assert old.batch(rows(10_000), rows(10_000, 20_000), 0, 100) == []
+    new = state(join, dialect=dialect_of((3, 5, 4)))
+    assert (10_000, None if join == "left_semi" else 10_000) in times(new.batch(rows(10_000), rows(10_000), 0, 100))
+
+
+@pytest.mark.parametrize(
+    ("version", "dialect"),
+    [
+        ((3, 5, 0), Dialect("left", False)),
+        ((3, 5, 9), Dialect("left", True)),
+        ((4, 1, 4), Dialect("left", True)),
+        ((4, 2, 0), Dialect("right", True)),
+        ((4, 3, 0), Dialect()),
+    ],
+)
+def test_each_version_has_its_dialect(version: tuple[int, ...], dialect: Dialect) -> None:
+    assert dialect_of(version) == dialect
 
 
 def test_without_a_time_range_nothing_is_forgotten() -> None:

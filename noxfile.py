@@ -1,0 +1,50 @@
+"""The matrix of versions: users' own jobs under test on each PySpark, and on the Pythons of this machine.
+
+`make versions` runs all of it, `make versions-quick` a few tests on the oldest PySpark.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import nox
+from streamproof.properties.system.requirements import PYSPARKS
+
+nox.options.reuse_existing_virtualenvs = True
+
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+OLDEST, *_, NEWEST = PYSPARKS
+BESIDE = {"3.5": ["numpy<2"]}
+"""What the metadata of a PySpark asks for, and streamproof's doesn't."""
+
+
+def other_pythons() -> list[str]:
+    """Return the further Pythons that pyenv has here, each put on the path, where nox looks."""
+    found = []
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for python in PYSPARKS[NEWEST]:
+        folders = sorted(versions.glob(f"{python}.*/bin"))
+        if python != HERE and folders:
+            os.environ["PATH"] = f"{folders[-1]}{os.pathsep}{os.environ['PATH']}"
+            found.append(python)
+    return found
+
+
+def pairs() -> list[object]:
+    """Return each PySpark with this Python, or one that it runs on, and the newest with each further Python."""
+    others = other_pythons()
+    chosen = []
+    for pyspark, pythons in PYSPARKS.items():
+        python = next((one for one in (HERE, *others) if one in pythons), pythons[0])
+        chosen.append(nox.param(python, pyspark, tags=["oldest"] * (pyspark == OLDEST)))
+    return [*chosen, *(nox.param(python, NEWEST) for python in others if python != chosen[-1].args[0])]
+
+
+@nox.session
+@nox.parametrize("python,pyspark", pairs())
+def versions(session: nox.Session, pyspark: str) -> None:
+    """Run the tests of tests/versions, or those that are named behind `--`, on a PySpark."""
+    session.install("--quiet", "--editable", ".", "pytest>=8", f"pyspark=={pyspark}.*", *BESIDE.get(pyspark, []))
+    session.run("python", "-m", "pytest", "-q", *(session.posargs or ["tests/versions"]))
