@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import subprocess
+import sysconfig
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
@@ -136,3 +137,25 @@ Caused by: java.io.EOFException: the stream of the worker ended
 \tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:398)
 """
     assert query._cause(text) == "EOFException: the stream of the worker ended"
+
+
+WORKER = """\
+  File "/opt/venv/lib/python3.11/site-packages/pyspark/worker.py", line 10, in main
+    process()
+  File "/home/me/jobs/visits.py", line 12, in half
+    return 1 / x
+           ~~^~~
+  File "{stdlib}/contextlib.py", line 158, in __exit__
+    self.gen.throw(typ, value, traceback)
+ZeroDivisionError: division by zero
+"""
+
+
+def test_the_innermost_line_of_the_users_own_is_named() -> None:
+    text = WORKER.format(stdlib=sysconfig.get_path("stdlib"))
+    assert query._user_line(text) == ", in half (/home/me/jobs/visits.py:12): `return 1 / x`"
+
+
+def test_a_failure_outside_of_the_users_code_names_no_line() -> None:
+    text = WORKER.format(stdlib=sysconfig.get_path("stdlib")).replace("/home/me/jobs/", "/x/site-packages/y/")
+    assert query._user_line(text) == ""
