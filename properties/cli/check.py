@@ -20,6 +20,21 @@ from ..system import signals
 from ..system.garbage import searched_seldom
 from ..system.room import too_small
 from ..system.visible import visible
+from .job import (
+    Expect,
+    Inputs,
+    JobOptions,
+    Keys,
+    OutOfOrder,
+    OutputMode,
+    Seconds,
+    Static,
+    Times,
+    Trigger,
+    check_one_job,
+    job_among,
+    refuse_beside,
+)
 from .options import CounterexamplesFolder, Master, Partitions, ReportFolder, Seed, Shared
 from .reporting import again, reporting
 from .terminal import EXITS, STYLES, results, steps
@@ -34,6 +49,12 @@ if TYPE_CHECKING:
     from ..witnesses.spark.witness import QueryWitness
 
 
+DEFAULT_FOLDER = Path(".streamproof/counterexamples")
+JOBS_FOLDER = Path(".streamproof/jobs")
+OF_OPERATOR = 2000
+"""So many histories each operator is checked on, where nothing else is said."""
+
+
 class Part(StrEnum):
     """What a check may be narrowed to."""
 
@@ -43,14 +64,20 @@ class Part(StrEnum):
 
 def check(
     operators: Annotated[
-        list[str] | None, typer.Argument(help="Operators to check, such as session_windows; all by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[OPERATOR]…|MODULE:JOB",
+            help="Operators to check, such as session_windows; all by default. Or a job of your own: module:function.",
+        ),
     ] = None,
-    histories: Annotated[int, typer.Option(min=1, help="How many random histories to draw.")] = 2000,
+    histories: Annotated[
+        int | None, typer.Option(min=1, help="How many random histories to draw; 2000 by default, of a job 300.")
+    ] = None,
     seed: Seed = 0,
     minutes: Annotated[
         float | None, typer.Option(help="Go on with further seeds and longer histories until the time is up.")
     ] = None,
-    folder: CounterexamplesFolder = Path(".streamproof/counterexamples"),
+    folder: CounterexamplesFolder = DEFAULT_FOLDER,
     mutant: Annotated[
         str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")
     ] = None,
@@ -59,6 +86,15 @@ def check(
     partitions: Partitions = None,
     shared: Shared = None,
     report: ReportFolder = None,
+    input: Inputs = None,
+    key: Keys = None,
+    time: Times = None,
+    static: Static = None,
+    expect: Expect = None,
+    mode: OutputMode = "append",
+    trigger: Trigger = "default",
+    out_of_order: OutOfOrder = None,
+    seconds: Seconds = None,
 ) -> None:
     """The gate: check operators against every law on random out-of-order histories, the reference first, then Spark."""
     from ...reference.core.operator import OPERATORS, operator_named
@@ -68,6 +104,14 @@ def check(
     from ..runner.report import Report
     from ..runner.rounds import Budget
 
+    job = JobOptions(input or (), key or (), time or (), static or (), expect, mode, trigger, out_of_order, seconds)
+    if (name := job_among(operators or ())) is not None:
+        refuse_beside(name, {"mutant": mutant, "only": only, "minutes": minutes})
+        start_spark(master, partitions, shared)
+        check_one_job(name, job, histories, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
+    if job.given:
+        raise BadInput(f"--{job.given[0]} is for a job of your own: name the job too, as module:function")
+    histories = OF_OPERATOR if histories is None else histories
     if minutes is not None and not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: there is no time to check anything in: give a number above 0")
     names = [operator_named(name).name for name in operators or OPERATORS]

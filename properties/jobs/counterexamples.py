@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from .rendering.timeline import timeline
 from .rendering.values import shown_row, typed_row
 
 HISTORY, REPORT = "history.jsonl", "counterexample.txt"
+SAVED = Path(".streamproof/jobs")
+"""Where the counterexamples of jobs are saved, below the root folder of the tests, or the working directory."""
 MOST_LINES = 60
 """A longer history isn't printed to be pasted."""
 
@@ -118,6 +121,12 @@ class JobCounterexample:
             f"Seed {self.seed}, mode {self.run.mode}, trigger {self.run.trigger}; "
             f"streamproof {version('streamproof')}, {packages}, Python {platform.python_version()}."
         )
+
+
+def folder_of(name: str, folder: Path) -> Path:
+    """Return the folder of one test's counterexamples, or of one job's; `name` is a node id, or module:function."""
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[-80:].strip("-")
+    return folder / f"{readable}-{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def violation(counterexample: JobCounterexample, head: str, folder: Path | None) -> str:

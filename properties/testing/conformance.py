@@ -9,10 +9,8 @@ A counterexample is saved in the folder of its test before it is shrunk, and rep
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import play
 from ..generators.coverage import draw_covering
+from ..jobs.counterexamples import SAVED, folder_of
 from ..jobs.verdicts import Inconclusive
 from ..laws.base import REFERENCE, Comparison
 from ..laws.on_spark.changelog import Changelog
@@ -41,8 +40,6 @@ BATCHES = 6
 LEAST = 10
 """So few histories are no sample, whatever they cover."""
 SHOWN = 5
-SAVED = Path(".streamproof/jobs")
-"""Where the counterexamples of jobs are saved, below the root folder of the tests."""
 
 
 def assert_conforms(
@@ -85,8 +82,7 @@ def assert_conforms(
 
 def folder_of_test(root: Path, test: str) -> Path:
     """Return the folder of a test's counterexamples; `test` is its node id, `tests/test_x.py::test_y[z]`."""
-    readable = re.sub(r"[^A-Za-z0-9]+", "-", test)[-80:].strip("-")
-    return root / SAVED / f"{readable}-{sha256(test.encode()).hexdigest()[:8]}"
+    return folder_of(test, root / SAVED)
 
 
 def running_test() -> str | None:

@@ -1,0 +1,342 @@
+"""The command `check` of a job of the user's own: `streamproof check shop.visits:visits --input "user string, …"`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from ...reference.core.errors import BadInput, StreamproofError
+from ...reference.core.files import read_text
+from ..system import signals
+from ..system.visible import visible
+from .reporting import again, reporting
+from .terminal import EXITS, STYLES, results, steps
+
+if TYPE_CHECKING:
+    from ..jobs.histories.inputs import Input
+    from ..report.content import Content
+    from ..report.of_jobs import JobOutcome
+
+PANEL = "A job of your own"
+HISTORIES, SECONDS = 300, 120.0
+TABLES = (".parquet", ".csv")
+_NAMED = re.compile(r"(\w+)=(.+)", re.DOTALL)
+_OBJECT = re.compile(r"[\w./\\-]+:[A-Za-z_]\w*")
+
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="[NAME=]COLUMNS",
+        rich_help_panel=PANEL,
+        help='The columns of an input, "user string, at timestamp, amount bigint"; a parquet or CSV file whose rows '
+        "are drawn from; or module:NAME of an Input. Once for each input.",
+    ),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="COLUMN[,…]",
+        rich_help_panel=PANEL,
+        help="The columns of an input's key; once for all inputs, or once for each.",
+    ),
+]
+Times = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--time",
+        metavar="COLUMN",
+        rich_help_panel=PANEL,
+        help="The column of an input's event time, where several are timestamps; as --key.",
+    ),
+]
+Static = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=FILE", rich_help_panel=PANEL, help="A static table: a parquet or CSV file."),
+]
+Expect = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        rich_help_panel=PANEL,
+        help="batch: the same job as a batch; FILE.sql: a statement for DuckDB; or module:NAME of a rule, a function, "
+        "a class, or an oracle. Without it, what any right job keeps (the invariants).",
+    ),
+]
+OutputMode = Annotated[
+    str, typer.Option("--mode", rich_help_panel=PANEL, help="The job's output mode: append, update or complete.")
+]
+Trigger = Annotated[str, typer.Option(rich_help_panel=PANEL, help="The query's trigger: default, or available_now.")]
+OutOfOrder = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", rich_help_panel=PANEL, help='By how much rows may be out of order: "10 minutes".'),
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option(min=1, rich_help_panel=PANEL, help="How long a query may take, and all histories run alone; 120."),
+]
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """What the command line says of a job."""
+
+    inputs: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    times: Sequence[str] = ()
+    static: Sequence[str] = ()
+    expect: str | None = None
+    mode: str = "append"
+    trigger: str = "default"
+    out_of_order: str | None = None
+    seconds: float | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """The options that are given, as the command line calls them."""
+        default = JobOptions()
+        names = [one.name for one in fields(self) if getattr(self, one.name) != getattr(default, one.name)]
+        return [{"inputs": "input", "keys": "key", "times": "time"}.get(name, name.replace("_", "-")) for name in names]
+
+
+def job_among(names: Sequence[str]) -> str | None:
+    """Return the job among the arguments of a check, `module:function`; None: they are operators.
+
+    Raises:
+        BadInput: It is given with others.
+    """
+    job = next((name for name in names if ":" in name), None)
+    if job is not None and len(names) > 1:
+        raise BadInput(f"{job} is a job: check it alone, and others in commands of their own")
+    return job
+
+
+def refuse_beside(job: str, given: Mapping[str, object]) -> None:
+    """Refuse options of operators beside a job.
+
+    Raises:
+        BadInput: One is given.
+    """
+    for option, value in given.items():
+        if value is not None:
+            raise BadInput(f"--{option} is for operators, and {job} is a job: leave it out")
+
+
+def check_one_job(
+    name: str, options: JobOptions, histories: int | None, seed: int, folder: Path, report_to: Path | None = None
+) -> NoReturn:
+    """Check a job, print what was found, and exit as every check does.
+
+    Args:
+        name: The job, `module:function`.
+        options: What else the command line says of it.
+        histories: How many histories are drawn; None: as many as by default.
+        seed: What they are drawn from.
+        folder: Where counterexamples are saved, each job's in a folder of its own.
+        report_to: The folder of a report; None for none.
+
+    Raises:
+        BadInput: The job, an input or what is expected can't be found or used.
+        StreamproofError: The job's query failed.
+        Exit: 0 where it conforms, 1 where it is violated, 2 where that is inconclusive.
+    """
+    from ..jobs.counterexamples import folder_of
+    from ..jobs.verdicts import Inconclusive, Violated
+    from ..report import of_jobs
+    from ..witnesses.spark.session import spark_session
+
+    outcomes: list[JobOutcome] = []
+    verdict = "conforms"
+    command = again("check", [name], histories=histories, seed=seed)
+
+    def content(ended: str) -> Content:
+        return replace(of_jobs.content(outcomes), command=command, missing=[f"{name}: {ended}"] if ended else [])
+
+    with reporting(report_to, content):
+        with signals.interrupting(), steps() as progress:
+            progress("starting Spark")
+            # Before the module: functions for Spark that it declares may need a session to read their types.
+            spark_session(any_provider=True)
+            job = named(name)
+            common = {
+                "histories": HISTORIES if histories is None else histories,
+                "seed": seed,
+                "seconds": SECONDS if options.seconds is None else options.seconds,
+                "folder": folder_of(name, folder),
+            }
+            check = checking(name, job, options, common, outcomes)
+            progress(f"checking {visible(name)}: {common['histories']} histories")
+            try:
+                check()
+            except (Violated, Inconclusive) as found:
+                outcomes.append(found)
+                verdict = "violated" if isinstance(found, Violated) else "inconclusive"
+        for outcome in outcomes:
+            results.print(str(outcome), markup=False, soft_wrap=True)
+        results.print(f"{visible(name)}: [{STYLES[verdict]}]{verdict}[/]")
+    raise typer.Exit(EXITS[verdict])
+
+
+def checking(
+    name: str, job: Any, options: JobOptions, common: Mapping[str, Any], outcomes: list[JobOutcome]
+) -> Callable[[], object]:
+    """Return what checks the job, and adds what that returns to the outcomes.
+
+    A function that takes the fixtures `check_job` or `invariants` is a test, and called with them.
+
+    Raises:
+        BadInput: An input or what is expected can't be found or used.
+    """
+    from ..jobs.check import check_job
+    from ..jobs.invariants import invariants
+
+    def noting(check: Callable[..., JobOutcome]) -> Callable[..., JobOutcome]:
+        def noted(*arguments: Any, **named: Any) -> JobOutcome:
+            outcomes.append(check(*arguments, **{**common, **named}))
+            return outcomes[-1]
+
+        return noted
+
+    fixtures = {"check_job": noting(check_job), "invariants": noting(invariants)}
+    parameters = [*inspect.signature(job).parameters] if callable(job) else []
+    if parameters and {*parameters} <= fixtures.keys():
+        if options.given:
+            raise BadInput(f"{name} is a test, which says all itself: leave out --{options.given[0]}")
+        return partial(job, **{parameter: fixtures[parameter] for parameter in parameters})
+    if not options.inputs:
+        raise BadInput(
+            f'{name} has no input: say its columns, as in --input "user string, at timestamp" --key user, once for each'
+        )
+    more: dict[str, Any] = {
+        "mode": options.mode,
+        "trigger": options.trigger,
+        "out_of_order": options.out_of_order,
+        "static": static_of(options.static),
+    }
+    if options.expect is None:
+        return partial(fixtures["invariants"], job, *inputs_of(options), **more)
+    return partial(fixtures["check_job"], job, *inputs_of(options), expect=expected(options.expect), **more)
+
+
+def named(name: str) -> Any:
+    """Return the object that `module:name` or `folder/file.py:name` names.
+
+    Raises:
+        BadInput: There is none, or importing its module fails.
+    """
+    module, _, attribute = name.rpartition(":")
+    where = Path(module)
+    if where.suffix == ".py":
+        if not where.is_file():
+            raise BadInput(f"{name}: there is no file {module}")
+        folder, module = str(where.parent.resolve()), where.stem
+    else:
+        folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and module != error.name and not module.startswith(f"{error.name}."):
+            raise BadInput(f"{name}: its module imports {error.name}, which isn't installed") from None
+        raise BadInput(f"{name}: there is no module {error.name} in {folder} or among what is installed") from None
+    except StreamproofError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise BadInput(
+            f"{name}: importing its module raised {type(error).__name__}: {error}, in line {frame.lineno} of "
+            f"{frame.filename}"
+        ) from error
+    if not hasattr(found, attribute):
+        known = [one for one, value in vars(found).items() if callable(value) and not one.startswith("_")]
+        known = [one for one in known if getattr(vars(found)[one], "__module__", "") == found.__name__]
+        raise BadInput(f"{name}: {module} has no {attribute!r}; it has {', '.join(known) or 'no function'}")
+    return getattr(found, attribute)
+
+
+def inputs_of(options: JobOptions) -> list[Input]:
+    """Return the inputs that are given.
+
+    Raises:
+        BadInput: One can't be read, or there are more keys or times than inputs.
+    """
+    keys = _for_each("--key", options.keys, len(options.inputs))
+    times = _for_each("--time", options.times, len(options.inputs))
+    return [_input(*one) for one in zip(options.inputs, keys, times, strict=True)]
+
+
+def _input(text: str, key: str | None, time: str | None) -> Input:
+    from ..jobs.histories.inputs import Input
+
+    name, columns = "events", text
+    if (match := _NAMED.fullmatch(text)) is not None:
+        name, columns = match.groups()
+    if _OBJECT.fullmatch(columns):
+        found = named(columns)
+        if not isinstance(found, Input):
+            raise BadInput(
+                f"--input {text}: {columns} is a {type(found).__name__}: name an Input, or write its columns"
+            )
+        return found
+    own: dict[str, Any] = {"sample": columns} if columns.endswith(TABLES) else {"schema": columns}
+    if key is not None:
+        own["key"] = tuple(one.strip() for one in key.split(","))
+    return Input(name=name, time=time, **own)
+
+
+def _for_each(option: str, given: Sequence[str], inputs: int) -> list[str | None]:
+    if len(given) not in (0, 1, inputs):
+        raise BadInput(f"{option} is given {len(given)} times for {inputs} inputs: give it once, or once for each")
+    if not given:
+        return [None] * inputs
+    return [*given] if len(given) == inputs else [given[0]] * inputs
+
+
+def static_of(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the static tables that are given.
+
+    Raises:
+        BadInput: One can't be read.
+    """
+    from pyarrow import ArrowException, csv, parquet
+
+    tables = {}
+    for text in texts:
+        match = _NAMED.fullmatch(text)
+        if match is None or not match[2].endswith(TABLES):
+            raise BadInput(f"--static {text}: write it as name=file.parquet, or .csv")
+        try:
+            tables[match[1]] = (parquet.read_table if match[2].endswith(".parquet") else csv.read_csv)(match[2])
+        except (OSError, ArrowException) as error:
+            raise BadInput(f"--static {text}: it can't be read: {error}") from None
+    return tables
+
+
+def expected(text: str) -> Any:
+    """Return what `--expect` names.
+
+    Raises:
+        BadInput: It is none of what it may be, or can't be found.
+    """
+    from ..jobs.oracles import as_batch, sql
+
+    if text == "batch":
+        return as_batch()
+    if text.endswith(".sql"):
+        return sql(read_text(Path(text)))
+    if _OBJECT.fullmatch(text):
+        return named(text)
+    raise BadInput(f"--expect {text}: use batch, a file that ends in .sql, or module:name of what says it")

@@ -1,0 +1,184 @@
+"""`streamproof check module:job`: what the command line makes of a job, without Spark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from streamproof import Input
+from streamproof.properties.cli import job as command
+from streamproof.properties.cli.job import JobOptions, check_one_job, expected, inputs_of, job_among, named, static_of
+from streamproof.properties.jobs import check as of_job
+from streamproof.properties.jobs import invariants as without_oracle
+from streamproof.properties.jobs.oracles import BatchOracle, SqlOracle
+from streamproof.properties.jobs.verdicts import Inconclusive
+from streamproof.reference.core.errors import BadInput
+from typer.testing import CliRunner
+
+MODULE = """\
+from streamproof import Input, session_windows
+
+CLICKS = Input("user string, at timestamp", key="user", name="clicks")
+RULE = session_windows("10 minutes", "1 minute")
+
+
+def visits(clicks):
+    return clicks
+
+
+def test_visits(check_job):
+    check_job(visits, CLICKS, expect=RULE)
+
+
+def test_both(check_job, invariants):
+    check_job(visits, CLICKS, expect=RULE)
+    invariants(visits, CLICKS)
+"""
+COLUMNS = "user string, at timestamp"
+
+
+@pytest.fixture
+def jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[tuple[str, tuple[Any, ...], dict[str, Any]]]]:
+    """What was checked: a module `shop_jobs` is in the working directory, and no job runs."""
+    (tmp_path / "shop_jobs.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr("streamproof.properties.witnesses.spark.session.spark_session", lambda **arguments: None)
+    called: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+
+    def noting(name: str) -> Callable[..., str]:
+        return lambda *arguments, **named: called.append((name, arguments, named)) or f"{name} says"
+
+    monkeypatch.setattr(of_job, "check_job", noting("check_job"))
+    monkeypatch.setattr(without_oracle, "invariants", noting("invariants"))
+    yield called
+    for name in ("shop_jobs", "broken", "needy"):
+        sys.modules.pop(name, None)
+
+
+def run(name: str, histories: int | None = None, **options: Any) -> int:
+    with pytest.raises(typer.Exit) as left:
+        check_one_job(name, JobOptions(**options), histories, 7, Path(".streamproof/jobs"))
+    return left.value.exit_code
+
+
+def test_without_an_expectation_the_invariants_are_asked(jobs: Any) -> None:
+    assert run("shop_jobs:visits", inputs=(f"clicks={COLUMNS}",), keys=("user",)) == 0
+    ((name, (job, given), options),) = jobs
+    assert (name, job.__name__) == ("invariants", "visits")
+    assert given == Input(COLUMNS, key=("user",), name="clicks")
+    assert (options["histories"], options["seed"], options["seconds"]) == (300, 7, 120)
+    assert options["folder"].parent == Path(".streamproof/jobs")
+
+
+@pytest.mark.parametrize("name", ["shop_jobs:visits", "shop_jobs.py:visits"])
+def test_a_job_is_checked_against_what_is_expected(jobs: Any, name: str) -> None:
+    assert run(name, 50, inputs=("shop_jobs:CLICKS",), expect="shop_jobs:RULE", mode="update") == 0
+    ((called, (_, given), options),) = jobs
+    assert (called, given.name, options["mode"], options["histories"]) == ("check_job", "clicks", "update", 50)
+    assert options["expect"].name == "session_windows(gap=10 minutes, delay=1 minute)"
+
+
+def test_a_test_is_run_with_its_fixtures(jobs: Any) -> None:
+    assert run("shop_jobs:test_both", 9) == 0
+    assert [(name, options["histories"], options["seed"]) for name, _, options in jobs] == [
+        ("check_job", 9, 7),
+        ("invariants", 9, 7),
+    ]
+    with pytest.raises(BadInput, match="test_visits is a test, which says all itself: leave out --input"):
+        check_one_job("shop_jobs:test_visits", JobOptions((COLUMNS,)), None, 0, Path())
+
+
+def test_inconclusive_exits_2(jobs: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def inconclusive(*arguments: Any, **named: Any) -> None:
+        raise Inconclusive("inconclusive: too few")
+
+    monkeypatch.setattr(of_job, "check_job", inconclusive)
+    assert run("shop_jobs:visits", inputs=(COLUMNS,), expect="batch") == 2
+    assert "too few" in capsys.readouterr().out
+
+
+def test_the_command_takes_a_job_and_refuses_what_is_of_operators(jobs: Any) -> None:
+    from streamproof.properties.cli.app import app
+
+    done = CliRunner().invoke(app, ["check", "shop_jobs:visits", "--input", COLUMNS, "--histories", "40"])
+    assert (done.exit_code, jobs[0][2]["histories"]) == (0, 40)
+    for arguments, message in {
+        ("shop_jobs:visits", "session_windows"): "is a job: check it alone",
+        ("shop_jobs:visits", "--mutant", "x"): "--mutant is for operators",
+        ("session_windows", "--key", "user"): "--key is for a job of your own",
+        ("--expect", "batch"): "--expect is for a job of your own",
+    }.items():
+        refused = CliRunner().invoke(app, ["check", *arguments])
+        assert message in str(refused.exception), arguments
+
+
+def test_operators_are_no_job() -> None:
+    assert job_among(["session_windows", "range_aggregate"]) is None
+    assert job_among([]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere:visits", "there is no module nowhere in .* or among what is installed"),
+        ("nowhere.py:visits", "there is no file nowhere.py"),
+        ("shop_jobs:visit", "shop_jobs has no 'visit'; it has visits, test_visits, test_both"),
+        ("broken:visits", "importing its module raised ZeroDivisionError: division by zero, in line 2 of .*broken.py"),
+        ("needy:visits", "its module imports nowhere_at_all, which isn't installed"),
+    ],
+)
+def test_a_job_that_is_not_there_is_named(jobs: Any, tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "broken.py").write_text("\n1 / 0\n", encoding="utf-8")
+    (tmp_path / "needy.py").write_text("import nowhere_at_all\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=message):
+        named(name)
+
+
+def test_keys_and_times_are_for_all_inputs_or_one_for_each() -> None:
+    two = (f"left={COLUMNS}", f"right={COLUMNS}, seen timestamp")
+    assert [one.key for one in inputs_of(JobOptions(two, ("user",)))] == [("user",), ("user",)]
+    given = inputs_of(JobOptions(two, ("user", "user, at"), ("at", "seen")))
+    assert [(one.name, one.key, one.time) for one in given] == [
+        ("left", ("user",), "at"),
+        ("right", ("user", "at"), "seen"),
+    ]
+    with pytest.raises(BadInput, match="--key is given 3 times for 2 inputs"):
+        inputs_of(JobOptions(two, ("a", "b", "c")))
+
+
+def test_a_file_is_a_sample() -> None:
+    (given,) = inputs_of(JobOptions(("clicks=data/clicks.parquet",), ("user",)))
+    assert (given.sample, given.schema, given.name) == ("data/clicks.parquet", None, "clicks")
+
+
+def test_what_is_expected(tmp_path: Path) -> None:
+    assert isinstance(expected("batch"), BatchOracle)
+    (tmp_path / "total.sql").write_text("SELECT 1", encoding="utf-8")
+    assert isinstance(expected(str(tmp_path / "total.sql")), SqlOracle)
+    with pytest.raises(BadInput, match=r"--expect streaming: use batch, a file that ends in \.sql, or module:name"):
+        expected("streaming")
+    with pytest.raises(BadInput, match=r"nothing\.sql"):
+        expected(str(tmp_path / "nothing.sql"))
+
+
+def test_static_tables_are_files(tmp_path: Path) -> None:
+    file = tmp_path / "names.csv"
+    file.write_text("id,name\n1,one\n", encoding="utf-8")
+    assert static_of([f"names={file}"])["names"].to_pylist() == [{"id": 1, "name": "one"}]
+    with pytest.raises(BadInput, match=r"--static names: write it as name=file\.parquet"):
+        static_of(["names"])
+    with pytest.raises(BadInput, match="it can't be read"):
+        static_of([f"names={tmp_path / 'none.csv'}"])
+
+
+def test_a_job_without_inputs_is_told_how_to_say_them(jobs: Any) -> None:
+    with pytest.raises(BadInput, match="visits has no input: say its columns"):
+        check_one_job("shop_jobs:visits", JobOptions(), None, 0, Path())
+    assert command.HISTORIES == 300
