@@ -164,10 +164,10 @@ class SqlOracle:
         Raises:
             BadInput: DuckDB refuses the statement.
         """
-        import duckdb
+        from ..witnesses.duckdb.connection import connect
 
         comparing: Comparing = "end" if way.mode == "append" else "cuts"
-        with duckdb.connect() as connection:
+        with connect() as connection:
             for name, table in self.static.items():
                 connection.register(name, in_utc(table))
             found = []

@@ -20,6 +20,7 @@ from ....reference.core.history import ClockAdvance, Cut, Delivery, History
 from ....reference.core.records import Key, Record, Value
 from ....reference.definitions.declarations import Definition
 from ...registration.sql import AGGREGATES, Options, Sql
+from .connection import connect
 
 INT64 = range(-(2**63), 2**63)
 NUMBERS = range(-(2**60), 2**60)
@@ -219,4 +220,4 @@ def run_statement(arrivals: Arrivals) -> pa.Table:
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """An empty database; to open one takes longer than most statements. What a cursor makes is its own, and goes."""
-    return duckdb.connect(":memory:")
+    return connect()
