@@ -104,11 +104,12 @@ def check(
     from ..runner.report import Report
     from ..runner.rounds import Budget
 
-    job = JobOptions(input or (), key or (), time or (), static or (), expect, mode, trigger, out_of_order, seconds)
+    of_inputs = (input or (), key or (), time or (), static or ())
+    job = JobOptions(*of_inputs, expect, mode, trigger, out_of_order, seconds, histories)
     if (name := job_among(operators or ())) is not None:
         refuse_beside(name, {"mutant": mutant, "only": only, "minutes": minutes})
         start_spark(master, partitions, shared)
-        check_one_job(name, job, histories, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
+        check_one_job(name, job, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
     if job.given:
         raise BadInput(f"--{job.given[0]} is for a job of your own: name the job too, as module:function")
     histories = OF_OPERATOR if histories is None else histories

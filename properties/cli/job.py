@@ -102,12 +102,14 @@ class JobOptions:
     trigger: str = "default"
     out_of_order: str | None = None
     seconds: float | None = None
+    histories: int | None = None
 
     @property
     def given(self) -> list[str]:
         """The options that are given, as the command line calls them."""
         default = JobOptions()
-        names = [one.name for one in fields(self) if getattr(self, one.name) != getattr(default, one.name)]
+        of_job = [one.name for one in fields(self) if one.name != "histories"]
+        names = [name for name in of_job if getattr(self, name) != getattr(default, name)]
         return [{"inputs": "input", "keys": "key", "times": "time"}.get(name, name.replace("_", "-")) for name in names]
 
 
@@ -134,16 +136,13 @@ def refuse_beside(job: str, given: Mapping[str, object]) -> None:
             raise BadInput(f"--{option} is for operators, and {job} is a job: leave it out")
 
 
-def check_one_job(
-    name: str, options: JobOptions, histories: int | None, seed: int, folder: Path, report_to: Path | None = None
-) -> NoReturn:
+def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, report_to: Path | None = None) -> NoReturn:
     """Check a job, print what was found, and exit as every check does.
 
     Args:
         name: The job, `module:function`.
         options: What else the command line says of it.
-        histories: How many histories are drawn; None: as many as by default.
-        seed: What they are drawn from.
+        seed: What histories are drawn from.
         folder: Where counterexamples are saved, each job's in a folder of its own.
         report_to: The folder of a report; None for none.
 
@@ -159,7 +158,7 @@ def check_one_job(
 
     outcomes: list[JobOutcome] = []
     verdict = "conforms"
-    command = again("check", [name], histories=histories, seed=seed)
+    command = again("check", [name], histories=options.histories, seed=seed)
 
     def content(ended: str) -> Content:
         return replace(of_jobs.content(outcomes), command=command, missing=[f"{name}: {ended}"] if ended else [])
@@ -171,7 +170,7 @@ def check_one_job(
             spark_session(any_provider=True)
             job = named(name)
             common = {
-                "histories": HISTORIES if histories is None else histories,
+                "histories": HISTORIES if options.histories is None else options.histories,
                 "seed": seed,
                 "seconds": SECONDS if options.seconds is None else options.seconds,
                 "folder": folder_of(name, folder),
@@ -204,7 +203,8 @@ def checking(
 
     def noting(check: Callable[..., JobOutcome]) -> Callable[..., JobOutcome]:
         def noted(*arguments: Any, **named: Any) -> JobOutcome:
-            outcomes.append(check(*arguments, **{**common, **named}))
+            asked = {} if options.histories is None else {"histories": options.histories}
+            outcomes.append(check(*arguments, **{**common, **named, **asked}))
             return outcomes[-1]
 
         return noted

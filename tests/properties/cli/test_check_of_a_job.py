@@ -14,6 +14,7 @@ from streamproof.properties.cli import job as command
 from streamproof.properties.cli.job import JobOptions, check_one_job, expected, inputs_of, job_among, named, static_of
 from streamproof.properties.jobs import check as of_job
 from streamproof.properties.jobs import invariants as without_oracle
+from streamproof.properties.jobs.check import JobReport
 from streamproof.properties.jobs.oracles import BatchOracle, SqlOracle
 from streamproof.properties.jobs.verdicts import Inconclusive
 from streamproof.reference.core.errors import BadInput
@@ -53,7 +54,11 @@ def jobs(
     called: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
 
     def noting(name: str) -> Callable[..., str]:
-        return lambda *arguments, **named: called.append((name, arguments, named)) or f"{name} says"
+        def note(*arguments: Any, **named: Any) -> Any:
+            called.append((name, arguments, named))
+            return JobReport("job", f"{name} says", 9, 9, "batches")
+
+        return note
 
     monkeypatch.setattr(of_job, "check_job", noting("check_job"))
     monkeypatch.setattr(without_oracle, "invariants", noting("invariants"))
@@ -64,7 +69,7 @@ def jobs(
 
 def run(name: str, histories: int | None = None, **options: Any) -> int:
     with pytest.raises(typer.Exit) as left:
-        check_one_job(name, JobOptions(**options), histories, 7, Path(".streamproof/jobs"))
+        check_one_job(name, JobOptions(**options, histories=histories), 7, Path(".streamproof/jobs"))
     return left.value.exit_code
 
 
@@ -92,7 +97,16 @@ def test_a_test_is_run_with_its_fixtures(jobs: Any) -> None:
         ("invariants", 9, 7),
     ]
     with pytest.raises(BadInput, match="test_visits is a test, which says all itself: leave out --input"):
-        check_one_job("shop_jobs:test_visits", JobOptions((COLUMNS,)), None, 0, Path())
+        check_one_job("shop_jobs:test_visits", JobOptions((COLUMNS,)), 0, Path())
+
+
+def test_a_report_is_written_where_it_is_asked_for(jobs: Any, tmp_path: Path) -> None:
+    with pytest.raises(typer.Exit):
+        check_one_job("shop_jobs:test_visits", JobOptions(), 0, Path("saved"), tmp_path / "report")
+    assert "check_job says" in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(BadInput):
+        check_one_job("shop_jobs:nothing", JobOptions(), 0, Path("saved"), tmp_path / "report")
+    assert "has no 'nothing'" in (tmp_path / "report" / "report.txt").read_text(encoding="utf-8")
 
 
 def test_inconclusive_exits_2(jobs: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,5 +194,5 @@ def test_static_tables_are_files(tmp_path: Path) -> None:
 
 def test_a_job_without_inputs_is_told_how_to_say_them(jobs: Any) -> None:
     with pytest.raises(BadInput, match="visits has no input: say its columns"):
-        check_one_job("shop_jobs:visits", JobOptions(), None, 0, Path())
+        check_one_job("shop_jobs:visits", JobOptions(), 0, Path())
     assert command.HISTORIES == 300
