@@ -117,6 +117,8 @@ def found(report: Report, ask: bool = True) -> list[Found]:
 def counterexample_found(counterexample: Counterexample, subject: str, path: str = "", ask: bool = True) -> Found:
     """Return a counterexample as a report shows it; as `found`."""
     (expected_by, expected), (actual_by, actual) = counterexample.left, counterexample.right
+    if counterexample.mutant is not None:
+        actual_by = f"{actual_by}, the mutant {counterexample.mutant}"
     first = counterexample.differences[0] if counterexample.differences else None
     keys = {difference.key for difference in counterexample.differences}
     compared = compared_rows(expected, actual, keys)
@@ -152,14 +154,12 @@ def timeline_of(history: History, when: int | None, by_arrival: bool) -> Timelin
         by_arrival: Whether that is an arrival.
     """
     dropped: dict[int, str] = {}
-    clocks: Sequence[int] = ()
     with suppress(StreamproofError):  # a history that the reference refuses, or would take long for, is drawn without
         _require_short(history)
         played = play(history)
         dropped = {
             arrival: f"dropped: {output.reason}" for arrival, _, output in played.entries if isinstance(output, Dropped)
         }
-        clocks = [clock for _, _, clock in played.steps] if history.clock == "batch" else ()
     clock = make_clock(history.clock)
     steps: list[Step] = []
     batch = 0
@@ -168,21 +168,24 @@ def timeline_of(history: History, when: int | None, by_arrival: bool) -> Timelin
             batch += 1
             clock.cut()
             continue
-        if isinstance(line, ClockAdvance | Record) and _moves(line, history):
+        number = len(steps)
+        remark = dropped.get(number, "")
+        if isinstance(line, ClockAdvance | Record) and _moves(line, history, remark):
             clock.observe(line.timestamp)
-        now = clocks[batch] if clocks else clock.now
         kind, text = _drawn(line)
-        number, time = len(steps), None if isinstance(line, Delivery) else line.timestamp
-        steps.append(Step(batch, kind, text, time, now, dropped.get(number, ""), number))
+        time = None if isinstance(line, Delivery) else line.timestamp
+        steps.append(Step(batch, kind, text, time, clock.now, remark, number))
     clock.cut()
     marked = steps[when].batch if by_arrival and when is not None and when < len(steps) else when
     name = "watermark" if history.clock == "batch" else "stream time"
     return Timeline(steps, batch + 1, name, clock.now, marked, when if by_arrival else None)
 
 
-def _moves(line: ClockAdvance | Record, history: History) -> bool:
-    """Whether a line moves the clock: a record that is dropped for it has no key doesn't."""
-    return isinstance(line, ClockAdvance) or line.key is not None or history.options.get("null_key") == "keep"
+def _moves(line: ClockAdvance | Record, history: History, remark: str) -> bool:
+    """Whether a line moves the clock: a record that is dropped unseen, as one without a key, doesn't."""
+    if isinstance(line, ClockAdvance):
+        return True
+    return remark != "dropped: filtered" and (line.key is not None or history.options.get("null_key") == "keep")
 
 
 def _drawn(line: Line) -> tuple[Kind, str]:

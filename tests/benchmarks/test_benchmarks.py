@@ -23,6 +23,7 @@ NAMES = (
         "queries",
         "spark_rules",
         "jobs",
+        "report",
         "shared",
         "check",
     ),

@@ -22,7 +22,8 @@ from streamproof.properties.report.page import html, shown_lines, text
 from streamproof.properties.report.writing import FILES, require_folder, to_json, write_content
 from streamproof.properties.runner.report import Report
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.core.history import parse_history
+from streamproof.reference.core.history import History, parse_history
+from streamproof.reference.core.records import Record
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 
@@ -225,6 +226,34 @@ def test_behaviours_of_specifications_are_shown_as_charts_and_as_text() -> None:
     page = Page(html(Content("violated", [], (), [chart])))
     assert [said for _, said, parent in page.all("title") if parent == "svg"] == ["A chart"]
     assert "1 <Init>" in "".join(said for _, said, _ in page.all("pre"))
+
+
+@pytest.mark.parametrize(
+    ("clock", "expected", "last"),
+    [("batch", [0, 0, 0, 20, 20, 80], 80), ("stream_time", [0, 10, 20, 80, 80, 80], 80)],
+)
+def test_the_clock_is_what_each_arrival_was_judged_by(clock: str, expected: list[int], last: int) -> None:
+    drawn = timeline_of(replace(history_of(), clock=clock), 1, False)
+    assert [step.clock for step in drawn.steps] == expected
+    assert drawn.last_clock == last
+
+
+def test_of_one_batch_the_watermark_moves_at_its_end_alone() -> None:
+    history = history_of()
+    drawn = timeline_of(history.with_lines(history.lines[:3]), 0, False)
+    assert [step.clock for step in drawn.steps] == [0, 0, 0]
+    assert (drawn.last_clock, drawn.batches) == (20, 1)
+
+
+def test_a_record_that_is_dropped_unseen_moves_no_clock() -> None:
+    history = History("session_windows", {"gap_ms": 7}, (Record("events", None, 1, 500), Record("events", "a", 1, 3)))
+    drawn = timeline_of(history, None, False)
+    assert [(step.clock, step.remark) for step in drawn.steps] == [(0, "dropped: null key"), (3, "")]
+
+
+def test_a_mutant_is_named() -> None:
+    found = counterexample_found(replace(counterexample_of(history_of()), mutant="one_neighbour"), SUBJECT)
+    assert found.actual_by == "Spark, the mutant one_neighbour"
 
 
 def report_of(**changed: object) -> Report:
