@@ -16,8 +16,6 @@ nox.options.reuse_existing_virtualenvs = True
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 OLDEST, *_, NEWEST = PYSPARKS
-BESIDE = {"3.5": ["numpy<2"]}
-"""What the metadata of a PySpark asks for, and streamproof's doesn't."""
 
 
 def other_pythons() -> list[str]:
@@ -46,5 +44,5 @@ def pairs() -> list[object]:
 @nox.parametrize("python,pyspark", pairs())
 def versions(session: nox.Session, pyspark: str) -> None:
     """Run the tests of tests/versions, or those that are named behind `--`, on a PySpark."""
-    session.install("--quiet", "--editable", ".", "pytest>=8", f"pyspark=={pyspark}.*", *BESIDE.get(pyspark, []))
+    session.install("--quiet", "--editable", ".", "pytest>=8", f"pyspark=={pyspark}.*")
     session.run("python", "-m", "pytest", "-q", *(session.posargs or ["tests/versions"]))
