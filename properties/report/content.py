@@ -214,7 +214,7 @@ class Checked:
     covered: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
     unfinished: str = ""
-    counted: str = "histories"
+    counted: Literal["histories", "distinct states"] = "histories"
 
 
 @dataclass(frozen=True)

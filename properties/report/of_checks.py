@@ -9,9 +9,9 @@ from contextlib import suppress
 from ...reference.core.clocks import make_clock
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.history import ClockAdvance, Cut, Delivery, History, Line
-from ...reference.core.play import play
+from ...reference.core.play import Entry, play
 from ...reference.core.records import Dropped, Record
-from ..laws.base import LawResult, worst
+from ..laws.base import REFERENCE, LawResult, worst
 from ..runner.counterexample import ALONE, Counterexample
 from ..runner.report import Report
 from ..system.visible import visible
@@ -119,6 +119,8 @@ def counterexample_found(counterexample: Counterexample, subject: str, path: str
     (expected_by, expected), (actual_by, actual) = counterexample.left, counterexample.right
     if counterexample.mutant is not None:
         actual_by = f"{actual_by}, the mutant {counterexample.mutant}"
+    # Of a variant the original's may be expected, whose arrivals are others.
+    of_history = expected if expected_by == REFERENCE and counterexample.original is None else None
     first = counterexample.differences[0] if counterexample.differences else None
     keys = {difference.key for difference in counterexample.differences}
     compared = compared_rows(expected, actual, keys)
@@ -133,7 +135,7 @@ def counterexample_found(counterexample: Counterexample, subject: str, path: str
         expected_by,
         actual_by,
         where,
-        timeline_of(counterexample.history, None if at_end or first is None else first.when, by_arrival),
+        timeline_of(counterexample.history, None if at_end or first is None else first.when, by_arrival, of_history),
         [Compared(row.when, row.expected, row.actual, row.differ) for row in compared],
         votes(counterexample, ask),
         counterexample.history.to_text(),
@@ -145,21 +147,20 @@ def counterexample_found(counterexample: Counterexample, subject: str, path: str
     )
 
 
-def timeline_of(history: History, when: int | None, by_arrival: bool) -> Timeline:
+def timeline_of(history: History, when: int | None, by_arrival: bool, expected: Outcome | None = None) -> Timeline:
     """Return a history as it is drawn.
 
     Args:
         history: The history.
         when: The batch, or arrival, at which the outcomes differ first; None: at the end.
         by_arrival: Whether that is an arrival.
+        expected: What is expected of it, by arrival: which records are dropped. Without, the reference is asked.
     """
-    dropped: dict[int, str] = {}
-    with suppress(StreamproofError):  # a history that the reference refuses, or would take long for, is drawn without
-        _require_short(history)
-        played = play(history)
-        dropped = {
-            arrival: f"dropped: {output.reason}" for arrival, _, output in played.entries if isinstance(output, Dropped)
-        }
+    dropped = {
+        arrival: f"dropped: {output.reason}"
+        for arrival, _, output in _by_arrival(history, expected)
+        if isinstance(output, Dropped)
+    }
     clock = make_clock(history.clock)
     steps: list[Step] = []
     batch = 0
@@ -179,6 +180,16 @@ def timeline_of(history: History, when: int | None, by_arrival: bool) -> Timelin
     marked = steps[when].batch if by_arrival and when is not None and when < len(steps) else when
     name = "watermark" if history.clock == "batch" else "stream time"
     return Timeline(steps, batch + 1, name, clock.now, marked, when if by_arrival else None)
+
+
+def _by_arrival(history: History, expected: Outcome | None) -> Sequence[Entry]:
+    """Return what the reference emits of a history, as far as that is known or soon found."""
+    if expected is not None and expected.grain is Grain.ARRIVAL and expected.knows_dropped:
+        return expected.entries
+    with suppress(StreamproofError):  # one that it refuses, or would take long for, is drawn without
+        _require_short(history)
+        return play(history).entries
+    return ()
 
 
 def _moves(line: ClockAdvance | Record, history: History, remark: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
@@ -82,11 +84,14 @@ def _checked(outcome: JobOutcome) -> Checked:
 
 
 def _found(one: JobCounterexample) -> Found:
-    compared = []
-    for row in one.results:
-        text = shown_row(row.row)
-        expected, actual = (text if row.side != other else "" for other in ("only emitted", "only expected"))
-        compared.append(Compared(row.when, expected, actual, row.side != "both"))
+    compared: list[Compared] = []
+    for when, group in groupby(one.results, lambda row: row.when):
+        sides: dict[str, list[str]] = defaultdict(list)
+        for row in group:
+            sides[row.side].append(shown_row(row.row))
+        compared += [Compared(when, text, text, False) for text in sides["both"]]
+        pairs = zip_longest(sides["only expected"], sides["only emitted"], fillvalue="")
+        compared += [Compared(when, *pair, True) for pair in pairs]
     first = one.difference
     where = "at the end" if first is None or first.batch is None else f"batch {first.batch}"
     examples = to_text(one.history, one.sources)

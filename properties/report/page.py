@@ -21,6 +21,7 @@ COMPARED = 60
 """So many lines of what is expected and what came."""
 RECORDS = 4
 """So many records are named above the drawing."""
+ONE = {"histories": "history", "distinct states": "distinct state"}
 WIDEST = 2000
 """So many characters of any one text."""
 
@@ -122,7 +123,9 @@ def shown_lines(lines: Sequence[Compared]) -> list[ShownLine]:
 def counts_of(check: Checked) -> str:
     """Return how much was checked, in words."""
     queries = f" in {check.queries:,} queries" if check.queries else ""
-    said = [f"{check.histories:,} {check.counted}{queries}", f"{check.seconds:.0f} s", check.seeds]
+    counted = ONE[check.counted] if check.histories == 1 else check.counted
+    took = f"{check.seconds:.0f} s" if check.seconds else ""
+    said = [f"{check.histories:,} {counted}{queries}", took, check.seeds]
     return f"{', '.join(filter(None, said))}."
 
 

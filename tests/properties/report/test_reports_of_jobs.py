@@ -72,8 +72,7 @@ def test_a_job_s_counterexample_has_its_rows_its_batch_and_its_examples() -> Non
     (found,) = content(OUTCOMES).found
     assert found.where == "batch 1"
     assert [(line.when, line.expected, line.actual) for line in found.compared if line.differ] == [
-        ("batch 1", "user 'a', n 2", ""),
-        ("batch 1", "", "user 'a', n 1"),
+        ("batch 1", "user 'a', n 2", "user 'a', n 1"),
     ]
     assert found.test.startswith("check_job(…, examples=['''\n")
     assert found.history in found.test
