@@ -34,6 +34,7 @@ from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, SqlOra
 from .queries.clock import delays_in, derived_time, durations_in
 from .queries.rows import rows_of
 from .queries.running import Job, Runner, RunOptions, Sink, name_of
+from .rendering.notebook import Shown
 from .rules.rule import Rule
 from .verdicts import Inconclusive, Violated
 
@@ -52,7 +53,7 @@ Emitted = list[list[Row]]
 
 
 @dataclass(frozen=True)
-class JobReport:
+class JobReport(Shown):
     """What a check that found no difference has shown.
 
     Attributes:

@@ -131,7 +131,7 @@ def folder_of(name: str, folder: Path) -> Path:
 
 def violation(counterexample: JobCounterexample, head: str, folder: Path | None) -> str:
     """Return the message of a violation; save the counterexample, if there is a folder for it."""
-    lines = [head, counterexample.text]
+    lines = [counterexample.text, head]  # the sentence first: pytest's summary shows one line
     return "\n".join([*lines, *_saved(counterexample.history, counterexample.sources, counterexample.text, folder)])
 
 

@@ -13,6 +13,7 @@ from .histories.inputs import Input
 from .model import Comparing, JobHistory, Mode, Trigger
 from .oracles import JobOracle
 from .queries.running import Job, RunOptions, Sink
+from .rendering.notebook import Shown
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Invariant:
 
 
 @dataclass(frozen=True)
-class InvariantsReport:
+class InvariantsReport(Shown):
     """What was shown.
 
     Attributes:

@@ -1,0 +1,27 @@
+"""What a check says, shown in notebooks and by rich: a panel whose colour and title are the verdict."""
+
+from __future__ import annotations
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.jupyter import JupyterMixin
+from rich.panel import Panel
+from rich.text import Text
+
+STYLES = {"conforms": "green", "violated": "red", "inconclusive": "yellow"}
+
+
+class Shown(JupyterMixin):
+    """Something with a verdict that notebooks show as a panel."""
+
+    verdict = "conforms"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the panel."""
+        yield Panel(Text(str(self)), title=self.verdict, title_align="left", border_style=STYLES[self.verdict])
+
+
+class Raised(Shown):
+    """A verdict that is raised: a notebook shows what it says, in place of the traceback of the check."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
