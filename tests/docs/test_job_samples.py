@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from doc_pages import PAGES, ROOT, Block, blocks_of, write_files
 from streamproof import check_job, conforms, invariants
+from streamproof.properties.witnesses.spark.workers import import_as_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +45,7 @@ def test_a_test_module_does_what_its_page_says(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(os.fspath(ROOT / "examples"))
+    import_as_here(spark)  # a suite's workers start in its folder; these have started elsewhere
     names: dict[str, Any] = {"__name__": module.notes["file"].removesuffix(".py")}
     exec(compile(module.text, module.notes["file"], "exec"), names)
     given = {"check_job": check_job, "invariants": invariants, "conforms": conforms, "spark": spark}
