@@ -1,0 +1,72 @@
+"""What is asked of a PySpark by its version, without starting one."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError
+from typing import Any
+
+import pytest
+from streamproof import MissingTool
+from streamproof.properties.system import requirements
+from streamproof.properties.witnesses.spark import versions
+from streamproof.properties.witnesses.spark.session import require_packages
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def say(pyspark: str) -> None:
+        actual = requirements.version
+        for module in (requirements, versions):
+            monkeypatch.setattr(module, "version", lambda name: pyspark if name == "pyspark" else actual(name))
+
+    return say
+
+
+@pytest.mark.parametrize(
+    ("pyspark", "package"),
+    [
+        ("3.5.9", "streaming"),
+        ("4.0.5", "streaming"),
+        ("4.1.0", "streaming.checkpointing"),
+        ("4.3.0", "streaming.checkpointing"),
+    ],
+)
+def test_the_manager_of_checkpoint_files_is_where_the_version_has_it(
+    installed: Any, pyspark: str, package: str
+) -> None:
+    installed(pyspark)
+    wanted = f"org.apache.spark.sql.execution.{package}.FileSystemBasedCheckpointFileManager"
+    assert versions.checkpoint_file_manager() == wanted
+
+
+@pytest.mark.parametrize(("pyspark", "has"), [("3.5.9", False), ("4.0.5", False), ("4.1.0", True)])
+def test_sockets_are_used_where_the_version_has_them(installed: Any, pyspark: str, has: bool) -> None:
+    installed(pyspark)
+    assert versions.has_unix_sockets() == has
+
+
+def test_a_condition_is_asked_by_the_name_that_the_version_has() -> None:
+    class Old:
+        def getErrorClass(self) -> str:
+            return "OLD"
+
+    class New(Old):
+        def getCondition(self) -> str:
+            return "NEW"
+
+    assert [versions.condition_of(one()) for one in (Old, New)] == ["OLD", "NEW"]  # type: ignore[arg-type]
+
+
+def test_without_a_pyspark_there_is_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(versions, "version", none)
+    assert versions.spark_version() == ()
+
+
+@pytest.mark.parametrize("pyspark", ["3.4.1", "4.4.0"])
+def test_an_unsupported_pyspark_starts_no_session_and_names_the_supported_ones(installed: Any, pyspark: str) -> None:
+    installed(pyspark)
+    with pytest.raises(MissingTool, match=rf"{pyspark}, where .* 3\.5, 4\.0, 4\.1, 4\.2 and 4\.3 are supported"):
+        require_packages()
