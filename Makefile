@@ -81,7 +81,7 @@ lock: setup ## Bring constraints.txt up to date with pyproject.toml
 		--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file constraints.txt
 
 clean: ## Remove .venv and everything else that was made
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .nox site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
 
 # Made anew when the requirements change; otherwise a second `make setup` does nothing.
 $(STAMP): pyproject.toml constraints.txt

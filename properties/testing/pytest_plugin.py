@@ -23,7 +23,8 @@ PROFILES: Mapping[str, Mapping[str, float]] = {
 }
 """What each profile gives a check that doesn't say it itself."""
 PROFILE = "streamproof_profile"
-REPORTS = pytest.StashKey[list[tuple[str, str]]]()
+OUTCOMES = pytest.StashKey[list[tuple[str, Any]]]()
+"""By the test: what each check of a job has returned or raised."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,6 +49,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--streamproof-seed", type=int, metavar="N", help="What histories are drawn from, whatever the test says."
     )
+    group.addoption(
+        "--streamproof-report",
+        type=Path,
+        metavar="FOLDER",
+        help="Write what the checks of jobs found as a page, text, JSON and JUnit XML; under xdist a folder a worker.",
+    )
     group.addoption("--streamproof-master", metavar="URL", help=f"Spark's master; by default ${MASTER_VARIABLE}.")
     group.addoption(
         "--streamproof-partitions",
@@ -64,20 +71,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a profile that there isn't before any test runs."""
+    """Refuse a profile that there isn't, and a folder that can't be written, before any test runs."""
     if config.getini(PROFILE) not in PROFILES:
         raise pytest.UsageError(f"{PROFILE} is {config.getini(PROFILE)!r}: use one of {', '.join(PROFILES)}")
-    config.stash[REPORTS] = []
+    config.stash[OUTCOMES] = []
+    folder = _report_folder(config)
+    if folder is not None:
+        from ...reference.core.errors import BadInput
+        from ..report.writing import require_folder
+
+        try:
+            require_folder(folder)
+        except BadInput as error:
+            raise pytest.UsageError(f"--streamproof-report: {error}") from None
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the report, where one is asked for; an interrupted run's too."""
+    folder, outcomes = _report_folder(session.config), session.config.stash[OUTCOMES]
+    if folder is not None and outcomes:
+        from ..report.of_jobs import write_report
+
+        write_report(folder, *(outcome for _, outcome in outcomes))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """With -v, say what each check that found no difference has shown, and what it didn't check."""
-    if config.stash[REPORTS] and terminalreporter.verbosity > 0:
+    """With -v, say what each check that found no difference has shown and didn't check; name the report."""
+    outcomes = config.stash[OUTCOMES]
+    if outcomes and terminalreporter.verbosity > 0:
         terminalreporter.section("streamproof")
-        for test, report in config.stash[REPORTS]:
-            terminalreporter.write_line(f"{test}:")
-            for line in report.splitlines():
-                terminalreporter.write_line(f"  {line}")
+        for test, outcome in outcomes:
+            if not isinstance(outcome, Exception):
+                terminalreporter.write_line(f"{test}:")
+                for line in str(outcome).splitlines():
+                    terminalreporter.write_line(f"  {line}")
+    if (folder := _report_folder(config)) is not None:
+        if getattr(config.option, "numprocesses", None):
+            written = f"{folder}, a folder for each worker"
+        else:
+            written = str(folder / "report.html") if outcomes else "none, for no job was checked"
+        terminalreporter.write_line(f"streamproof's report: {written}")
 
 
 @pytest.fixture(scope="session")
@@ -124,6 +157,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         from ..witnesses.spark.session import spark_session
 
         spark_session(**{**cluster, "master": cluster["master"] or os.environ.get(MASTER_VARIABLE)})
+    from ..jobs.verdicts import Inconclusive, Violated
     from .conformance import folder_of_test, running_test
 
     signature = inspect.signature(function)
@@ -143,9 +177,21 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         bound.arguments |= {name: value for name, value in given.items() if name not in bound.arguments}
         wanted = {name: value for name, value in asked.items() if value is not None and name in signature.parameters}
         bound.arguments |= wanted
-        report = function(*bound.args, **bound.kwargs)
-        if report is not None:
-            config.stash[REPORTS].append((test or function.__name__, str(report)))
-        return report
+        try:
+            outcome = function(*bound.args, **bound.kwargs)
+        except AssertionError as raised:
+            if isinstance(raised, (Inconclusive, Violated)):
+                config.stash[OUTCOMES].append((test or function.__name__, raised))
+            raise
+        if outcome is not None:
+            config.stash[OUTCOMES].append((test or function.__name__, outcome))
+        return outcome
 
     return in_test
+
+
+def _report_folder(config: pytest.Config) -> Path | None:
+    """Return the folder of this process's report; None where none is asked for."""
+    folder: Path | None = config.getoption("--streamproof-report")
+    worker = getattr(config, "workerinput", {}).get("workerid")
+    return folder if folder is None or worker is None else folder / worker

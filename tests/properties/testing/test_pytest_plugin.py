@@ -88,3 +88,91 @@ def test_wrong_options_are_refused_before_the_job_runs(
 def test_an_unknown_operator_is_refused_before_the_job_runs(no_spark: None, conforms: Callable[..., None]) -> None:
     with pytest.raises(BadInput, match="unknown operator 'sessions': use one of session_windows"):
         conforms(unused, {"gap_ms": 10}, operator="sessions")
+
+
+CONFTEST = """\
+from streamproof import Inconclusive, JobReport
+import streamproof.properties.jobs.check as of_jobs
+
+
+def check_job(job, *inputs, expect, histories=300, seed=0, seconds=120.0, folder=None):
+    if expect == "inconclusive":
+        raise Inconclusive("inconclusive: too few")
+    return JobReport(f"{histories} histories, seed {seed}, {seconds:g} s", "what is expected", 9, 9, "batches")
+
+
+of_jobs.check_job = check_job
+"""
+SUITE = """\
+import pytest
+
+
+def test_its_own_number(check_job):
+    check_job(None, expect=1, histories=11)
+
+
+def test_another(check_job):
+    check_job(None, expect=1)
+
+
+@pytest.mark.xfail
+def test_unsure(check_job):
+    check_job(None, expect="inconclusive")
+"""
+
+
+def suite(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    (folder / "test_jobs.py").write_text(SUITE, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "test_jobs.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("options", "own", "other"),
+    [
+        ([], "11 histories, seed 0, 120 s", "300 histories, seed 0, 120 s"),
+        (["--streamproof-profile", "quick"], "11 histories, seed 0, 120 s", "50 histories, seed 0, 120 s"),
+        (["--streamproof-profile=thorough"], "11 histories, seed 0, 900 s", "2000 histories, seed 0, 900 s"),
+        (["-o", "streamproof_profile=quick"], "11 histories, seed 0, 120 s", "50 histories, seed 0, 120 s"),
+        (
+            ["--streamproof-histories=7", "--streamproof-seed=3", "--streamproof-seconds=5"],
+            "7 histories, seed 3, 5 s",
+            "7 histories, seed 3, 5 s",
+        ),
+    ],
+)
+def test_options_go_before_what_a_test_says_and_profiles_after(
+    tmp_path: Path, options: list[str], own: str, other: str
+) -> None:
+    lines = suite(tmp_path, "-v", *options).stdout.splitlines()
+    shown = {line.rstrip(":"): lines[number + 1] for number, line in enumerate(lines) if line.endswith(":")}
+    assert shown["test_jobs.py::test_its_own_number"].strip().startswith(own)
+    assert shown["test_jobs.py::test_another"].strip().startswith(other)
+
+
+def test_a_suites_report_has_every_check(tmp_path: Path) -> None:
+    done = suite(tmp_path, "--streamproof-report", "out")
+    assert "streamproof's report: out/report.html" in done.stdout
+    text = (tmp_path / "out" / "report.txt").read_text(encoding="utf-8")
+    assert "11 histories" in text
+    assert "too few" in text
+
+
+def test_each_worker_writes_a_report_of_its_own(tmp_path: Path) -> None:
+    done = suite(tmp_path, "--streamproof-report", "out", "--numprocesses", "1")
+    assert "out, a folder for each worker" in done.stdout
+    assert (tmp_path / "out" / "gw0" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "streamproof_profile=fast"], "streamproof_profile is 'fast': use one of quick, default, thorough"),
+        (["--streamproof-report", "conftest.py"], "--streamproof-report: --report conftest.py: is no folder"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_any_test(tmp_path: Path, options: list[str], message: str) -> None:
+    done = suite(tmp_path, *options)
+    assert (done.returncode, "passed" in done.stdout) == (4, False)
+    assert message in done.stderr
