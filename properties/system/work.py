@@ -31,7 +31,7 @@ LOG_DAYS = 7
 
 _OWNER = "owner"
 _OF_PROCESS = re.compile(r"(?P<pid>\d+)-[0-9a-f]{6}")
-_LOG = re.compile(r"(?:spark|kafka)-\d+\.log|error-\d+\.txt")
+_LOG = re.compile(r"(?:spark|kafka|kafka-broker)-\d+\.log|error-\d+\.txt")
 
 
 @dataclass
@@ -172,7 +172,7 @@ def _sweep_log(path: Path) -> None:
 
 
 def log_path(of: str) -> Path:
-    """Return the path of this process's log of something (`spark`, `kafka`).
+    """Return the path of this process's log of something (`spark`, `kafka`, `kafka-broker`).
 
     Raises:
         OSError: The user's folder can't be made.

@@ -1,8 +1,7 @@
 """The JVM in which the real Kafka Streams runs: its jars, found or fetched once for each user, and a gateway to it.
 
 The jars come by their Maven coordinates through the Ivy that PySpark carries, into the user's cache, where later runs
-find them without a network. The JVM is small and adiffer from Spark's, starts once a process, and ends with it: it
-stops
+find them without a network. The JVM is small and apart from Spark's, starts once a process, and ends with it: it stops
 as soon as the pipe to its standard input breaks, however that comes about.
 """
 
@@ -13,18 +12,28 @@ import contextlib
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....reference.core.errors import MissingTool
 from ....specs.java import find_java
 from ...system import signals
 from ...system.work import log_path, open_log, own_folder, remove_own
 
-GROUP, ARTIFACT, VERSION = "org.apache.kafka", "kafka-streams-test-utils", "4.3.1"
-"""The Maven coordinates of the test driver, which brings Kafka Streams with it."""
+
+class Coordinates(NamedTuple):
+    """The Maven coordinates of a jar; those it depends on come with it."""
+
+    group: str
+    artifact: str
+    version: str
+
+
+TEST_DRIVER = Coordinates("org.apache.kafka", "kafka-streams-test-utils", "4.3.1")
+"""The test driver, which brings Kafka Streams with it."""
 
 JARS_VARIABLE = "STREAMPROOF_KAFKA_JARS"
 """The environment variable that names a folder with the jars, instead of the user's cache."""
@@ -39,50 +48,55 @@ _JAVA_OPTIONS = [
 ]
 
 
-def cached_jars() -> Path:
-    """The folder of this user's cache that the jars are fetched into; it may not exist yet."""
+def cached_jars(of: Coordinates = TEST_DRIVER) -> Path:
+    """The folder of this user's cache that a jar and its dependencies are fetched into; it may not exist yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "streamproof" / f"{ARTIFACT}-{VERSION}"
+    return cache / "streamproof" / f"{of.artifact}-{of.version}"
 
 
-def find_jars() -> Path | None:
+def find_jars(of: Coordinates = TEST_DRIVER) -> Path | None:
     """Return the folder with the jars, without starting anything; None where they are still to be fetched.
 
     Raises:
-        MissingTool: The environment variable names a folder without the test driver.
+        MissingTool: The environment variable names a folder without that jar.
     """
     named = os.environ.get(JARS_VARIABLE)
-    folder = Path(named) if named else cached_jars()
-    if any(folder.glob(f"{ARTIFACT}-*.jar")):
+    folder = Path(named) if named else cached_jars(of)
+    if any(folder.glob(f"{of.artifact}-*.jar")):
         return folder
     if named:
         raise MissingTool(
-            f"{JARS_VARIABLE}={named} has no {ARTIFACT}-*.jar: name the folder with that jar and those it depends on, "
-            f"or `unset {JARS_VARIABLE}` to have them fetched."
+            f"{JARS_VARIABLE}={named} has no {of.artifact}-*.jar: name the folder with that jar and those it depends "
+            f"on, or `unset {JARS_VARIABLE}` to have them fetched."
         )
     return None
 
 
-def kafka_jars() -> Path:
-    """Return the folder with the jars, and fetch them into the user's cache the first time.
+def kafka_jars(of: Coordinates = TEST_DRIVER, *beside: Coordinates) -> Path:
+    """Return the folder with a jar and its dependencies, fetched into the user's cache the first time.
+
+    Args:
+        of: The jar; the test driver by default.
+        beside: Further jars that are fetched into the same folder.
 
     Raises:
         MissingTool: They can't be fetched, as without a network; or there is no Java, or no PySpark with its Ivy.
     """
-    return find_jars() or _fetched(cached_jars())
+    return find_jars(of) or _fetched(cached_jars(of), [of, *beside])
 
 
-def _fetched(folder: Path) -> Path:
+def _fetched(folder: Path, wanted: Sequence[Coordinates]) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         work = own_folder(folder.parent)
     except OSError as error:
         raise MissingTool(
-            f"Kafka Streams {VERSION} can't be fetched into {error.filename}: {error.strerror}; set XDG_CACHE_HOME to "
-            f"a folder that can be written, or {JARS_VARIABLE} to one with the jars."
+            f"{wanted[0].artifact} {wanted[0].version} can't be fetched into {error.filename}: {error.strerror}; set "
+            f"XDG_CACHE_HOME to a folder that can be written, or {JARS_VARIABLE} to one with the jars."
         ) from error
     try:
-        _run_ivy(work)
+        for one in wanted:
+            _run_ivy(work, one)
         # Renamed only when whole: another process may fetch or look at the same time, and the first one to end wins.
         with contextlib.suppress(OSError):
             (work / "jars").rename(folder)
@@ -91,11 +105,11 @@ def _fetched(folder: Path) -> Path:
     return folder
 
 
-def _run_ivy(work: Path) -> None:
-    """Fetch the jars into `work`/jars, from wherever this machine's Ivy gets its jars."""
+def _run_ivy(work: Path, of: Coordinates) -> None:
+    """Fetch a jar and its dependencies into `work`/jars, from wherever this machine's Ivy gets its jars."""
     command: list[str | Path] = [
         *(find_java().executable, "-cp", _pyspark_jar("ivy"), "org.apache.ivy.Main"),
-        *("-cache", work / "cache", "-dependency", GROUP, ARTIFACT, VERSION, "-confs", "default"),
+        *("-cache", work / "cache", "-dependency", *of, "-confs", "default"),
         *("-retrieve", work / "jars" / "[artifact]-[revision].[ext]"),
     ]
     settings = Path.home() / ".ivy2" / "ivysettings.xml"
@@ -105,14 +119,14 @@ def _run_ivy(work: Path) -> None:
         "fetch them once where there is a network (a mirror is named in ~/.ivy2/ivysettings.xml, a proxy in "
         f"JAVA_TOOL_OPTIONS), or set {JARS_VARIABLE} to a folder with the jars."
     )
-    what = f"The jars of {GROUP}:{ARTIFACT}:{VERSION} aren't here"
+    what = f"The jars of {':'.join(of)} aren't here"
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_FETCH_SECONDS
         )
     except subprocess.TimeoutExpired:
         raise MissingTool(f"{what}, and Ivy didn't fetch them in {_FETCH_SECONDS} s: {remedy}") from None
-    if done.returncode != 0 or not any((work / "jars").glob(f"{ARTIFACT}-*.jar")):
+    if done.returncode != 0 or not any((work / "jars").glob(f"{of.artifact}-*.jar")):
         raise MissingTool(f"{what}, and Ivy can't fetch them ({_reason(done.stdout + done.stderr)}): {remedy}")
 
 
@@ -203,25 +217,33 @@ def kafka_jvm() -> KafkaJvm:
     """
     global _jvm
     if _jvm is None or not _jvm.is_alive:
-        _jvm = _started(kafka_jars())
-        atexit.register(_jvm.stop)
-        signals.on_signal(_jvm.kill)
+        _jvm = start_jvm(kafka_jars())
     return _jvm
 
 
-def _started(jars: Path) -> KafkaJvm:
+def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OPTIONS) -> KafkaJvm:
+    """Start a JVM with all jars of a folder on its class path; it ends with this process, however that ends.
+
+    Args:
+        jars: The folder.
+        name: What its log is called, beside this process's number.
+        options: Java's own options.
+
+    Raises:
+        MissingTool: Java 17 or newer, PySpark or py4j is missing; or the JVM didn't start.
+    """
     try:
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
     except ImportError:
         raise MissingTool("py4j, which comes with PySpark, is missing: install pyspark anew.") from None
     java = find_java()
-    log = log_path("kafka")
+    log = log_path(name)
     with open_log(log) as file:
         try:
             port, token, process = launch_gateway(
                 jarpath=str(_pyspark_jar("py4j")),
                 classpath=os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar"))),
-                javaopts=[*_JAVA_OPTIONS, f"-Djava.io.tmpdir={own_folder()}"],
+                javaopts=[*options, f"-Djava.io.tmpdir={own_folder()}"],
                 java_path=str(java.executable),
                 redirect_stderr=file,
                 die_on_exit=True,
@@ -236,4 +258,7 @@ def _started(jars: Path) -> KafkaJvm:
                 "set JAVA_HOME to another Java 17 or newer."
             ) from error
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-    return KafkaJvm(gateway, log, process)
+    jvm = KafkaJvm(gateway, log, process)
+    atexit.register(jvm.stop)
+    signals.on_signal(jvm.kill)
+    return jvm

@@ -76,6 +76,15 @@ def test_jars_are_fetched_into_the_cache_by_their_coordinates(ivy, no_jars):
     assert "-dependency org.apache.kafka kafka-streams-test-utils 4.3.1" in (no_jars / "said").read_text()
 
 
+def test_other_jars_are_fetched_by_their_own_coordinates(ivy, no_jars):
+    ivy('mkdir -p "$JARS"; touch "$JARS/broker-1.jar" "$JARS/logs-2.jar"')
+    broker, logs = kafka_jvm.Coordinates("org", "broker", "1"), kafka_jvm.Coordinates("org", "logs", "2")
+    folder = kafka_jars(broker, logs)
+    assert folder == cached_jars(broker) == find_jars(broker)
+    assert find_jars() is None
+    assert "-dependency org logs 2" in (no_jars / "said").read_text()
+
+
 def test_nothing_is_left_beside_the_fetched_jars(ivy):
     ivy(FETCHES)
     assert [path.name for path in kafka_jars().parent.iterdir()] == ["kafka-streams-test-utils-4.3.1"]
@@ -145,7 +154,7 @@ def test_a_jvm_that_does_not_start_is_reported_with_its_log(jars, monkeypatch, t
     java.chmod(0o755)
     monkeypatch.setattr(kafka_jvm, "find_java", lambda: Java(tmp_path, 17, "PATH"))
     with pytest.raises(MissingTool, match="the reason is in"):
-        kafka_jvm._started(jars)
+        kafka_jvm.start_jvm(jars)
 
 
 def test_there_is_one_jvm_a_process(jars):
