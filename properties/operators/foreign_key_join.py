@@ -108,8 +108,6 @@ def _topology(builder: Builder, join: ForeignKeyJoin) -> Any:
 def _refused_by_kafka(join: ForeignKeyJoin, records: Sequence[Record]) -> Iterator[str]:
     if join.protocol == "answer":
         yield "kafka has no protocol 'answer': it follows KIP-213's instructions, protocol kip"
-    if join.delivery == "manual":
-        yield "kafka has no manual delivery: its test driver hands every message on at once"
     if (join.join, join.null_foreign_key) == ("left", "ignore") and any(
         record.input == "left"
         and record.key is not None
@@ -227,7 +225,7 @@ REGISTRATION = Registration(
         typed=_build,
     ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values, refusal=_refused_by_sql),
-    kafka=Kafka(_topology, _refused_by_kafka),
+    kafka=Kafka(_topology, _refused_by_kafka, observed="KafkaForeignKeyJoin"),
     protocol=MessageProtocol(Protocol, lambda join: join.answers_all, _staged),
     tables=Tables(lambda join: join.inputs),
     mutants=MutantsOf("foreign_key_join"),

@@ -22,7 +22,8 @@ from ...specs.replays.foreign_key_join import MODULE as FOREIGN_KEY_JOIN
 from ...specs.replays.foreign_key_join import ForeignKeyJoinReplay, contrast
 from ..generators.cohorts import with_clock_advances
 from ..operators.mutants.specified_foreign_key_join import LOGICS
-from ..witnesses.spark.staged import Staged, Waiting, play_staged
+from ..witnesses.messages import Staged, Waiting
+from ..witnesses.spark.staged import play_staged
 from ..witnesses.spark.witness import SPARK
 
 COHORT = 2_400

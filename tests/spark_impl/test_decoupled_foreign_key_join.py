@@ -22,11 +22,8 @@ from streamproof.properties.laws.scheduling import GOALS, goals_met
 from streamproof.properties.operators.mutants.foreign_key_join import MUTANTS
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.runner.samples import scheduled_sample
-from streamproof.properties.witnesses.spark.staged import (
-    Staged,
-    play_staged,
-    staged_differences,
-)
+from streamproof.properties.witnesses.messages import Staged, staged_differences
+from streamproof.properties.witnesses.spark.staged import play_staged
 from streamproof.properties.witnesses.spark.witness import SPARK
 from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ....reference.core.history import History
+from ...witnesses.messages import Staged, play_protocol, staged_differences
 from ...witnesses.outcomes import Outcome
 from ...witnesses.spark.witness import QueryWitness
 from ..base import OWN, Comparison, Law, LawResult, Violation, violations
@@ -52,8 +53,6 @@ class Schedules(Law):
 
 
 def _compared(history: History, staged: object) -> Comparison:
-    from ...witnesses.spark.staged import Staged, play_protocol, staged_differences
-
     assert isinstance(staged, Staged)
     expected = Outcome.of_play(history.name, play_protocol(history)[0])
     sides = ("the protocol", expected), ("Spark in three queries", staged.outcome)

@@ -38,11 +38,14 @@ class Dialect:
         own_clocks: Leave each of two joined windowed aggregates to its own stream time, as Kafka does. Otherwise every
             record moves both, by a record of a reserved key on the other side.
         suppress: Emit closed windows through `suppress(untilWindowCloses)` rather than `EmitStrategy.onWindowClose`.
+        keyless_waits: With manual delivery, let a left join's subscriptions without key wait on a route of their own,
+            which no line names. Otherwise they go with the old key's subscription, and without one on at once.
     """
 
     exact_retention: bool = False
     own_clocks: bool = False
     suppress: bool = False
+    keyless_waits: bool = False
 
 
 class Builder:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 
-from ....reference import session_windows, windowed_table
+from ....reference import foreign_key_protocol, session_windows, windowed_table
 from ....reference.core.clocks import Clock
 from ....reference.core.errors import BadInput, MissingTool
 from ....reference.core.history import LARGEST_TIMESTAMP_MS, History, parse_history
 from ....reference.core.play import play
-from ....reference.core.records import Change, Dropped, Key, Output, Record
-from ....reference.definitions.joins import StreamStreamJoin
+from ....reference.core.records import Change, Dropped, Key, Output, Record, Value
+from ....reference.definitions.joins import ForeignKeyJoin, StreamStreamJoin
 from ....reference.definitions.windows import SessionWindows, WindowedTable
 from ....reference.session_store import Session
 from ....reference.stream_stream_join import alone, pair
@@ -33,6 +33,7 @@ DIALECTS = {
     "exact retention": Dialect(exact_retention=True),
     "own clocks": Dialect(own_clocks=True),
     "suppress": Dialect(suppress=True),
+    "keyless waits": Dialect(keyless_waits=True),
 }
 """How Kafka is set up to show a divergence; the plain dialect is the witness's, which avoids the others'."""
 
@@ -68,6 +69,8 @@ LATE_JOINS = "late-records-join"
 NULL_WITHIN_GRACE = "null-within-grace"
 NULL_TOLD_LATE = "null-emitted-late"
 ZERO_WINDOW = "zero-window"
+DELETED_UNSHOWN = "unshown-row-deleted"
+DELETED_AGAIN = "deleted-row-deleted-again"
 
 DIVERGENCES = {
     divergence.name: divergence
@@ -144,6 +147,26 @@ DIVERGENCES = {
             "stream_stream_join",
             "with before, after and grace of zero nothing is stored, so that simultaneous records never join",
             "observed; no issue found",
+        ),
+        Divergence(
+            DELETED_UNSHOWN,
+            "foreign_key_join",
+            "a left join emits a tombstone for a deleted row without foreign key, though no result of it was shown yet",
+            "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
+        ),
+        Divergence(
+            DELETED_AGAIN,
+            "foreign_key_join",
+            "a left join is silent where a deleted row is deleted again, though its result still stands",
+            "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
+        ),
+        Divergence(
+            "null-key-waits",
+            "foreign_key_join",
+            "a left join asks for the result of a row without foreign key, or of a deleted one, by a message without "
+            "key, which waits in both topics and overtakes others",
+            "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
+            "keyless waits",
         ),
     )
 }
@@ -316,3 +339,35 @@ class KafkaStreamStreamJoin:
     def advance(self) -> list[Output]:
         """Heartbeats are records to Kafka; nothing else moves its clock."""
         return []
+
+
+class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
+    """Kafka's foreign-key join as 4.3.1 has it, but for the divergence that is left out by name."""
+
+    def __init__(self, join: ForeignKeyJoin, clock: Clock, without: str | None = None) -> None:
+        super().__init__(join, clock)
+        self.left = _KafkaLeft(join, without)
+
+
+class _KafkaLeft(foreign_key_protocol.Left):
+    """The left side; of a row that names nothing it answers the change itself, whatever is shown."""
+
+    def __init__(self, join: ForeignKeyJoin, without: str | None) -> None:
+        super().__init__(join)
+        self.without = without
+        self.was_there = False
+
+    def change(
+        self, key: Key, new: Value, timestamp: int
+    ) -> tuple[list[foreign_key_protocol.Subscription], list[Change]]:
+        """Change a row."""
+        self.was_there = key in self.table
+        return super().change(key, new, timestamp)
+
+    def _owes_an_answer(self, key: Key, new: Value) -> bool:
+        owes = super()._owes_an_answer(key, new)
+        if new is not None or self.join.join != "left":
+            return owes
+        if self.was_there:
+            return owes if self.without == DELETED_UNSHOWN else True
+        return owes if self.without == DELETED_AGAIN else False

@@ -1,7 +1,8 @@
 """The witness that runs the real Kafka Streams, in its TopologyTestDriver, one record at a time.
 
 Every history has a driver of its own, for stream time never goes back; topologies are built once for each operator and
-options. Keys are strings, values JSON text. What Kafka Streams has no counterpart for is refused with the reason.
+options. Histories with manual delivery share one whose messages are held back, see `held`. Keys are strings, values
+JSON text. What Kafka Streams has no counterpart for is refused with the reason.
 
 Source: KIP-94, KIP-213, join semantics; what 4.3.1 makes of them is in `docs/facts.md`, "Kafka Streams, observed".
 """
@@ -23,11 +24,10 @@ from ...registration.kafka import Kafka
 from ...registration.registration import registration_of
 from ..base import PLAIN, RunOptions, Witness
 from ..outcomes import Grain, Outcome
-from .builder import STREAMS, Builder, Dialect
-from .functions import Functions
+from .builder import Dialect
+from .held import evaluate_held
 from .jvm import KafkaJvm, kafka_jvm
-
-DRIVER = f"{STREAMS}.TopologyTestDriver"
+from .playing import functions_of, playing, topology_of
 
 Send = tuple[str, Key | None, str | None, int]
 Emitted = tuple[str | None, str | None, int]
@@ -58,7 +58,7 @@ class KafkaWitness(Witness):
         _check_records(history, definition)
         if history.clock != "stream_time":
             return f"kafka has no {history.clock} clock: its clock is stream time, which moves with every record"
-        if any(isinstance(line, Delivery) for line in history.lines):
+        if any(isinstance(line, Delivery) for line in history.lines) and not history.has_schedule:
             return "kafka has no deliveries: its test driver hands every message on at once"
         kafka = registration_of(name).kafka
         if kafka is None:
@@ -83,7 +83,9 @@ class KafkaWitness(Witness):
         if not histories:
             return []
         jvm = kafka_jvm()
-        return [_play(jvm, history, self.dialect) for history in histories]
+        scheduled = [history for history in histories if history.has_schedule]
+        held = iter(evaluate_held(jvm, scheduled, self.dialect))
+        return [next(held) if history.has_schedule else _play(jvm, history, self.dialect) for history in histories]
 
 
 def _check_records(history: History, definition: Any) -> None:
@@ -175,83 +177,9 @@ def _windowed_key(text: str) -> tuple[Key, Window]:
     return key, (int(start), int(end))
 
 
-@lru_cache(maxsize=1)
-def _functions(jvm: KafkaJvm) -> Functions:
-    return Functions(jvm.gateway)
-
-
 @lru_cache(maxsize=128)
 def _player(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) -> Any:
     """Return the java.util.function.Function that plays a history on a new driver."""
-    functions = _functions(jvm)
-    builder = Builder(functions, dialect)
-    result = kafka.topology(builder, definition)
-    stream = result if definition.is_stream else result.toStream()
-    if kafka.is_windowed:
-        stream = stream.selectKey(builder.template("KeyValueMapper", "%1$s", 2))
-    if not kafka.is_text:
-        stream = stream.mapValues(builder.template("ValueMapper", "%1$s", 1))
-    stream.to("out", getattr(builder.dsl.Produced, "with")(builder.string, builder.string))
-    topology = builder.streams_builder.build(builder.properties)
-    play = functions.bound(_playing(jvm), 1, topology, builder.properties)
+    functions = functions_of(jvm)
+    play = functions.bound(playing(jvm), 1, *topology_of(jvm, kafka, definition, dialect))
     return functions.implementing("java.util.function.Function", functions.retyped(play, "Object", "Object"))
-
-
-@lru_cache(maxsize=1)
-def _playing(jvm: KafkaJvm) -> Any:
-    """Return the handle (String, Topology, Properties) → String that plays a history on a new driver.
-
-    In Java it would read: parse the text as a list of rows; for each, `driver.createInputTopic(row[0], …).pipeInput(
-    row[1], row[2], row[3])`, then `driver.createOutputTopic("out", …).readRecordsToList()`; close the driver; write.
-    """
-    functions = _functions(jvm)
-    common = "org.apache.kafka.common.serialization"
-    strings = jvm.gateway.jvm.org.apache.kafka.common.serialization.Serdes.String()
-    sending, receiving = strings.serializer(), strings.deserializer()
-    mapper_kind = "com.fasterxml.jackson.databind.ObjectMapper"
-    mapper = jvm.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
-    input_kind, output_kind = f"{STREAMS}.TestInputTopic", f"{STREAMS}.TestOutputTopic"
-    record_kind = f"{STREAMS}.test.TestRecord"
-
-    def cell(index: int, kind: str) -> Any:
-        got = functions.bound(functions.method("java.util.List", "get", "Object", "int"), 1, index)
-        if kind == "long":
-            got = functions.then(got, functions.method("Number", "longValue", "long"))
-        return functions.retyped(got, kind, "Object")
-
-    input_topic = functions.method(
-        DRIVER, "createInputTopic", input_kind, "String", f"{common}.Serializer", f"{common}.Serializer"
-    )
-    input_topic = functions.bound(input_topic, 2, sending, sending)
-    pipe = functions.method(input_kind, "pipeInput", "void", "Object", "Object", "long")
-    pipe = functions.handles.collectArguments(pipe, 0, input_topic)
-    pipe = functions.filtered(pipe, 1, cell(0, "String"), cell(1, "Object"), cell(2, "Object"), cell(3, "long"))
-    pipe = functions.arranged(pipe, functions.type("void", "Object", DRIVER), 1, 0, 0, 0, 0)
-
-    emitted = functions.handles.identity(functions.kind("Object[]")).asCollector(functions.kind("Object[]"), 3)
-    fields = [("key", "Object"), ("value", "Object"), ("timestamp", "Long")]
-    emitted = functions.filtered(
-        emitted, 0, *(functions.retyped(functions.method(record_kind, *field), "Object", "Object") for field in fields)
-    )
-    emitted = functions.arranged(emitted, functions.type("Object[]", "Object"), 0, 0, 0)
-
-    output_topic = functions.method(
-        DRIVER, "createOutputTopic", output_kind, "String", f"{common}.Deserializer", f"{common}.Deserializer"
-    )
-    read = functions.then(
-        functions.bound(output_topic, 1, "out", receiving, receiving),
-        functions.method(output_kind, "readRecordsToList", "java.util.List"),
-        functions.each(emitted),
-    )
-    step = functions.first(pipe, functions.ignoring(read, 0, "Object"))
-    parse = functions.method(mapper_kind, "readValue", "Object", "String", "Class").bindTo(mapper)
-    parse = functions.retyped(functions.bound(parse, 1, functions.kind("java.util.List")), "Iterable", "String")
-    played = functions.filtered(functions.each(step, DRIVER), 0, parse)
-
-    answer = "java.util.ArrayList"
-    unchanged = functions.ignoring(functions.handles.identity(functions.kind(answer)), 1, "String", DRIVER)
-    close = functions.ignoring(functions.method(DRIVER, "close", "void"), 0, "Throwable", answer, "String")
-    played = functions.handles.tryFinally(played, functions.first(close, functions.ignoring(unchanged, 0, "Throwable")))
-    write = functions.method(mapper_kind, "writeValueAsString", "String", "Object").bindTo(mapper)
-    driver = functions.constructor(DRIVER, f"{STREAMS}.Topology", "java.util.Properties")
-    return functions.handles.collectArguments(functions.then(played, write), 1, driver)

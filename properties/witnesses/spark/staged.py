@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,10 +20,10 @@ import pyarrow.parquet as pq
 from ....reference.core.errors import BadInput
 from ....reference.core.history import Cut, Delivery, History, Line
 from ....reference.core.operator import operator_named
-from ....reference.core.play import Entry, Played, play
+from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Key, Output, Record
 from ....reference.definitions.joins import ForeignKeyJoin
-from ....reference.foreign_key_protocol import Protocol, Response, Route, Subscription
+from ....reference.foreign_key_protocol import Route
 from ....spark_impl.decoupled_foreign_key_join import decoupled_foreign_key_join
 from ....spark_impl.foreign_key_stages import ForeignKeyStages, foreign_key_stages
 from ....spark_impl.topics import FileTopic, Topics
@@ -41,7 +40,8 @@ from ...registration.bindings import (
 from ...registration.key_space import owner, prefixed_key
 from ...registration.mutants import LogicByHistory
 from ...system.work import temporary_folder
-from ..outcomes import Difference, Grain, Outcome, differences
+from ..messages import Message, Staged, Waiting
+from ..outcomes import Grain, Outcome
 from .decode import entries_of
 from .query import StreamOutput, once_more_if_busy, reported_failures
 from .session import spark_session, work_folder
@@ -53,30 +53,6 @@ if TYPE_CHECKING:
 
 SIDES = ("left", "right")
 MakeStages: TypeAlias = Callable[[ForeignKeyJoin], ForeignKeyStages]
-
-
-class Message(NamedTuple):
-    """A message that waits: to whom, what it asks or which right value it brings, and its timestamp (ms)."""
-
-    key: Key
-    content: Any
-    timestamp: int
-
-
-Waiting: TypeAlias = Mapping[Route, tuple[Message, ...]]
-
-
-@dataclass
-class Staged:
-    """What came out of one history.
-
-    Attributes:
-        outcome: The outcome, by arrival.
-        waiting: After each arrival, the messages that wait, oldest first.
-    """
-
-    outcome: Outcome
-    waiting: list[Waiting] = field(default_factory=list)
 
 
 def play_staged(
@@ -322,48 +298,3 @@ def _subscription_route(message: Mapping[str, Any]) -> Route:
 
 def _response_route(message: Mapping[str, Any]) -> Route | None:
     return ("response", message["to_0"], message["key_0"]) if message["answers"] else None
-
-
-def play_protocol(history: History) -> tuple[Played, list[Waiting]]:
-    """Play a history on the reference's protocol; return the messages that wait after each arrival, too."""
-    after: list[Waiting] = []
-
-    class Watched(Protocol):
-        def arrive(self, record: Record) -> list[Output]:
-            emitted = super().arrive(record)
-            after.append(self.seen())
-            return emitted
-
-        def deliver(self, channel: str, foreign_key: Key, key: Key | None) -> list[Change]:
-            emitted = super().deliver(channel, foreign_key, key)
-            after.append(self.seen())
-            return emitted
-
-        def seen(self) -> Waiting:
-            return {route: tuple(map(_message, messages)) for route, messages in self.waiting.items()}
-
-    played = play(history, Watched)
-    moved = iter(after)
-    last: Waiting = {}
-    waits = []
-    for _, line in _arrivals(history):
-        last = next(moved) if isinstance(line, (Record, Delivery)) else last
-        waits.append(last)
-    return played, waits
-
-
-def _message(message: Subscription | Response) -> Message:
-    content = message.instruction.value if isinstance(message, Subscription) else message.value
-    return Message(message.key, content, message.timestamp)
-
-
-def staged_differences(history: History, staged: Staged) -> list[Difference]:
-    """Return where three queries differ from the reference's protocol: in what they emitted, or in what waits."""
-    played, waiting = play_protocol(history)
-    found = differences(Outcome.of_play(history.name, played), staged.outcome)
-    for arrival, (ours, theirs) in enumerate(zip(waiting, staged.waiting, strict=True)):
-        for route in sorted(ours.keys() | theirs.keys(), key=str):
-            if ours.get(route) != theirs.get(route):
-                left, right = ([*messages.get(route, ())] for messages in (ours, theirs))
-                found.append(Difference(history.name, " ".join(filter(None, route)), arrival, left, right))
-    return found

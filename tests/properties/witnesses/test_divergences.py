@@ -50,7 +50,10 @@ def test_no_record_of_a_smallest_history_can_be_spared(divergence: Divergence) -
     lines = divergence.history.lines
     for index in range(len(lines)):
         smaller = divergence.history.with_lines([*lines[:index], *lines[index + 1 :]])
-        reference, kafka, _ = answers_of(_WithHistory(divergence, smaller))
+        try:
+            reference, kafka, _ = answers_of(_WithHistory(divergence, smaller))
+        except BadInput:  # a delivery for which nothing waits any more
+            continue
         assert kafka is not None
         assert not differences(reference, kafka), smaller.to_text()
 

@@ -676,7 +676,6 @@ REFUSED = {
     "kafka has no shift_ms": history("windowed_table", {"size_ms": 5, "with": "windowed_table", "shift_ms": 5}, []),
     "kafka has no emit 'arrival'": history("stream_stream_join", {"join": "left", "before_ms": 1, "after_ms": 1}, []),
     "kafka has no protocol 'answer'": history("foreign_key_join", {"foreign_key": "fk", "protocol": "answer"}, []),
-    "kafka has no manual delivery": history("foreign_key_join", {"foreign_key": "fk", "delivery": "manual"}, []),
     "kafka has no left join that ignores null foreign keys": history(
         "foreign_key_join", {"foreign_key": "fk", "join": "left"}, [left("k", of(None), 0)]
     ),

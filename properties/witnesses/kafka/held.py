@@ -1,0 +1,402 @@
+"""Plays the foreign-key join under any schedule on Kafka's own processors, in a test driver whose topics are held back.
+
+The test driver hands every message on at once, and so is blind to races. Once the topics of subscriptions and
+responses are taken out of the map of those that it reads, what is sent to them is output, which waits here; a message
+is handed on by piping it into its topic. Histories share a driver under keys of their own and take their steps
+together, so a step of all is one round trip.
+
+Source: `docs/facts.md`, "Kafka Streams, observed"; `foreignkeyjoin.SubscriptionWrapperSerde`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from ....reference.core.errors import BadInput
+from ....reference.core.history import Cut, Delivery, History, Line
+from ....reference.core.play import Entry
+from ....reference.core.records import Change, Key, Record
+from ....reference.foreign_key_protocol import Instruction
+from ...registration.kafka import Kafka
+from ...registration.key_space import owner, prefixed_key
+from ...registration.registration import Registration, registration_of
+from ..messages import Message, Staged, Waiting
+from ..outcomes import Grain, Outcome
+from .builder import Dialect
+from .jvm import KafkaJvm
+from .playing import DRIVER, INPUTS, OUTPUT, playing_held, topology_of
+
+COHORT = 500
+"""So many histories share a driver, at the most: it keeps what is written to its changelogs until it is closed."""
+INSTRUCTIONS = (
+    Instruction.DELETE_KEY_NO_PROPAGATE,
+    Instruction.DELETE_KEY_AND_PROPAGATE,
+    Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE,
+    Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE,
+)
+"""By the number that a subscription carries in its second byte."""
+HASH_BYTES = 16
+
+Captured: TypeAlias = tuple[str | None, str | None, int]
+"""A record as the driver has it: key and value as bytes, each a character of Latin-1, and the timestamp (ms)."""
+KafkaRoute: TypeAlias = tuple[str, Key | None, Key | None]
+"""A route as in a history; its foreign key is None for a subscription without key, and for the answer to it."""
+
+
+class Script(Protocol):
+    """What decides which line comes next."""
+
+    def next(self, waiting: Collection[KafkaRoute]) -> Line | None:
+        """Return the next line, or None at the end.
+
+        Args:
+            waiting: The routes on which messages wait.
+        """
+        ...
+
+    @property
+    def location(self) -> str:
+        """Where the line is, for messages."""
+        ...
+
+
+class Written:
+    """The lines of a history, one after the other."""
+
+    def __init__(self, history: History) -> None:
+        self.history, self.index = history, -1
+
+    def next(self, waiting: Collection[KafkaRoute]) -> Line | None:
+        """Return the next line of the history."""
+        self.index += 1
+        return self.history.lines[self.index] if self.index < len(self.history.lines) else None
+
+    @property
+    def location(self) -> str:
+        """Where the line is."""
+        return self.history.location(self.index)
+
+
+@dataclass
+class HeldPlay:
+    """One history on a shared driver: what to play, and what came of it.
+
+    Attributes:
+        script: What decides which line comes next.
+        name: The history's name.
+        is_strict: Whether a delivery from an empty route is refused; otherwise it does nothing.
+        is_watched: Whether what waits is noted after each arrival.
+        keyless_waits: Whether a subscription without key, by which a left join answers a row that names nothing, is a
+            route of its own. Otherwise it goes with the old key's subscription or, where there is none, on at once.
+        lines: What was played.
+        entries: What came out.
+        waiting: After each arrival, the messages that wait, if it is watched.
+    """
+
+    script: Script
+    name: str = "history"
+    is_strict: bool = True
+    is_watched: bool = False
+    keyless_waits: bool = False
+    lines: list[Line] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    waiting: list[Mapping[KafkaRoute, tuple[Message, ...]]] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came out."""
+        return Outcome(self.name, Grain.ARRIVAL, self.entries, knows_dropped=False)
+
+
+def evaluate_held(jvm: KafkaJvm, histories: Sequence[History], dialect: Dialect) -> list[Outcome]:
+    """Return what comes out of histories with manual delivery, arrival by arrival.
+
+    Raises:
+        BadInput: A history delivers from a route on which nothing waits; the message names the arrival or line.
+    """
+    return [staged.outcome for staged in play_held(jvm, histories, dialect)]
+
+
+def play_held(
+    jvm: KafkaJvm, histories: Sequence[History], dialect: Dialect, strict: bool = True, watched: bool = False
+) -> list[Staged]:
+    """Play histories with manual delivery, and return what came out and what waits after each arrival.
+
+    Args:
+        jvm: The JVM.
+        histories: The histories; their options may differ.
+        dialect: How Kafka Streams is set up.
+        strict: Whether a delivery from an empty route is refused; otherwise it does nothing.
+        watched: Whether what waits is noted.
+
+    Raises:
+        BadInput: As `evaluate_held`.
+    """
+    plays = [HeldPlay(Written(history), history.name, strict, watched, dialect.keyless_waits) for history in histories]
+    play_scripts(
+        jvm,
+        [(play, history.operator, history.options) for play, history in zip(plays, histories, strict=True)],
+        dialect,
+    )
+    return [Staged(play.outcome, [_named(waiting) for waiting in play.waiting]) for play in plays]
+
+
+def play_scripts(jvm: KafkaJvm, plays: Sequence[tuple[HeldPlay, str, Mapping[str, Any]]], dialect: Dialect) -> None:
+    """Play scripts, those of one definition on a driver together; what comes of them is in the plays.
+
+    Args:
+        jvm: The JVM.
+        plays: The plays, each with its operator and options.
+        dialect: How Kafka Streams is set up.
+
+    Raises:
+        BadInput: As `evaluate_held`.
+    """
+    groups: dict[Any, tuple[Registration, list[HeldPlay]]] = {}
+    for play, operator, options in plays:
+        registration = registration_of(operator)
+        groups.setdefault(registration.declare(options), (registration, []))[1].append(play)
+    for definition, (registration, members) in groups.items():
+        for start in range(0, len(members), COHORT):
+            _play_cohort(jvm, registration, definition, dialect, members[start : start + COHORT])
+
+
+def _play_cohort(
+    jvm: KafkaJvm, registration: Registration, definition: Any, dialect: Dialect, members: Sequence[HeldPlay]
+) -> None:
+    kafka = registration.kafka
+    assert kafka is not None
+    with _driver(jvm, kafka, definition, dialect) as driver:
+        tables = [_Tables(number, play, registration, definition, driver) for number, play in enumerate(members)]
+        while tables:
+            sends = [one.sends() for one in tables]
+            answers = iter(driver.send(list(chain.from_iterable(sends))))
+            for one, rows in zip(tables, sends, strict=True):
+                one.receive([next(answers) for _ in rows])
+            tables = [one for one, rows in zip(tables, sends, strict=True) if rows]
+
+
+def _named(waiting: Mapping[KafkaRoute, tuple[Message, ...]]) -> Waiting:
+    """Return what waits on the routes that a history can name."""
+    return {
+        (kind, foreign_key, key): queue
+        for (kind, foreign_key, key), queue in waiting.items()
+        if foreign_key is not None
+    }
+
+
+class _Driver(NamedTuple):
+    """A test driver whose internal topics are held back.
+
+    Attributes:
+        subscriptions: The name of the topic of subscriptions.
+        responses: The name of the topic of responses.
+        send: Pipes rows (topic, key, value, timestamp) in, and returns for each what was sent to the output, to the
+            topic of subscriptions and to that of responses.
+    """
+
+    subscriptions: str
+    responses: str
+    send: Callable[[list[tuple[str, str | None, str | None, int]]], list[list[list[Captured]]]]
+
+
+@contextmanager
+def _driver(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) -> Iterator[_Driver]:
+    """Start a test driver, hold its internal topics back, and close it at the end."""
+    java = jvm.gateway.jvm.java
+    topology, properties = topology_of(jvm, kafka, definition, dialect)
+    driver = jvm.gateway.jvm.org.apache.kafka.streams.TopologyTestDriver(topology, properties)
+    try:
+        read_topics = java.lang.Class.forName(DRIVER).getDeclaredField("partitionsByInputTopic")
+        read_topics.setAccessible(True)
+        own = read_topics.get(driver)
+        every = java.util.HashMap(own)
+        names = list(every.keySet())
+        subscriptions, responses = (
+            next(name for name in names if f"-SUBSCRIPTION-{what}-" in name) for what in ("REGISTRATION", "RESPONSE")
+        )
+        for name in names:
+            if name not in INPUTS:
+                own.remove(name)
+        handle = playing_held(jvm, (OUTPUT, subscriptions, responses))
+
+        def send(rows: list[tuple[str, str | None, str | None, int]]) -> list[list[list[Captured]]]:
+            if not rows:
+                return []
+            arguments = jvm.gateway.new_array(java.lang.Object, 4)
+            arguments[0], arguments[1], arguments[2], arguments[3] = json.dumps(rows), driver, own, every
+            emitted: list[list[list[Captured]]] = json.loads(handle.invokeWithArguments(arguments))
+            return emitted
+
+        yield _Driver(subscriptions, responses, send)
+    finally:
+        driver.close()
+
+
+class _Held(NamedTuple):
+    """A message that waits: the left key that it is about, and its records; a subscription may have two."""
+
+    key: Key
+    records: tuple[Captured, ...]
+
+
+class _Source(NamedTuple):
+    """What a row is that is piped in: the right key that it is of, if any, its own key, and whether answers go on."""
+
+    foreign_key: Key | None
+    key: Key | None
+    at_once: bool = False
+
+
+class _Tables:
+    """One history's rows among those of a cohort, by the prefix of their keys, and its messages that wait."""
+
+    def __init__(
+        self, number: int, play: HeldPlay, registration: Registration, definition: Any, driver: _Driver
+    ) -> None:
+        assert registration.kafka is not None
+        self.play, self.kafka, self.definition, self.driver = play, registration.kafka, definition, driver
+        self.prefixed = partial(prefixed_key, number)
+        self.renamed = partial(registration.domain.renamed, definition)
+        self.held: dict[KafkaRoute, deque[_Held]] = {}  # no route without messages
+        self.at_once: list[tuple[str, Captured]] = []
+        self.sources: list[_Source] = []
+        self.arrival, self.batch = -1, 0
+
+    def sends(self) -> list[tuple[str, str | None, str | None, int]]:
+        """Return what is piped in next; nothing at the end of the history."""
+        if self.at_once:
+            sent, self.at_once = self.at_once, []
+            self.sources = [_Source(None, None, at_once=True) for _ in sent]
+            return [(topic, *record) for topic, record in sent]
+        if self.arrival >= 0:
+            self._note()
+        while (line := self.play.script.next(self.held)) is not None:
+            self.play.lines.append(line)
+            if isinstance(line, Cut):
+                self.batch += 1
+                continue
+            self.arrival += 1
+            rows = self._of(line)
+            if rows:
+                return rows
+            self._note()
+        self.arrival, self.sources = -1, []
+        return []
+
+    def _note(self) -> None:
+        if self.play.is_watched:
+            self.play.waiting.append(
+                {route: tuple(map(partial(_content, route[0]), held)) for route, held in self.held.items()}
+            )
+
+    def _of(self, line: Line) -> list[tuple[str, str | None, str | None, int]]:
+        if isinstance(line, Record):
+            key = None if line.key is None else self.prefixed(line.key)
+            value = self.renamed(line.value, self.prefixed) if line.input == "left" else line.value
+            text = self.kafka.sent(self.definition, line._replace(key=key, value=value))
+            self.sources = [_Source(line.key if line.input == "right" else None, line.key)]
+            return [(line.input, _bytes(key), _bytes(text), line.timestamp)]
+        if isinstance(line, Delivery):
+            return self._handed_on(line)
+        return []
+
+    def _handed_on(self, delivery: Delivery) -> list[tuple[str, str | None, str | None, int]]:
+        route: KafkaRoute = (*delivery,)
+        if route not in self.held:
+            if not self.play.is_strict:
+                return []
+            routes = "; ".join(" ".join(filter(None, other)) for other in self.held) or "none"
+            raise BadInput(
+                f"{self.play.script.location}: nothing waits to be delivered on {' '.join(filter(None, route))}: "
+                f"deliver from a route with messages ({routes})"
+            )
+        message = self.held[route].popleft()
+        if not self.held[route]:
+            del self.held[route]
+        topic = self.driver.subscriptions if delivery.channel == "subscription" else self.driver.responses
+        self.sources = [_Source(delivery.foreign_key, message.key) for _ in message.records]
+        return [(topic, *record) for record in message.records]
+
+    def receive(self, answers: Sequence[list[list[Captured]]]) -> None:
+        """Take what came of the rows that were piped in."""
+        for source, (emitted, subscriptions, responses) in zip(self.sources, answers, strict=True):
+            self.play.entries += [Entry(self.arrival, self.batch, self._change(*record)) for record in emitted]
+            self._hold_subscriptions(source, subscriptions)
+            for record in responses:
+                self._hold_response(source, record)
+
+    def _hold_subscriptions(self, source: _Source, subscriptions: Sequence[Captured]) -> None:
+        last: KafkaRoute | None = None
+        for record in map(_record, subscriptions):
+            assert source.key is not None
+            foreign_key = None if record[0] is None else _own(record[0])
+            if foreign_key is None and not self.play.keyless_waits:
+                if last is None:
+                    self.at_once.append((self.driver.subscriptions, record))
+                else:
+                    held = self.held[last].pop()
+                    self.held[last].append(held._replace(records=(*held.records, record)))
+                continue
+            last = ("subscription", foreign_key, None)
+            self.held.setdefault(last, deque()).append(_Held(source.key, (record,)))
+
+    def _hold_response(self, source: _Source, response: Captured) -> None:
+        record = _record(response)
+        if source.at_once:
+            self.at_once.append((self.driver.responses, record))
+            return
+        assert record[0] is not None
+        key = _own(record[0])
+        self.held.setdefault(("response", source.foreign_key, key), deque()).append(_Held(key, (record,)))
+
+    def _change(self, key: str | None, value: str | None, timestamp: int) -> Change:
+        assert key is not None
+        own = _own(key)
+        if value is None:
+            return Change(own, None, None, timestamp)
+        left, right = self.kafka.read(self.definition, own, _text(value))
+        return Change(own, None, [self.renamed(left, _unprefixed), right], timestamp)
+
+
+def _record(record: Captured) -> Captured:
+    key, value, timestamp = record
+    return key, value, timestamp
+
+
+def _bytes(text: str | None) -> str | None:
+    return None if text is None else text.encode().decode("latin-1")
+
+
+def _text(characters: str) -> str:
+    return characters.encode("latin-1").decode()
+
+
+def _own(key: str) -> Key:
+    return _unprefixed(_text(key))
+
+
+def _unprefixed(key: Key) -> Key:
+    owned = owner(key)
+    assert owned is not None
+    return owned[1]
+
+
+def _content(channel: str, held: _Held) -> Message:
+    """Return what a message asks, or which right value it brings."""
+    (_, value, timestamp), *more = held.records
+    assert value is not None
+    if channel == "subscription":
+        instruction = INSTRUCTIONS[ord(value[1])]
+        # The old key is left without an answer, which the message without key asks for: together they ask the old key.
+        asks = Instruction.DELETE_KEY_AND_PROPAGATE if more else instruction
+        return Message(held.key, asks.value, timestamp)
+    text = value[1 if ord(value[0]) & 0x80 else 1 + HASH_BYTES :]
+    return Message(held.key, json.loads(_text(text)) if text else None, timestamp)

@@ -1,0 +1,176 @@
+"""What plays in the JVM: topologies, and the handles that pipe records into a test driver and read what comes out.
+
+What goes in and comes out is JSON text, so that many records take one round trip.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from ...registration.kafka import Kafka
+from .builder import STREAMS, Builder, Dialect
+from .functions import Functions
+from .jvm import KafkaJvm
+
+DRIVER = f"{STREAMS}.TopologyTestDriver"
+INPUTS = ("left", "right")
+"""The inputs of a join of tables."""
+OUTPUT = "out"
+
+_COMMON = "org.apache.kafka.common.serialization"
+_MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
+
+
+@lru_cache(maxsize=1)
+def functions_of(jvm: KafkaJvm) -> Functions:
+    """Return what makes functions in a JVM."""
+    return Functions(jvm.gateway)
+
+
+@lru_cache(maxsize=128)
+def topology_of(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) -> tuple[Any, Any]:
+    """Return the topology of a definition, which writes its result to `OUTPUT`, and the properties that it runs under.
+
+    Args:
+        jvm: The JVM.
+        kafka: The operator on Kafka Streams.
+        definition: The operator's definition.
+        dialect: How Kafka Streams is set up.
+    """
+    builder = Builder(functions_of(jvm), dialect)
+    result = kafka.topology(builder, definition)
+    stream = result if definition.is_stream else result.toStream()
+    if kafka.is_windowed:
+        stream = stream.selectKey(builder.template("KeyValueMapper", "%1$s", 2))
+    if not kafka.is_text:
+        stream = stream.mapValues(builder.template("ValueMapper", "%1$s", 1))
+    stream.to(OUTPUT, getattr(builder.dsl.Produced, "with")(builder.string, builder.string))
+    return builder.streams_builder.build(builder.properties), builder.properties
+
+
+@lru_cache(maxsize=1)
+def playing(jvm: KafkaJvm) -> Any:
+    """Return the handle (String, Topology, Properties) → String that plays a history on a new driver.
+
+    In Java it would read: parse the text as a list of rows; for each, `driver.createInputTopic(row[0], …).pipeInput(
+    row[1], row[2], row[3])`, then `driver.createOutputTopic("out", …).readRecordsToList()`; close the driver; write.
+    """
+    functions = functions_of(jvm)
+    strings = jvm.gateway.jvm.org.apache.kafka.common.serialization.Serdes.String()
+    step = functions.first(
+        _piped(functions, strings.serializer()),
+        functions.ignoring(_read(functions, OUTPUT, strings.deserializer()), 0, "Object"),
+    )
+    played = functions.filtered(functions.each(step, DRIVER), 0, _parsed(functions))
+    answer = "java.util.ArrayList"
+    unchanged = functions.ignoring(functions.handles.identity(functions.kind(answer)), 1, "String", DRIVER)
+    close = functions.ignoring(functions.method(DRIVER, "close", "void"), 0, "Throwable", answer, "String")
+    played = functions.handles.tryFinally(played, functions.first(close, functions.ignoring(unchanged, 0, "Throwable")))
+    driver = functions.constructor(DRIVER, f"{STREAMS}.Topology", "java.util.Properties")
+    return functions.handles.collectArguments(functions.then(played, _written(functions)), 1, driver)
+
+
+@lru_cache(maxsize=128)
+def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
+    """Return the handle (String, driver, Map, Map) → String that pipes rows into a driver whose topics are held back.
+
+    The maps are the driver's own of the topics that it reads, and a copy of it with those that are held back, too. In
+    Java it would read: for each row `own.put(row[0], all.get(row[0]))`; pipe the row; `own.keySet().retainAll(INPUTS)`;
+    read the records of each topic. Keys and values are bytes, each a character of Latin-1.
+
+    Args:
+        jvm: The JVM.
+        topics: The topics that are read, in order.
+    """
+    functions = functions_of(jvm)
+    serializer = jvm.gateway.jvm.org.apache.kafka.common.serialization.StringSerializer()
+    deserializer = jvm.gateway.jvm.org.apache.kafka.common.serialization.StringDeserializer()
+    for one, name in ((serializer, "serializer"), (deserializer, "deserializer")):
+        encoding = jvm.gateway.jvm.java.util.HashMap()
+        encoding.put(f"{name}.encoding", "ISO-8859-1")
+        one.configure(encoding, False)
+    own, every = "java.util.Map", "java.util.Map"
+    kind = functions.type("void", "Object", DRIVER, own, every)
+
+    put = functions.method(own, "put", "Object", "Object", "Object")
+    put = functions.handles.collectArguments(put, 2, functions.method(every, "get", "Object", "Object"))
+    put = functions.filtered(put, 1, _cell(functions, 0, "Object"))
+    put = functions.filtered(put, 3, _cell(functions, 0, "Object"))
+    put = functions.retyped(put, "void", own, "Object", every, "Object")
+    put = functions.arranged(put, kind, 2, 0, 3, 0)
+
+    inputs = jvm.gateway.jvm.java.util.HashSet()
+    for name in INPUTS:
+        inputs.add(name)
+    keys = functions.method(own, "keySet", "java.util.Set")
+    retain = functions.bound(
+        functions.method("java.util.Set", "retainAll", "boolean", "java.util.Collection"), 1, inputs
+    )
+    retain = functions.retyped(functions.then(keys, retain), "void", own)
+    retain = functions.arranged(retain, kind, 2)
+
+    read = functions.handles.identity(functions.kind("Object[]")).asCollector(functions.kind("Object[]"), len(topics))
+    each = [functions.retyped(_read(functions, one, deserializer), "Object", DRIVER) for one in topics]
+    read = functions.filtered(read, 0, *each)
+    read = functions.arranged(read, functions.type("Object[]", "Object", DRIVER, own, every), *(1 for _ in topics))
+    step = functions.first(put, functions.first(_piped(functions, serializer), functions.first(retain, read)))
+    played = functions.filtered(functions.each(step, DRIVER, own, every), 0, _parsed(functions))
+    return functions.then(played, _written(functions))
+
+
+# Parts of both.
+
+
+def _parsed(functions: Functions) -> Any:
+    """Return the handle String → Iterable that parses a JSON list."""
+    mapper = functions.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    parse = functions.method(_MAPPER, "readValue", "Object", "String", "Class").bindTo(mapper)
+    return functions.retyped(functions.bound(parse, 1, functions.kind("java.util.List")), "Iterable", "String")
+
+
+def _written(functions: Functions) -> Any:
+    """Return the handle Object → String that writes JSON."""
+    mapper = functions.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    return functions.method(_MAPPER, "writeValueAsString", "String", "Object").bindTo(mapper)
+
+
+def _cell(functions: Functions, index: int, kind: str) -> Any:
+    """Return the handle that takes a row's cell."""
+    got = functions.bound(functions.method("java.util.List", "get", "Object", "int"), 1, index)
+    if kind == "long":
+        got = functions.then(got, functions.method("Number", "longValue", "long"))
+    return functions.retyped(got, kind, "Object")
+
+
+def _piped(functions: Functions, serializer: Any) -> Any:
+    """Return the handle (row, driver) that pipes a row into the topic that it names."""
+    input_kind = f"{STREAMS}.TestInputTopic"
+    input_topic = functions.method(
+        DRIVER, "createInputTopic", input_kind, "String", f"{_COMMON}.Serializer", f"{_COMMON}.Serializer"
+    )
+    input_topic = functions.bound(input_topic, 2, serializer, serializer)
+    pipe = functions.method(input_kind, "pipeInput", "void", "Object", "Object", "long")
+    pipe = functions.handles.collectArguments(pipe, 0, input_topic)
+    cells = [_cell(functions, *cell) for cell in ((0, "String"), (1, "Object"), (2, "Object"), (3, "long"))]
+    pipe = functions.filtered(pipe, 1, *cells)
+    return functions.arranged(pipe, functions.type("void", "Object", DRIVER), 1, 0, 0, 0, 0)
+
+
+def _read(functions: Functions, topic: str, deserializer: Any) -> Any:
+    """Return the handle driver → list of what was sent to a topic: key, value, timestamp."""
+    output_kind, record_kind = f"{STREAMS}.TestOutputTopic", f"{STREAMS}.test.TestRecord"
+    emitted = functions.handles.identity(functions.kind("Object[]")).asCollector(functions.kind("Object[]"), 3)
+    fields = [("key", "Object"), ("value", "Object"), ("timestamp", "Long")]
+    emitted = functions.filtered(
+        emitted, 0, *(functions.retyped(functions.method(record_kind, *field), "Object", "Object") for field in fields)
+    )
+    emitted = functions.arranged(emitted, functions.type("Object[]", "Object"), 0, 0, 0)
+    output_topic = functions.method(
+        DRIVER, "createOutputTopic", output_kind, "String", f"{_COMMON}.Deserializer", f"{_COMMON}.Deserializer"
+    )
+    return functions.then(
+        functions.bound(output_topic, 1, topic, deserializer, deserializer),
+        functions.method(output_kind, "readRecordsToList", "java.util.List"),
+        functions.each(emitted),
+    )

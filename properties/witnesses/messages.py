@@ -1,0 +1,84 @@
+"""Messages that wait: what a witness says of a history with manual delivery, and what the protocol's model says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from ...reference.core.history import Cut, Delivery, History
+from ...reference.core.play import Played, play
+from ...reference.core.records import Change, Key, Output, Record
+from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription
+from .outcomes import Difference, Outcome, differences
+
+
+class Message(NamedTuple):
+    """A message that waits: to whom, what it asks or which right value it brings, and its timestamp (ms)."""
+
+    key: Key
+    content: Any
+    timestamp: int
+
+
+Waiting: TypeAlias = Mapping[Route, tuple[Message, ...]]
+
+
+@dataclass
+class Staged:
+    """What came out of one history.
+
+    Attributes:
+        outcome: The outcome, by arrival.
+        waiting: After each arrival, the messages that wait, oldest first.
+    """
+
+    outcome: Outcome
+    waiting: list[Waiting] = field(default_factory=list)
+
+
+def play_protocol(history: History) -> tuple[Played, list[Waiting]]:
+    """Play a history on the reference's protocol; return the messages that wait after each arrival, too."""
+    after: list[Waiting] = []
+
+    class Watched(Protocol):
+        def arrive(self, record: Record) -> list[Output]:
+            emitted = super().arrive(record)
+            after.append(self.seen())
+            return emitted
+
+        def deliver(self, channel: str, foreign_key: Key, key: Key | None) -> list[Change]:
+            emitted = super().deliver(channel, foreign_key, key)
+            after.append(self.seen())
+            return emitted
+
+        def seen(self) -> Waiting:
+            return {route: tuple(map(_message, messages)) for route, messages in self.waiting.items()}
+
+    played = play(history, Watched)
+    moved = iter(after)
+    last: Waiting = {}
+    waits = []
+    for line in history.lines:
+        if isinstance(line, Cut):
+            continue
+        last = next(moved) if isinstance(line, (Record, Delivery)) else last
+        waits.append(last)
+    return played, waits
+
+
+def _message(message: Subscription | Response) -> Message:
+    content = message.instruction.value if isinstance(message, Subscription) else message.value
+    return Message(message.key, content, message.timestamp)
+
+
+def staged_differences(history: History, staged: Staged) -> list[Difference]:
+    """Return where a witness differs from the reference's protocol: in what it emitted, or in what waits."""
+    played, waiting = play_protocol(history)
+    found = differences(Outcome.of_play(history.name, played), staged.outcome)
+    for arrival, (ours, theirs) in enumerate(zip(waiting, staged.waiting, strict=True)):
+        for route in sorted(ours.keys() | theirs.keys(), key=str):
+            if ours.get(route) != theirs.get(route):
+                left, right = ([*messages.get(route, ())] for messages in (ours, theirs))
+                found.append(Difference(history.name, " ".join(filter(None, route)), arrival, left, right))
+    return found

@@ -1,0 +1,169 @@
+"""Kafka's own foreign-key join under schedules of delivery, in a test driver whose messages are held back."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
+from streamproof.properties.laws.scheduling import scheduled
+from streamproof.properties.witnesses.kafka.builder import Dialect
+from streamproof.properties.witnesses.kafka.divergences import explained
+from streamproof.properties.witnesses.kafka.held import play_held
+from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
+from streamproof.properties.witnesses.kafka.witness import KafkaWitness
+from streamproof.properties.witnesses.messages import Message, play_protocol, staged_differences
+from streamproof.properties.witnesses.outcomes import Outcome, differences
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Record, fold
+
+pytestmark = pytest.mark.usefixtures("kafka")
+
+INNER = {"foreign_key": "fk", "delivery": "manual"}
+LEFT = {**INNER, "join": "left", "null_foreign_key": "keep"}
+
+
+def left(key, foreign_key, timestamp, **more):
+    return Record("left", key, {"fk": foreign_key, **more}, timestamp)
+
+
+def gone(key, timestamp):
+    return Record("left", key, None, timestamp)
+
+
+def right(key, value, timestamp):
+    return Record("right", key, value, timestamp)
+
+
+def ask(foreign_key):
+    return Delivery("subscription", foreign_key, None)
+
+
+def answer(foreign_key, key):
+    return Delivery("response", foreign_key, key)
+
+
+def history(options, *lines, name="history"):
+    return History("foreign_key_join", options, lines, name=name)
+
+
+SHOWN = [right("r", "x", 0), left("l", "r", 1), ask("r"), answer("r", "l")]
+
+
+def test_a_message_waits_until_a_line_hands_it_on():
+    (outcome,) = KafkaWitness().evaluate([history(INNER, *SHOWN)])
+    assert [tuple(entry.output) for entry in outcome.entries] == [("l", None, [{"fk": "r"}, "x"], 1)]
+    assert outcome.entries[0].arrival == 3
+
+
+def test_a_stale_row_stands_for_ever_after_a_delete_and_an_insert_elsewhere():
+    race = [gone("l", 2), ask("r"), left("l", "s", 3), ask("s"), answer("r", "l")]
+    (outcome,) = KafkaWitness().evaluate([history(INNER, *SHOWN, *race)])
+    assert outcome.result == {("l", None): ([{"fk": "r"}, "x"], 1)}
+    assert not differences(Outcome.of_play("history", play(history(INNER, *SHOWN, *race))), outcome)
+
+
+def test_a_right_row_fans_out_into_routes_that_overtake_each_other():
+    lines = [left("a", "r", 0), left("b", "r", 0), ask("r"), ask("r"), right("r", "x", 1)]
+    lines += [answer("r", "b"), answer("r", "a")]
+    (outcome,) = KafkaWitness().evaluate([history(INNER, *lines)])
+    assert [(entry.arrival, entry.output.key) for entry in outcome.entries] == [(5, "b"), (6, "a")]
+
+
+def test_what_waits_is_known_by_its_content():
+    lines = [left("a", "r", 0), ask("r"), right("r", "x", 5), gone("a", 6), left("a", "r", 7)]
+    (staged,) = play_held(kafka_jvm(), [history(INNER, *lines)], Dialect(), watched=True)
+    asked = Message("a", "DELETE_KEY_AND_PROPAGATE", 6), Message("a", "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE", 7)
+    brought = {("response", "r", "a"): (Message("a", "x", 5),)}
+    assert staged.waiting[0] == {("subscription", "r", None): (Message("a", asked[1].content, 0),)}
+    assert staged.waiting[1:3] == [{}, brought]
+    assert staged.waiting[4] == {**brought, ("subscription", "r", None): asked}
+
+
+def test_an_empty_route_is_an_error_that_names_the_arrival_and_what_waits():
+    lines = [left("a", "r", 0), CUT, ask("s")]
+    with pytest.raises(
+        BadInput,
+        match=r"^late: arrival 1: nothing waits to be delivered on subscription s: deliver from "
+        r"a route with messages \(subscription r\)$",
+    ):
+        KafkaWitness().evaluate([history(INNER, *lines, name="late")])
+
+
+def test_an_empty_route_is_an_error_that_names_the_line_of_the_file():
+    from_file = History("foreign_key_join", INNER, (answer("r", "l"),), name="file", numbers=(7,))
+    with pytest.raises(BadInput, match=r"^file: line 7: nothing waits .* response r l: .*\(none\)$"):
+        KafkaWitness().evaluate([from_file])
+
+
+def test_where_it_is_not_strict_a_delivery_from_an_empty_route_does_nothing():
+    (staged,) = play_held(kafka_jvm(), [history(INNER, ask("s"), *SHOWN)], Dialect(), strict=False)
+    assert [entry.arrival for entry in staged.outcome.entries] == [4]
+
+
+def test_cuts_clock_advances_and_null_keys_are_arrivals_as_elsewhere():
+    lines = [right("r", "x", 0), CUT, ClockAdvance(5), Record("left", None, {"fk": "r"}, 1), *SHOWN[1:3], CUT, SHOWN[3]]
+    (outcome,) = KafkaWitness().evaluate([history(INNER, *lines)])
+    assert [(entry.arrival, entry.batch) for entry in outcome.entries] == [(5, 2)]
+
+
+def test_histories_of_other_options_and_without_a_schedule_are_answered_together_as_alone():
+    several = [
+        history(INNER, *SHOWN),
+        history({"foreign_key": "fk"}, right("r", "x", 0), left("l", "r", 1)),
+        history(LEFT, left("l", "r", 1), ask("r"), answer("r", "l")),
+        history(INNER, *SHOWN, gone("l", 2)),
+        history(LEFT),
+    ]
+    assert KafkaWitness().evaluate(several * 2) == [KafkaWitness().evaluate([one])[0] for one in several] * 2
+
+
+def test_keys_and_values_of_any_text_come_back_as_they_went_in():
+    awkward = 'a|1/2]\n\t"\\é💧\x00'
+    value = {"fk": awkward, "more": [awkward, 1.5, None, 10**30]}
+    lines = [right(awkward, awkward, 0), Record("left", awkward, value, 1), ask(awkward), answer(awkward, awkward)]
+    (outcome,) = KafkaWitness().evaluate([history(INNER, *lines)])
+    assert [entry.output for entry in outcome.entries] == [(awkward, None, [value, awkward], 1)]
+
+
+def test_a_left_join_that_loses_its_key_asks_the_old_one():
+    lines = [*SHOWN, left("l", None, 2), ask("r"), answer("r", "l")]
+    (staged,) = play_held(kafka_jvm(), [history(LEFT, *lines)], Dialect(), watched=True)
+    assert not staged_differences(history(LEFT, *lines), staged)
+    assert staged.waiting[4] == {("subscription", "r", None): (Message("l", "DELETE_KEY_AND_PROPAGATE", 2),)}
+
+
+def drawn(options, count, seed=3):
+    settings = HistorySettings("foreign_key_join", options, SCHEDULE, arrivals=8)
+    generator = random.Random(seed)
+    return [scheduled(under_stream_time(one), generator) for one in draw_histories(settings, count, seed=seed)]
+
+
+@pytest.mark.parametrize("more", [{}, {"join": "left", "null_foreign_key": "keep"}], ids=["inner", "left"])
+def test_under_random_schedules_kafka_emits_and_leaves_waiting_what_the_protocol_does(more):
+    histories = drawn({"foreign_key": "artist", **more}, 150)
+    unexplained = []
+    for one, staged in zip(histories, play_held(kafka_jvm(), histories, Dialect(), watched=True), strict=True):
+        differs = staged_differences(one, staged) and not explained(one, staged.outcome)
+        if differs or staged.waiting != play_protocol(one)[1]:
+            unexplained.append(one.to_text())
+    assert unexplained == []
+
+
+def test_a_message_that_waits_too_long_is_a_difference():
+    histories = [one for one in drawn({"foreign_key": "artist"}, 20) if any(isinstance(x, Delivery) for x in one.lines)]
+    shorter = [one.with_lines(one.lines[:-1]) for one in histories]
+    played = play_held(kafka_jvm(), shorter, Dialect(), watched=True)
+    assert all(
+        staged.waiting[-1] != play_protocol(one)[1][-1]
+        for one, staged in zip(histories, played, strict=True)
+        if isinstance(one.lines[-1], Delivery)
+    )
+
+
+def test_with_keyless_messages_that_wait_a_row_without_key_is_not_shown():
+    lines = [left("l", None, 0)]
+    assert fold(e.output for e in KafkaWitness().evaluate([history(LEFT, *lines)])[0].entries)
+    assert not KafkaWitness(Dialect(keyless_waits=True)).evaluate([history(LEFT, *lines)])[0].entries
