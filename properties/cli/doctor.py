@@ -21,7 +21,16 @@ from rich.table import Table
 from ...reference.core.errors import MissingTool, StreamproofError, install_command
 from ...specs.catalogue import catalogue
 from ...specs.java import find_java, low_limits
-from ..system.requirements import PACKAGES, Diagnosis, Status, package, package_folder, pip, spark_home
+from ..system.requirements import (
+    PACKAGES,
+    Diagnosis,
+    Status,
+    newest_java,
+    package,
+    package_folder,
+    pip,
+    spark_home,
+)
 from ..system.room import (
     ENOUGH_DISK_GB,
     ENOUGH_MEMORY_GB,
@@ -91,9 +100,10 @@ def _python() -> Diagnosis:
 
 def _java() -> Diagnosis:
     try:
-        java = find_java()
+        java = find_java(newest=newest_java())
     except MissingTool as error:
-        return Diagnosis("Java", "missing", str(error), install_command("java"))
+        remedy = install_command("java") if newest_java() is None else f"set JAVA_HOME to a Java 17 to {newest_java()}"
+        return Diagnosis("Java", "missing", str(error), remedy)
     return Diagnosis("Java", "ok", f"{java.version} from {java.source} ({java.home})")
 
 

@@ -43,7 +43,7 @@ def write_content(folder: Path, content: Content) -> Path:
             write_whole(folder / name, file)
     except OSError as error:
         raise BadInput(
-            f"--report {folder}: can't be written ({error.strerror}): name a folder that can be written"
+            f"the report can't be written into {folder} ({error.strerror}): name a folder that can be written"
         ) from None
     return folder / "report.html"
 
@@ -55,14 +55,12 @@ def require_folder(folder: Path) -> None:
         BadInput: It is no folder, can't be written, or has another file of such a name.
     """
     if folder.exists() and not folder.is_dir():
-        raise BadInput(f"--report {folder}: is no folder: name a folder that can be written")
+        raise BadInput(f"the report can't be written into {folder}, which is no folder: name one that can be written")
     for name in FILES:
         try:
             require_replaceable(folder / name, _kind(name), force=False)
         except BadInput as error:
-            said = f"--report: {error}".replace(
-                "name another file, or add --force to replace it", "name another folder"
-            )
+            said = str(error).replace("name another file, or add --force to replace it", "name another folder")
             raise BadInput(said) from None
 
 

@@ -437,7 +437,8 @@ def literals_of(path: Path) -> list[str]:
 def test_each_message_under_troubleshooting_is_one_that_the_source_has() -> None:
     quoted = re.findall(r"^\*\*`(.+)`\*\*$", text_of("docs/troubleshooting.md"), re.MULTILINE)
     assert len(quoted) > 30
-    texts = [text for path in (ROOT / "properties").rglob("*.py") for text in literals_of(path)]
+    files = [path for folder in ("properties", "specs") for path in (ROOT / folder).rglob("*.py")]
+    texts = [text for path in files for text in literals_of(path)]
     unknown = []
     for message in quoted:
         pattern = re.compile(".*?".join(map(re.escape, message.split("…"))), re.DOTALL)

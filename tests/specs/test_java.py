@@ -106,6 +106,16 @@ def test_a_java_too_old_is_reported_with_its_version(monkeypatch, tmp_path):
         find_java()
 
 
+def test_a_java_too_new_for_the_pyspark_is_passed_over_and_reported(monkeypatch, tmp_path):
+    executable = fake_java(tmp_path / "new", "25.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "new"))
+    with pytest.raises(MissingTool, match=rf"No Java from 17 to 22, .*: {executable} \(JAVA_HOME\) is Java 25"):
+        find_java(newest=22)
+    fake_java(tmp_path / "other", "21.0.1")
+    monkeypatch.setenv("PATH", str(tmp_path / "other" / "bin"))
+    assert find_java(newest=22).home == tmp_path / "other"
+
+
 def test_a_java_home_without_java_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(MissingTool, match=r"java \(JAVA_HOME\) doesn't start"):

@@ -141,8 +141,8 @@ def spark_session(
             operators need.
 
     Raises:
-        MissingTool: There is no Java 17 or newer, or PySpark, pandas, PyArrow or protobuf is missing or of a version
-            that doesn't work; or the JVM didn't start.
+        MissingTool: No Java is here that PySpark runs on, or PySpark, pandas, PyArrow or protobuf is missing or
+            of a version that doesn't work; or the JVM didn't start.
         BadInput: An argument is out of range, or the running session has another state store provider than RocksDB, or
             another master than the one that is asked for.
         OSError: The temporary directory can't be written.
@@ -165,7 +165,7 @@ def spark_session(
     folder = shared_folder(shared)
     address = address_towards(chosen_master)
 
-    java = find_java()
+    java = find_java(newest=requirements.newest_java())
     os.environ["JAVA_HOME"] = str(java.home)
     # Without these the workers start whichever python3 comes first on PATH; a cluster's own Python the user may name.
     os.environ["PYSPARK_PYTHON"] = worker_python() if cluster else sys.executable

@@ -127,7 +127,7 @@ def test_the_bounds_are_those_of_the_project_file(name):
 
 
 def test_a_missing_java_is_missing(monkeypatch):
-    def none() -> None:
+    def none(newest: int | None) -> None:
         raise MissingTool("No Java 17 or newer: no java on PATH.")
 
     monkeypatch.setattr(doctor, "find_java", none)
@@ -135,11 +135,20 @@ def test_a_missing_java_is_missing(monkeypatch):
 
 
 def test_a_missing_java_is_reported_by_what_was_tried(monkeypatch):
-    def none() -> None:
+    def none(newest: int | None) -> None:
         raise MissingTool("No Java 17 or newer: no java on PATH.")
 
     monkeypatch.setattr(doctor, "find_java", none)
     assert diagnosis("Java").found == "No Java 17 or newer: no java on PATH."
+
+
+def test_an_older_pyspark_wants_a_java_that_is_not_too_new(monkeypatch):
+    def none(newest: int | None) -> None:
+        raise MissingTool(f"No Java to {newest}")
+
+    monkeypatch.setattr(doctor, "find_java", none)
+    monkeypatch.setattr(doctor, "newest_java", lambda: 22)
+    assert (diagnosis("Java").found, diagnosis("Java").remedy) == ("No Java to 22", "set JAVA_HOME to a Java 17 to 22")
 
 
 def test_a_pyspark_without_rocksdb_is_missing_it(unpacked):

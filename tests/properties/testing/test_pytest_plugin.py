@@ -169,7 +169,7 @@ def test_each_worker_writes_a_report_of_its_own(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["-o", "streamproof_profile=fast"], "streamproof_profile is 'fast': use one of quick, default, thorough"),
-        (["--streamproof-report", "conftest.py"], "--streamproof-report: --report conftest.py: is no folder"),
+        (["--streamproof-report", "conftest.py"], "--streamproof-report: the report can't be written into conftest.py"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_any_test(tmp_path: Path, options: list[str], message: str) -> None:
