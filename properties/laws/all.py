@@ -18,6 +18,7 @@ from .metamorphic.restart import Restart
 from .of_reference.duckdb import DuckDBOfReference
 from .of_reference.fold_is_meaning import FoldIsMeaning
 from .of_reference.kafka import Kafka
+from .of_reference.kafka_schedules import SchedulesOnKafka
 from .of_reference.protocol import Protocol
 from .of_reference.schedules import SchedulesOfReference
 from .on_spark.changelog import Changelog
@@ -52,7 +53,14 @@ ON_SPARK: Sequence[Law] = (
     State(),
     InColumns(),
 )
-OF_REFERENCE: Sequence[Law] = (FoldIsMeaning(), DuckDBOfReference(), Protocol(), SchedulesOfReference(), Kafka())
+OF_REFERENCE: Sequence[Law] = (
+    FoldIsMeaning(),
+    DuckDBOfReference(),
+    Protocol(),
+    SchedulesOfReference(),
+    Kafka(),
+    SchedulesOnKafka(),
+)
 LAWS: Mapping[Subject, Mapping[str, Law]] = {
     "spark": {law.name: law for law in ON_SPARK},
     "reference": {law.name: law for law in OF_REFERENCE},

@@ -23,9 +23,10 @@ from ....reference.core.records import Change, Key, Record, Window
 from ...registration.kafka import Kafka
 from ...registration.registration import registration_of
 from ..base import PLAIN, RunOptions, Witness
+from ..messages import Staged
 from ..outcomes import Grain, Outcome
 from .builder import Dialect
-from .held import evaluate_held
+from .held import evaluate_held, play_held
 from .jvm import KafkaJvm, kafka_jvm
 from .playing import functions_of, playing, topology_of
 
@@ -77,15 +78,35 @@ class KafkaWitness(Witness):
             BadInput: Kafka has no counterpart for a history's operator, options, clock or lines; the message says why.
             MissingTool: The jars of Kafka Streams can't be had, or there is no Java to run them.
         """
-        for history in histories:
-            if (reason := self.refuses(history)) is not None:
-                raise BadInput(f"{history.name}: {reason}")
+        self._require_answerable(histories)
         if not histories:
             return []
         jvm = kafka_jvm()
         scheduled = [history for history in histories if history.has_schedule]
         held = iter(evaluate_held(jvm, scheduled, self.dialect))
         return [next(held) if history.has_schedule else _play(jvm, history, self.dialect) for history in histories]
+
+    def stage(self, histories: Sequence[History], strict: bool = True) -> list[Staged]:
+        """Return what comes out of histories with manual delivery, and which messages wait after each arrival.
+
+        Args:
+            histories: The histories.
+            strict: Whether a delivery from a route on which nothing waits is refused; otherwise it does nothing.
+
+        Raises:
+            BadInput: As `evaluate`; or a history has no schedule.
+            MissingTool: As `evaluate`.
+        """
+        self._require_answerable(histories)
+        for history in histories:
+            if not history.has_schedule:
+                raise BadInput(f"{history.name}: its messages are handed on at once: say delivery manual")
+        return play_held(kafka_jvm(), histories, self.dialect, strict, watched=True) if histories else []
+
+    def _require_answerable(self, histories: Sequence[History]) -> None:
+        for history in histories:
+            if (reason := self.refuses(history)) is not None:
+                raise BadInput(f"{history.name}: {reason}")
 
 
 def _check_records(history: History, definition: Any) -> None:

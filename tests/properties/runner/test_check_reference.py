@@ -32,10 +32,11 @@ EVERY_PROFILE = [(operator, name) for operator, profiles in PROFILES.items() for
 
 @pytest.fixture
 def no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(witness: object, histories: object) -> None:
+    def missing(witness: object, histories: object, strict: bool = True) -> None:
         raise MissingTool("no jars: make some")
 
-    monkeypatch.setattr("streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate", missing)
+    for name in ("evaluate", "stage"):
+        monkeypatch.setattr(f"streamproof.properties.witnesses.kafka.witness.KafkaWitness.{name}", missing)
 
 
 def checked(operator: str, folder: Path, histories: int = 120) -> Report:

@@ -353,12 +353,28 @@ def kafka(histories: Sequence[History], lost: int) -> list[Outcome]:
     return [replace(outcome, entries=outcome.entries[: len(outcome.entries) - lost]) for outcome in outcomes]
 
 
+def mute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka Streams keeps its last change to itself, under a schedule too."""
+    monkeypatch.setattr(
+        "streamproof.properties.witnesses.kafka.witness.KafkaWitness.stage",
+        lambda witness, histories, strict: staged_kafka(histories, 1),
+    )
+
+
+def staged_kafka(histories: Sequence[History], lost: int) -> list[Staged]:
+    return [
+        Staged(outcome, play_protocol(history)[1])
+        for history, outcome in zip(histories, kafka(histories, lost), strict=True)
+    ]
+
+
 OF_REFERENCE = [
     ("fold is meaning", "table_table_join", forgetful),
     ("duckdb", "table_table_join", forgetful),
     ("protocol", "foreign_key_join", wrong_rows),
     ("schedules", "foreign_key_join", unchecked),
     ("kafka", "table_aggregate", silent),
+    ("schedules on kafka", "foreign_key_join", mute),
 ]
 
 
@@ -374,12 +390,16 @@ def test_the_pasted_test_of_the_reference_fails_too(
         "streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate",
         lambda witness, histories: kafka(histories, 0),
     )
+    monkeypatch.setattr(
+        "streamproof.properties.witnesses.kafka.witness.KafkaWitness.stage",
+        lambda witness, histories, strict: staged_kafka(histories, 0),
+    )
     with pytest.MonkeyPatch.context() as planted:
         plant(planted)
         report = check_reference(operator, FolderStore(tmp_path), 100)
         counterexample, folder = next(pair for pair in report.found if pair[0].law == law)
         assert (counterexample.confirmed, counterexample.subject) == (True, "reference")
-        assert counterexample.history.has_schedule == (law == "schedules")
+        assert counterexample.history.has_schedule == law.startswith("schedules")
         with pytest.raises(AssertionError, match=r"^violated: ") as failed:
             run_pasted(folder)
         assert str(failed.value).startswith(counterexample.sentence)

@@ -6,7 +6,13 @@ import random
 
 import pytest
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
+from streamproof.properties.laws.base import LawResult, Verdict
+from streamproof.properties.laws.of_reference.kafka_schedules import SchedulesOnKafka
+from streamproof.properties.laws.runs import ReferenceRun
 from streamproof.properties.laws.scheduling import scheduled
+from streamproof.properties.registration.registration import registration_of
+from streamproof.properties.runner.samples import reference_sample
+from streamproof.properties.witnesses.kafka import held
 from streamproof.properties.witnesses.kafka.builder import Dialect
 from streamproof.properties.witnesses.kafka.divergences import explained
 from streamproof.properties.witnesses.kafka.held import play_held
@@ -14,6 +20,7 @@ from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.properties.witnesses.messages import Message, play_protocol, staged_differences
 from streamproof.properties.witnesses.outcomes import Outcome, differences
+from streamproof.reference import foreign_key_protocol
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History
 from streamproof.reference.core.play import play
@@ -167,3 +174,47 @@ def test_with_keyless_messages_that_wait_a_row_without_key_is_not_shown():
     lines = [left("l", None, 0)]
     assert fold(e.output for e in KafkaWitness().evaluate([history(LEFT, *lines)])[0].entries)
     assert not KafkaWitness(Dialect(keyless_waits=True)).evaluate([history(LEFT, *lines)])[0].entries
+
+
+# The law that asks it.
+
+
+def judged():
+    registration = registration_of("foreign_key_join")
+    result = LawResult(SchedulesOnKafka())
+    for profile in ("inner", "left, null kept"):
+        sample = reference_sample(registration, profile, 15, seed=0)
+        assert result.law.is_asked_of(sample)
+        result.goals += tuple(result.law.goals(sample))
+        result.violations += result.law.judge(ReferenceRun(sample), result)
+    return result
+
+
+def test_the_law_conforms_on_kafkas_own_processors():
+    result = judged()
+    assert (result.verdict, result.missing) == (Verdict.CONFORMS, [])
+    assert set(result.divergences) <= {"unshown-row-deleted", "deleted-row-deleted-again"}
+
+
+def test_the_law_is_broken_where_the_newest_message_goes_first(monkeypatch):
+    class Stack(held.deque):
+        popleft = held.deque.pop
+
+    monkeypatch.setattr(held, "deque", Stack)
+    assert judged().verdict is Verdict.VIOLATED
+
+
+def test_the_law_is_broken_where_the_protocol_checks_no_hash(monkeypatch):
+    def receive(self, response):
+        return self._emit(response.key, response.value, response.timestamp)
+
+    monkeypatch.setattr(foreign_key_protocol.Left, "receive", receive)
+    result = judged()
+    assert result.verdict is Verdict.VIOLATED
+    (again,) = SchedulesOnKafka().recheck([result.violations[0].case])
+    assert again.differences == result.violations[0].comparison.differences
+
+
+def test_the_law_is_not_asked_of_a_protocol_that_kafka_does_not_have():
+    registration = registration_of("foreign_key_join")
+    assert not SchedulesOnKafka().is_asked_of(reference_sample(registration, "inner, answer", 5, seed=0))

@@ -1,0 +1,87 @@
+"""The law *schedules on kafka*: Kafka does under any schedule, message by message, what the protocol's model does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ....reference.core.history import History
+from ...registration.registration import Registration
+from ...witnesses.by_name import witness_named
+from ...witnesses.messages import Staged, play_protocol, staged_differences
+from ...witnesses.outcomes import Outcome
+from ...witnesses.spark.witness import QueryWitness
+from ..base import OWN, Comparison, Law, LawResult, Violation, violations
+from ..case import Case
+from ..runs import Kind, ReferenceRun, Sample
+from ..scheduling import GOALS, cases_of, goals_met
+from .kafka import Kafka
+from .schedules import under_schedule
+
+RECORDS = 8
+"""So many records has a history that is asked, at the most; with its deliveries it is three times as long."""
+HISTORIES = 100
+"""So many histories of a profile are asked, at the most."""
+
+
+class SchedulesOnKafka(Law):
+    """Kafka is asked under stream time, about the profiles of which it serves half of the histories."""
+
+    name = "schedules on kafka"
+    between = ("protocol", "kafka")
+    says = (
+        "whatever waits how long, the real Kafka Streams emits and leaves waiting what the protocol does, but for "
+        "divergences with a name"
+    )
+    needs = "protocol"
+    reason = "its registration has no protocol: it sends no messages"
+
+    def not_checked(self, registration: Registration) -> str | None:
+        """Return why an operator isn't asked, or None where it is."""
+        return super().not_checked(registration) or Kafka().not_checked(registration)
+
+    def is_asked_of(self, sample: Sample) -> bool:
+        """Whether the law judges a sample."""
+        return sample.kind is Kind.REFERENCE and Kafka().is_asked_of(sample)
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        """Messages must overtake each other, and come too late."""
+        return sample.goals(GOALS)
+
+    def judge(self, run: ReferenceRun, result: LawResult) -> Iterator[Violation]:  # type: ignore[override]
+        """Judge the first histories of a sample, under a random schedule each, the same for the same history."""
+        kafka = witness_named("kafka")
+        short = (one.with_lines(one.records[:RECORDS]) for one in run.histories if one.clock == "stream_time")
+        asked = [under_schedule(one) for one in short if kafka.refuses(one) is None][:HISTORIES]
+        staged = _staged(asked)
+        result.judged += len(asked)
+        result.covered.update(run.sample.cover(sum(map(goals_met, asked), Counter())))
+        judged = sorted(zip(asked, staged, strict=True), key=lambda one: len(one[0].lines))
+        for history, played in judged:
+            yield from violations([history], [_compared(history, played, result)])
+
+    def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
+        """Play the histories again."""
+        histories, unnoted = [case.history for case in cases], LawResult(self)
+        return [_compared(*pair, unnoted) for pair in zip(histories, _staged(histories), strict=True)]
+
+    def cases_of(self, history: History) -> list[Case]:
+        """Return a history with deliveries as it is; one without them under some schedules."""
+        return cases_of(history)
+
+
+def _staged(histories: Sequence[History]) -> list[Staged]:
+    from ...witnesses.kafka.witness import KafkaWitness
+
+    return KafkaWitness().stage(histories, strict=False)
+
+
+def _compared(history: History, staged: Staged, result: LawResult) -> Comparison:
+    from ...witnesses.kafka.divergences import explained
+
+    played, waiting = play_protocol(history)
+    sides = ("the protocol", Outcome.of_play(history.name, played)), ("Kafka Streams", staged.outcome)
+    found = staged_differences(history, staged)
+    names = explained(history, staged.outcome) if found and staged.waiting == waiting else ()
+    result.divergences.update(names)
+    return Comparison(*sides, () if names else found)
