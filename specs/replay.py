@@ -12,10 +12,11 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 from ..reference.core.errors import BadInput
-from ..reference.core.history import History
+from ..reference.core.history import Delivery, History
 from .pytla import Step, Trace
 from .replays.common import Constants, Difference, Machine, ModuleReplay, difference, is_stuttering, steps_of
 from .replays.foreign_key_join import ForeignKeyJoinReplay
+from .replays.foreign_key_kafka import WITHOUT_KEY
 from .replays.one_to_many_join import OneToManyJoinReplay
 from .replays.session_windows import SessionWindowsReplay
 from .replays.stream_stream_join import StreamStreamJoinReplay
@@ -160,6 +161,11 @@ def history_of(trace: Trace, constants: Constants, module: str) -> History:
         if action.overtaken:
             raise BadInput(
                 f"step {step.number}: a message overtakes another on its route, which no history can say: "
+                "replay the behaviour on the reference"
+            )
+        if isinstance(action.line, Delivery) and action.line.foreign_key == WITHOUT_KEY:
+            raise BadInput(
+                f"step {step.number}: a message without a foreign key is handed on, which no history can say: "
                 "replay the behaviour on the reference"
             )
         lines.append(action.line)

@@ -20,6 +20,7 @@ from ...specs.replay import Disagreement, Replayed
 from ...specs.replays.common import Action, Constants, difference, steps_of
 from ...specs.replays.foreign_key_join import MODULE as FOREIGN_KEY_JOIN
 from ...specs.replays.foreign_key_join import ForeignKeyJoinReplay, contrast
+from ...specs.replays.foreign_key_kafka import KAFKA
 from ..generators.cohorts import with_clock_advances
 from ..operators.mutants.specified_foreign_key_join import LOGICS
 from ..witnesses.messages import Staged, Waiting
@@ -85,7 +86,7 @@ def _replay_foreign_key_join(cases: Sequence[Case]) -> Replayed:
     found: list[Disagreement | None] = []
     for start in range(0, len(behaviours), COHORT):
         found += _staged_disagreements(behaviours[start : start + COHORT])
-    found += _fused_disagreements([one for one in behaviours if one.case.fused and one.of_module.mutant == "none"])
+    found += _fused_disagreements([one for one in behaviours if one.case.fused and one.of_module.code == "none"])
     first: dict[int, Disagreement] = {}
     for one in found:
         if one is not None:
@@ -104,9 +105,13 @@ def _behaviours(cases: Sequence[Case]) -> list[_Behaviour]:
     for number, case in enumerate(cases, 1):
         of_module = readers.get(id(case.constants)) or ForeignKeyJoinReplay(case.constants)
         readers[id(case.constants)] = of_module
-        if of_module.mutant not in LOGICS:
+        if of_module.code not in LOGICS:
+            if of_module.code in KAFKA:
+                raise BadInput(
+                    f"Spark doesn't have the instructions of {of_module.code!r}: replay its behaviours on the reference"
+                )
             raise BadInput(
-                f"Spark can't have the bug {of_module.mutant!r}: replay its behaviours on the reference, "
+                f"Spark can't have the bug {of_module.code!r}: replay its behaviours on the reference, "
                 f"or use one of {', '.join(LOGICS)}"
             )
         steps = list(steps_of(case.trace, of_module))
@@ -122,7 +127,7 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
     rights = [one for one in behaviours if not one.of_module.is_right]
     right_histories = [contrast(one.case.trace, one.case.constants).right for one in rights]
     histories = [*(one.history for one in behaviours), *right_histories]
-    logics = [*(LOGICS[one.of_module.mutant] for one in behaviours), *(LOGICS["none"] for _ in rights)]
+    logics = [*(LOGICS[one.of_module.code] for one in behaviours), *(LOGICS["none"] for _ in rights)]
     # A delivery for which nothing waits is no error here: what waits is compared.
     staged = play_staged(histories, logics, strict=False)
     count = len(behaviours)

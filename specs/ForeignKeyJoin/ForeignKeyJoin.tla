@@ -9,6 +9,7 @@
 (*                                                                                                                     *)
 (* Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Changes" and the table of left        *)
 (* changes. The same protocol in Python is reference/foreign_key_protocol.py; its names are used here.                 *)
+(* What Kafka does beside it: Kafka Streams 4.3.1 and 3.9.0, package kstream.internals.foreignkeyjoin.                 *)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
 CONSTANTS
@@ -17,14 +18,21 @@ CONSTANTS
     LeftChanges,    \* how many left changes there may be
     RightChanges,   \* how many right changes there may be
     Join,           \* "inner" or "left"
-    Protocol,       \* "kip": the KIP's instructions; "answer": every left change is answered, in an inner join too
+    Protocol,       \* whose instructions the left side gives; see Protocols
     NullForeignKey, \* "ignore": a left row without a foreign key joins nothing; "keep": a left join shows it
     LeftKinds,      \* the kinds of left changes that there may be, of AllLeftKinds
     RightKinds,     \* the kinds of right changes that there may be, of {"update", "delete"}
-    Versions,       \* "fresh": no two values are equal; "few": payloads are 1 and 2, so that values repeat
+    Versions,       \* payloads, "fresh": no two are equal; "few": 1 and 2, so that values repeat; "same": 1 alone
     Ghost,          \* whether to remember which pairs were current together (for NoFiction; it makes states many)
     Mutant,         \* "none", or the mutation; see Mutants
     None            \* no row, no value, no key
+
+Protocols == {
+    "kip",                         \* the KIP's: an insert, and an update under the same key, ask "only if available"
+    "answer",                      \* every left change is answered, in an inner join too
+    "kafka 4.3",                   \* Kafka Streams since KAFKA-16407 and KAFKA-18713: 3.9.1, 4.0.1, 4.1.1, 4.2.0, 4.3.1
+    "kafka 4.3 answer",            \* the same where an inner join gives the instructions of its left join
+    "kafka 3.9"}                   \* Kafka Streams before: up to 3.9.0, and 4.0.0
 
 Mutants == {
     "none",
@@ -42,15 +50,15 @@ Mutants == {
 AllLeftKinds == {"insert", "insert without key", "update", "move", "lose key", "gain key", "delete"}
 
 ASSUME LeftKinds \subseteq AllLeftKinds /\ RightKinds \subseteq {"update", "delete"}
-ASSUME Join \in {"inner", "left"} /\ Protocol \in {"kip", "answer"} /\ NullForeignKey \in {"ignore", "keep"}
-ASSUME Versions \in {"fresh", "few"} /\ Ghost \in BOOLEAN /\ Mutant \in Mutants
+ASSUME Join \in {"inner", "left"} /\ Protocol \in Protocols /\ NullForeignKey \in {"ignore", "keep"}
+ASSUME Versions \in {"fresh", "few", "same"} /\ Ghost \in BOOLEAN /\ Mutant \in Mutants
 ASSUME LeftChanges \in Nat /\ RightChanges \in Nat
 
 VARIABLES
     left,           \* the left table: a row or None for each left key
     right,          \* the right table: likewise
     subscribed,     \* the store of the right side, for each right key and left key: the hash it subscribed with, or None
-    subscriptions,  \* the queue of subscriptions to each right key
+    subscriptions,  \* the queue of subscriptions to each right key; see Routes
     responses,      \* the queue of responses from each right key to each left key
     result,         \* the join as emitted so far: a pair or None for each left key
     left_changes,   \* how many left changes there were
@@ -62,7 +70,7 @@ vars == <<left, right, subscribed, subscriptions, responses, result, left_change
 -----------------------------------------------------------------------------
 (* What rows and messages are. A right row knows its key, so that a pair names the right row that it shows.           *)
 
-Payloads(next) == IF Versions = "fresh" THEN {next} ELSE {1, 2}
+Payloads(next) == CASE Versions = "fresh" -> {next} [] Versions = "few" -> {1, 2} [] OTHER -> {1}
 LeftRow(version, foreign_key) == [version |-> version, foreign_key |-> foreign_key]
 RightRow(version, key) == [version |-> version, key |-> key]
 ForeignKeyOf(row) == IF row = None THEN None ELSE row.foreign_key
@@ -79,8 +87,15 @@ Kind(old, new) ==
 (* Equal values have equal hashes, and others don't: so a value stands for its hash. The hash of a tombstone is None. *)
 Hash(row) == row
 
-AnswersAll == Protocol = "answer" \/ Join = "left"
+OfKafka == Protocol \notin {"kip", "answer"}
+ASSUME OfKafka => Mutant = "none"
+
+AnswersAll == ~OfKafka /\ (Protocol = "answer" \/ Join = "left")
 ShowsNull == Join = "left"
+
+(* Kafka's left join asks about a row without a foreign key, too: its message has no key, and goes to any partition.   *)
+AsksWithoutKey == OfKafka /\ (Join = "left" \/ Protocol = "kafka 4.3 answer")
+Routes == IF AsksWithoutKey THEN RightKeys \cup {None} ELSE RightKeys
 
 Subscription(key, hash, instruction) == [key |-> key, hash |-> hash, instruction |-> instruction]
 Response(hash, value) == [hash |-> hash, value |-> value]
@@ -109,7 +124,7 @@ Instruction(before, after) ==
     ELSE "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
 
 (* What a change of a row from `old` to `new` sends, as pairs of a right key and a subscription, in order.             *)
-Sent(key, old, new) ==
+SentByProtocol(key, old, new) ==
     LET before == ForeignKeyOf(old)
         after == ForeignKeyOf(new)
         unsubscribe ==
@@ -127,6 +142,30 @@ Sent(key, old, new) ==
           [] Mutant = "unsubscribe not sent" -> <<subscribe>>
           [] OTHER -> <<unsubscribe, subscribe>>
 
+(* The same of Kafka: SubscriptionSendProcessorSupplier, whose unsubscribe has a hash, too, which nobody reads.         *)
+SentByKafka(key, old, new) ==
+    LET before == ForeignKeyOf(old)
+        after == ForeignKeyOf(new)
+        Ask(right_key, instruction) == <<right_key, Subscription(key, Hash(new), instruction)>>
+        moved == before \notin {None, after}
+        Leave(instruction) == IF moved THEN <<Ask(before, instruction)>> ELSE <<>>
+        always == <<Ask(after, "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE")>>
+        only == <<Ask(after, "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE")>>
+        delete == <<Ask(before, "DELETE_KEY_AND_PROPAGATE")>>
+    IN  CASE AsksWithoutKey /\ old = None /\ new = None -> <<>>
+          [] AsksWithoutKey /\ Protocol = "kafka 3.9" -> Leave("DELETE_KEY_AND_PROPAGATE") \o always
+          [] AsksWithoutKey -> Leave("DELETE_KEY_NO_PROPAGATE") \o always
+          [] Protocol = "kafka 3.9" ->
+                CASE old = None -> IF after = None THEN <<>> ELSE only
+                  [] before = None \/ (new # None /\ after = None) -> <<>> \* KAFKA-16407 and KAFKA-16434: skipped
+                  [] new = None -> delete
+                  [] OTHER -> Leave("DELETE_KEY_NO_PROPAGATE") \o always
+          [] after = None -> IF before = None THEN <<>> ELSE delete
+          [] moved -> Leave("DELETE_KEY_NO_PROPAGATE") \o always
+          [] OTHER -> only
+
+Sent(key, old, new) == IF OfKafka THEN SentByKafka(key, old, new) ELSE SentByProtocol(key, old, new)
+
 (* No right key can be asked about a row without a foreign key, so a protocol that answers every change answers here.  *)
 OwesAnAnswer(key, old, new) ==
     /\ ForeignKeyOf(old) = None /\ ForeignKeyOf(new) = None
@@ -134,9 +173,9 @@ OwesAnAnswer(key, old, new) ==
     /\ result[key] # None \/ (new # None /\ ShowsNull /\ NullForeignKey = "keep" /\ Mutant # "null key silent")
 
 Send(sent) ==
-    subscriptions' = [right_key \in RightKeys |->
-        subscriptions[right_key] \o
-        LET mine(pair) == pair[1] = right_key
+    subscriptions' = [route \in Routes |->
+        subscriptions[route] \o
+        LET mine(pair) == pair[1] = route
             of == SelectSeq(sent, mine)
         IN  [number \in 1..Len(of) |-> of[number][2]]]
 
@@ -156,14 +195,15 @@ UpdateLeft(key) ==
 
 DeleteLeft(key) == ChangeLeft(key, None)
 
-(* Which of the waiting messages may be handed on: the oldest.                                                          *)
-Deliverable(queue) == IF Mutant = "routes out of order" THEN 1..Len(queue) ELSE {1} \cap 1..Len(queue)
+(* Which of the waiting messages may be handed on: the oldest; of those without a key any.                              *)
+Deliverable(route, queue) ==
+    IF Mutant = "routes out of order" \/ route = None THEN 1..Len(queue) ELSE {1} \cap 1..Len(queue)
 Without(queue, place) == SubSeq(queue, 1, place - 1) \o SubSeq(queue, place + 1, Len(queue))
 
-DeliverResponse(right_key, key) ==
-    \E place \in Deliverable(responses[right_key][key]) :
-        LET response == responses[right_key][key][place]
-        IN  /\ responses' = [responses EXCEPT ![right_key][key] = Without(@, place)]
+DeliverResponse(route, key) ==
+    \E place \in Deliverable(route, responses[route][key]) :
+        LET response == responses[route][key][place]
+        IN  /\ responses' = [responses EXCEPT ![route][key] = Without(@, place)]
             /\ IF Mutant = "no hash check" \/ response.hash = Hash(left[key])
                THEN Emit(key, response.value)
                ELSE UNCHANGED result
@@ -174,8 +214,8 @@ DeliverResponse(right_key, key) ==
 
 Deletes == {"DELETE_KEY_NO_PROPAGATE", "DELETE_KEY_AND_PROPAGATE"}
 
-Answer(right_key, subscription) ==
-    LET value == right[right_key]
+Answer(route, subscription) ==
+    LET value == IF route = None THEN None ELSE right[route]
         instruction == subscription.instruction
     IN  CASE instruction = "DELETE_KEY_AND_PROPAGATE" -> <<Response(subscription.hash, None)>>
           [] instruction = "DELETE_KEY_NO_PROPAGATE" -> <<>>
@@ -183,15 +223,15 @@ Answer(right_key, subscription) ==
           [] instruction = "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE" -> <<Response(subscription.hash, None)>>
           [] OTHER -> <<>>
 
-DeliverSubscription(right_key) ==
-    \E place \in Deliverable(subscriptions[right_key]) :
-        LET subscription == subscriptions[right_key][place]
+DeliverSubscription(route) ==
+    \E place \in Deliverable(route, subscriptions[route]) :
+        LET subscription == subscriptions[route][place]
             key == subscription.key
             kept == IF subscription.instruction \in Deletes /\ Mutant # "unsubscribe stores the hash"
                     THEN None ELSE subscription.hash
-        IN  /\ subscriptions' = [subscriptions EXCEPT ![right_key] = Without(@, place)]
-            /\ subscribed' = [subscribed EXCEPT ![right_key][key] = kept]
-            /\ responses' = [responses EXCEPT ![right_key][key] = @ \o Answer(right_key, subscription)]
+        IN  /\ subscriptions' = [subscriptions EXCEPT ![route] = Without(@, place)]
+            /\ subscribed' = IF route = None THEN subscribed ELSE [subscribed EXCEPT ![route][key] = kept]
+            /\ responses' = [responses EXCEPT ![route][key] = @ \o Answer(route, subscription)]
             /\ UNCHANGED <<left, right, result, left_changes, right_changes, together>>
 
 (* Combined keys begin with the foreign key. Without its length before it, the scan of "r1" finds "r10", too.         *)
@@ -206,7 +246,7 @@ ChangeRight(right_key, new) ==
     /\ right' = [right EXCEPT ![right_key] = new]
     /\ responses' =
         IF new = None /\ Mutant = "right tombstone silent" THEN responses
-        ELSE [other \in RightKeys |-> [key \in LeftKeys |->
+        ELSE [other \in Routes |-> [key \in LeftKeys |->
                 IF Scans(right_key, other) /\ subscribed[other][key] # None
                 THEN Append(responses[other][key], Response(subscribed[other][key], new))
                 ELSE responses[other][key]]]
@@ -224,15 +264,15 @@ Init ==
     /\ left = [key \in LeftKeys |-> None]
     /\ right = [key \in RightKeys |-> None]
     /\ subscribed = [right_key \in RightKeys |-> [key \in LeftKeys |-> None]]
-    /\ subscriptions = [right_key \in RightKeys |-> <<>>]
-    /\ responses = [right_key \in RightKeys |-> [key \in LeftKeys |-> <<>>]]
+    /\ subscriptions = [route \in Routes |-> <<>>]
+    /\ responses = [route \in Routes |-> [key \in LeftKeys |-> <<>>]]
     /\ result = [key \in LeftKeys |-> None]
     /\ left_changes = 0 /\ right_changes = 0
     /\ together = {}
 
 Quiet ==
-    /\ \A right_key \in RightKeys : subscriptions[right_key] = <<>>
-    /\ \A right_key \in RightKeys, key \in LeftKeys : responses[right_key][key] = <<>>
+    /\ \A route \in Routes : subscriptions[route] = <<>>
+    /\ \A route \in Routes, key \in LeftKeys : responses[route][key] = <<>>
 
 (* No message waits. So that a state in which one does, and nothing can happen, is a deadlock.                          *)
 Finished == Quiet /\ UNCHANGED vars
@@ -241,8 +281,14 @@ Next ==
     \/ Finished
     \/ \E key \in LeftKeys : UpdateLeft(key) \/ DeleteLeft(key)
     \/ \E right_key \in RightKeys : UpdateRight(right_key) \/ DeleteRight(right_key)
-    \/ \E right_key \in RightKeys : DeliverSubscription(right_key)
-    \/ \E right_key \in RightKeys, key \in LeftKeys : DeliverResponse(right_key, key)
+    \/ \E route \in Routes : DeliverSubscription(route)
+    \/ \E route \in Routes, key \in LeftKeys : DeliverResponse(route, key)
+
+(* A constraint: nothing is shown before the last left change. So what is shown then, and wrong, was never right.        *)
+NothingShownBefore == left_changes < LeftChanges => \A key \in LeftKeys : result[key] = None
+
+(* Another: what the first left change shows is never taken back.                                                       *)
+ShownFromTheFirst == left_changes > 1 => \A key \in LeftKeys : result[key] # None
 
 (* Keys are alike, where they are model values.                                                                        *)
 Symmetry == Permutations(LeftKeys) \cup Permutations(RightKeys)
@@ -252,8 +298,8 @@ Spec == Init /\ [][Next]_vars
 (* Whatever waits is handed on in the end.                                                                              *)
 FairSpec ==
     /\ Spec
-    /\ \A right_key \in RightKeys : WF_vars(DeliverSubscription(right_key))
-    /\ \A right_key \in RightKeys, key \in LeftKeys : WF_vars(DeliverResponse(right_key, key))
+    /\ \A route \in Routes : WF_vars(DeliverSubscription(route))
+    /\ \A route \in Routes, key \in LeftKeys : WF_vars(DeliverResponse(route, key))
 
 -----------------------------------------------------------------------------
 (* What ought to hold.                                                                                                 *)
@@ -267,17 +313,17 @@ Types ==
     /\ \A key \in LeftKeys : left[key] = None \/ left[key] \in LeftRows
     /\ \A right_key \in RightKeys :
         /\ right[right_key] = None \/ right[right_key] \in RightRows
-        /\ \A number \in 1..Len(subscriptions[right_key]) :
-            LET subscription == subscriptions[right_key][number]
+        /\ \A key \in LeftKeys : subscribed[right_key][key] = None \/ subscribed[right_key][key] \in LeftRows
+    /\ \A route \in Routes :
+        /\ \A number \in 1..Len(subscriptions[route]) :
+            LET subscription == subscriptions[route][number]
             IN  /\ subscription.key \in LeftKeys
                 /\ subscription.hash = None \/ subscription.hash \in LeftRows
                 /\ subscription.instruction \in Instructions
-        /\ \A key \in LeftKeys :
-            /\ subscribed[right_key][key] = None \/ subscribed[right_key][key] \in LeftRows
-            /\ \A number \in 1..Len(responses[right_key][key]) :
-                LET response == responses[right_key][key][number]
-                IN  /\ response.hash = None \/ response.hash \in LeftRows
-                    /\ response.value = None \/ response.value \in RightRows
+        /\ \A key \in LeftKeys : \A number \in 1..Len(responses[route][key]) :
+            LET response == responses[route][key][number]
+            IN  /\ response.hash = None \/ response.hash \in LeftRows
+                /\ response.value = None \/ response.value \in RightRows
     /\ \A key \in LeftKeys :
         result[key] = None \/
             /\ result[key].left \in LeftRows

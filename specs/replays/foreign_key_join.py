@@ -13,6 +13,7 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from ...reference.core.clocks import StreamTime
+from ...reference.core.errors import BadInput
 from ...reference.core.history import Delivery, History, Line
 from ...reference.core.operator import operator_named
 from ...reference.core.records import Change, Key, Output, Record
@@ -21,6 +22,7 @@ from ...reference.definitions.joins import ForeignKeyJoin
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription, digest_of, prefix_of
 from ..pytla import Step, Trace, Value
 from .common import Action, Constants, ModuleReplay, State, Unreadable, steps_of
+from .foreign_key_kafka import KAFKA, WITHOUT_KEY, KafkaProtocol
 from .foreign_key_mutants import MUTANTS, RoutesOutOfOrder
 
 MODULE = "ForeignKeyJoin"
@@ -64,21 +66,32 @@ class ForeignKeyJoinReplay(ModuleReplay):
         super().__init__(constants, ("None", "Mutant", *OPTIONS.values()))
         self.none = constants["None"]
         self.mutant = self._mutant(constants, MUTANTS)
+        self.code = self._code(str(constants["Protocol"]))
         named = {option: str(constants[name]) for option, name in OPTIONS.items()}
+        if self.code in KAFKA:
+            named["protocol"], _ = KAFKA[self.code]
         self.options = {"foreign_key": "foreign_key", **named, "delivery": "manual"}
         self.join: ForeignKeyJoin = operator_named(OPERATOR).declare(self.options)
         # States are shared between the behaviours of a graph, so each is read once; it is kept, for ids are used again.
         self._states: dict[int, tuple[State, Mapping[str, Any]]] = {}
         self._steps: dict[tuple[int, int], tuple[State, State, Action]] = {}
 
+    def _code(self, protocol: str) -> str:
+        """Which code the behaviours are of: a mutant's name or a Kafka's; `none` for the reference's protocol."""
+        if protocol not in KAFKA:
+            return self.mutant
+        if self.mutant != "none":
+            raise BadInput(f"{MODULE} has no mutant of the protocol {protocol!r}: leave one of the constants as it was")
+        return protocol
+
     @property
     def is_right(self) -> bool:
-        """Whether the code is the right one: no mutant, and every left change is answered."""
-        return self.mutant == "none" and self.join.answers_all
+        """Whether the code is the right one: no mutant, not Kafka's, and every left change is answered."""
+        return self.code == "none" and self.join.answers_all
 
     def machine(self) -> ProtocolMachine:
-        """Start the reference's protocol, with the mutant that the constants name, if they do."""
-        return ProtocolMachine(self.join, MUTANTS[self.mutant])
+        """Start the protocol: the reference's, or the mutant or the Kafka that the constants name."""
+        return ProtocolMachine(self.join, KAFKA[self.code][1] if self.code in KAFKA else MUTANTS[self.code])
 
     def expected(self, step: Step) -> Mapping[str, Any]:
         """Return the model's state after a step, part by part."""
@@ -110,10 +123,10 @@ class ForeignKeyJoinReplay(ModuleReplay):
 
     def _parts(self, state: Any) -> Mapping[str, Any]:
         waiting: dict[Route, tuple[Mapping[str, Any], ...]] = {}
-        for to, queue in self._items(state["subscriptions"]):
+        for to, queue in self._routes(state["subscriptions"]):
             if messages := tuple(map(self._subscription, _queue(queue))):
                 waiting["subscription", to, None] = messages
-        for source, queues in self._items(state["responses"]):
+        for source, queues in self._routes(state["responses"]):
             for key, queue in self._items(queues):
                 if messages := tuple(map(self._response, _queue(queue))):
                     waiting["response", source, key] = messages
@@ -135,6 +148,11 @@ class ForeignKeyJoinReplay(ModuleReplay):
 
     def _table(self, table: Value, fields: Sequence[str]) -> dict[Key, Row]:
         return {key: row for key, value in self._items(table) if (row := self._row(value, fields)) is not None}
+
+    def _routes(self, function: Value) -> list[tuple[Key, Value]]:
+        if not isinstance(function, Mapping):
+            raise Unreadable(f"{function} is no function of keys")
+        return [(WITHOUT_KEY if key == self.none else self._key(key), value) for key, value in function.items()]
 
     def _items(self, function: Value) -> list[tuple[Key, Value]]:
         if not isinstance(function, Mapping):
@@ -195,7 +213,7 @@ class ForeignKeyJoinReplay(ModuleReplay):
                 raise Unreadable(f"a {kind} changes {name}")
         if route is not None:
             index = _taken(was["waiting"][route], now["waiting"].get(route, ()), kind)
-            if index and self.mutant != "routes out of order":
+            if index and self.mutant != "routes out of order" and route[1] != WITHOUT_KEY:
                 raise Unreadable(f"{_shown(route)}: a message overtakes another")
             return Action(Delivery(*route), index)
         side, table = kind.split()[0], f"{kind.split()[0]} table"
@@ -218,7 +236,11 @@ class ForeignKeyJoinReplay(ModuleReplay):
         for key in keys:
             # A row without foreign key, for which nothing is emitted: whichever it was, the states are the same.
             row = now["left table"].get(key)
-            silent = not self.join.answers_all or now["result"].get(key) == joined(self.join, row, None)
+            silent = (
+                self.code in KAFKA
+                or not self.join.answers_all
+                or now["result"].get(key) == joined(self.join, row, None)
+            )
             if silent and self.join.foreign_key_of(row) is None:
                 return key
         raise Unreadable("it doesn't show which left row was changed")
@@ -265,7 +287,9 @@ def _sent(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Rout
 
 
 def _shown(route: Route) -> str:
-    return " ".join(filter(None, ("a delivery on", *route)))
+    channel, *keys = route
+    named = ("no key" if key == WITHOUT_KEY else key for key in keys)
+    return " ".join(filter(None, ("a delivery on", channel, *named)))
 
 
 class ProtocolMachine:
@@ -297,7 +321,7 @@ class ProtocolMachine:
                 self.rows[digest_of(line.value)] = line.value
             emitted = self.protocol.arrive(line)
         elif isinstance(line, Delivery):
-            if action.overtaken and isinstance(self.protocol, RoutesOutOfOrder):
+            if action.overtaken and isinstance(self.protocol, (RoutesOutOfOrder, KafkaProtocol)):
                 self.protocol.overtake((line.channel, line.foreign_key, line.key), action.overtaken)
             emitted = self.protocol.deliver(*line)
         for change in emitted:

@@ -132,7 +132,8 @@ class _Contrasted(NamedTuple):
 
 def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) -> list[_Contrasted]:
     """Play a counterexample on the code as the model has it, which it must break, and on the right code."""
-    from ....specs.replays.foreign_key_join import MODULE, contrast
+    from ....specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
+    from ....specs.replays.foreign_key_kafka import KAFKA
 
     if one.model.module.stem != MODULE or one.entry is None:
         return []
@@ -140,16 +141,21 @@ def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) 
     mutant, protocol = constants["Mutant"], constants["Protocol"]
     # A liveness failure of this module is a wrong result that nothing will correct.
     wanted = one.entry.violated if one.entry.result == "safety failure" else "QuietIsJoined"
-    code = f"the reference with the mutant {mutant!r}" if mutant != "none" else f"the reference, protocol {protocol!r},"
-    is_other = mutant != "none" or (protocol == "kip" and constants["Join"] == "inner")
+    if protocol in KAFKA:
+        code = f"the protocol with the instructions of {protocol!r}"
+    elif mutant != "none":
+        code = f"the reference with the mutant {mutant!r}"
+    else:
+        code = f"the reference, protocol {protocol!r},"
     broken = {found.property: found.arrival for found in both.broken}
     if wanted in broken:
         found = [_Contrasted(f"{code} breaks {wanted} at arrival {broken[wanted]}, as the model does", True)]
     else:
         found = [_Contrasted(f"{code} doesn't break {wanted}, where the model does", False)]
     on_right = ", ".join(f"{found.property} at arrival {found.arrival}" for found in both.broken_on_right)
-    if is_other:
-        right = f"the right reference{'' if mutant != 'none' else ', protocol answer,'}"
+    if not ForeignKeyJoinReplay(constants).is_right:
+        answering = mutant == "none" and constants["Join"] == "inner"
+        right = f"the right reference{', protocol answer,' if answering else ''}"
         found.append(_Contrasted(f"{right} breaks {on_right or 'nothing'} on the same changes", not on_right))
     else:
         found.append(_Contrasted("no other code is known that does better", True))

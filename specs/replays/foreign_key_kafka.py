@@ -1,0 +1,141 @@
+"""What Kafka Streams sends, as variants of the reference's protocol, message by message the same.
+
+Beside the reference, never in its place: it follows the KIP. Source: Kafka Streams 4.3.1 and 3.9.0, package
+`kstream.internals.foreignkeyjoin`, the classes `SubscriptionSendProcessorSupplier` and
+`SubscriptionReceiveProcessorSupplier`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, TypeAlias
+
+from ...reference.core.clocks import Clock
+from ...reference.core.records import Change, Key, Value
+from ...reference.definitions.joins import ForeignKeyJoin
+from ...reference.foreign_key_protocol import (
+    Instruction,
+    Left,
+    Protocol,
+    Response,
+    Right,
+    Route,
+    Subscription,
+    digest_of,
+)
+
+WITHOUT_KEY: Key = "\0"
+"""The route of messages about rows without a foreign key: Kafka's have no key, and may overtake each other."""
+
+_LEAVE = Instruction.DELETE_KEY_NO_PROPAGATE
+_DELETE = Instruction.DELETE_KEY_AND_PROPAGATE
+_ALWAYS = Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
+_ONLY = Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
+
+Asked: TypeAlias = tuple[Key | None, Instruction]
+
+
+class KafkaLeft(Left):
+    """The left side of Kafka Streams 4.3; what it asks depends on the foreign keys alone.
+
+    Attributes:
+        as_left: Whether an inner join asks what the left join asks, too: so that each of its changes is answered.
+    """
+
+    as_left: ClassVar[bool] = False
+    on_leaving: ClassVar[Instruction] = _LEAVE
+
+    def change(self, key: Key, new: Value, timestamp: int) -> tuple[list[Subscription], list[Change]]:
+        """Change a row; return the subscriptions to send. Nothing is emitted without a response."""
+        old = self.table.pop(key, None)
+        if new is not None:
+            self.table[key] = new
+        asks = self.asks_as_left if self.as_left or self.join.join == "left" else self.asks_as_inner
+        return [
+            Subscription(WITHOUT_KEY if to is None else to, key, digest_of(new), instruction, timestamp)
+            for to, instruction in asks(old, new)
+        ], []
+
+    def asks_as_left(self, old: Value, new: Value) -> list[Asked]:
+        """Return whom the left join asks for what (`leftJoinInstructions`)."""
+        if old is None and new is None:
+            return []
+        before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
+        return [*([(before, self.on_leaving)] if before not in (None, after) else []), (after, _ALWAYS)]
+
+    def asks_as_inner(self, old: Value, new: Value) -> list[Asked]:
+        """Return whom the inner join asks for what (`defaultJoinInstructions`)."""
+        before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
+        if after is None:
+            return [] if before is None else [(before, _DELETE)]
+        return [(after, _ONLY)] if before in (None, after) else [(before, _LEAVE), (after, _ALWAYS)]
+
+
+class AnsweredLeft(KafkaLeft):
+    """The same where an inner join asks what the left join asks."""
+
+    as_left = True
+
+
+class OldKafkaLeft(KafkaLeft):
+    """The left side of Kafka Streams 3.9.0."""
+
+    on_leaving = _DELETE  # KAFKA-18713
+
+    def asks_as_inner(self, old: Value, new: Value) -> list[Asked]:
+        """Return whom the inner join asks for what; a row that loses its key, or had none, is skipped."""
+        before, after = self.join.foreign_key_of(old), self.join.foreign_key_of(new)
+        if old is None:
+            return [] if after is None else [(after, _ONLY)]
+        if before is None or (new is not None and after is None):
+            return []  # KAFKA-16407 and KAFKA-16434
+        if new is None:
+            return [(before, _DELETE)]
+        return [*([(before, _LEAVE)] if before != after else []), (after, _ALWAYS)]
+
+
+class KafkaRight(Right):
+    """The right side of Kafka Streams: it answers messages without a key with null, and stores nothing of them."""
+
+    def receive(self, subscription: Subscription) -> list[Response]:
+        """Follow a subscription's instruction; return the response, if there is one."""
+        if subscription.foreign_key != WITHOUT_KEY:
+            return super().receive(subscription)
+        return [Response(WITHOUT_KEY, subscription.key, subscription.digest, None, subscription.timestamp)]
+
+
+class KafkaProtocol(Protocol):
+    """Both sides of Kafka Streams 4.3, and the channels between them."""
+
+    left_side: ClassVar[type[KafkaLeft]] = KafkaLeft
+
+    def __init__(self, join: ForeignKeyJoin, clock: Clock) -> None:
+        super().__init__(join, clock)
+        self.left, self.right = self.left_side(join), KafkaRight(join)
+
+    def overtake(self, route: Route, index: int) -> None:
+        """Move the message at an index to the head of its route."""
+        messages = self.waiting[route]
+        message = messages[index]
+        del messages[index]
+        messages.appendleft(message)
+
+
+class AnsweredKafkaProtocol(KafkaProtocol):
+    """Kafka Streams 4.3, where an inner join asks what the left join asks."""
+
+    left_side = AnsweredLeft
+
+
+class OldKafkaProtocol(KafkaProtocol):
+    """Kafka Streams 3.9.0."""
+
+    left_side = OldKafkaLeft
+
+
+KAFKA: Mapping[str, tuple[Literal["kip", "answer"], type[Protocol]]] = {
+    "kafka 4.3": ("kip", KafkaProtocol),
+    "kafka 4.3 answer": ("answer", AnsweredKafkaProtocol),
+    "kafka 3.9": ("kip", OldKafkaProtocol),
+}
+"""For each value of the constant `Protocol` that is Kafka's: the nearest value of the option, and the protocol."""
