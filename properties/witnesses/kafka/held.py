@@ -84,6 +84,57 @@ class Written:
         return self.history.location(self.index)
 
 
+class Completed(Written):
+    """The lines of a history, and then what waits, until nothing does."""
+
+    def next(self, waiting: Collection[KafkaRoute]) -> Line | None:
+        """Return the next line of the history, or the delivery of what came to wait first."""
+        line = super().next(waiting)
+        return line if line is not None or not waiting else _delivery(next(iter(waiting)))
+
+
+class Branch:
+    """A history's changes in their order, and between them deliveries as choices say; where these end, the first.
+
+    Args:
+        history: The history; its deliveries play no part.
+        choices: Which line is taken at each step, of those that may follow.
+    """
+
+    def __init__(self, history: History, choices: tuple[int, ...] = ()) -> None:
+        self.history, self.choices = history, choices
+        self.records = deque(history.records)
+        self.widths: list[int] = []
+
+    def next(self, waiting: Collection[KafkaRoute]) -> Line | None:
+        """Return the line that is chosen: the next change, if there is one, or a delivery."""
+        following: list[Line] = [*list(self.records)[:1], *map(_delivery, waiting)]
+        if not following:
+            return None
+        step = len(self.widths)
+        line = following[self.choices[step] if step < len(self.choices) else 0]
+        self.widths.append(len(following))
+        if isinstance(line, Record):
+            self.records.popleft()
+        return line
+
+    @property
+    def location(self) -> str:
+        """Where the line is."""
+        return f"{self.history.name}: step {len(self.widths)}"
+
+    def others(self) -> Iterator[Branch]:
+        """Yield the branches that leave this one where it had no choice made for it."""
+        for step in range(len(self.choices), len(self.widths)):
+            taken = (*self.choices, *(0 for _ in range(step - len(self.choices))))
+            for other in range(1, self.widths[step]):
+                yield Branch(self.history, (*taken, other))
+
+
+def _delivery(route: KafkaRoute) -> Delivery:
+    return Delivery(*route)  # type: ignore[arg-type]  # of a route without key, which no history names
+
+
 @dataclass
 class HeldPlay:
     """One history on a shared driver: what to play, and what came of it.
@@ -146,6 +197,32 @@ def play_held(
         dialect,
     )
     return [Staged(play.outcome, [_named(waiting) for waiting in play.waiting]) for play in plays]
+
+
+def every_interleaving(jvm: KafkaJvm, histories: Sequence[History], dialect: Dialect) -> list[list[HeldPlay]]:
+    """Play every order in which Kafka's messages can be handed on between changes that keep their order.
+
+    Kafka's own messages decide what may follow, those without key too; no model is asked.
+
+    Args:
+        jvm: The JVM.
+        histories: Histories, whose deliveries play no part.
+        dialect: How Kafka Streams is set up.
+
+    Returns:
+        For each history its plays, to the last message.
+    """
+    played: list[list[HeldPlay]] = [[] for _ in histories]
+    branches = [(number, Branch(history)) for number, history in enumerate(histories)]
+    while branches:
+        plays = [(number, HeldPlay(branch, branch.history.name, keyless_waits=True)) for number, branch in branches]
+        play_scripts(
+            jvm, [(play, histories[number].operator, histories[number].options) for number, play in plays], dialect
+        )
+        for number, play in plays:
+            played[number].append(play)
+        branches = [(number, other) for number, branch in branches for other in branch.others()]
+    return played
 
 
 def play_scripts(jvm: KafkaJvm, plays: Sequence[tuple[HeldPlay, str, Mapping[str, Any]]], dialect: Dialect) -> None:
@@ -309,7 +386,7 @@ class _Tables:
         return []
 
     def _handed_on(self, delivery: Delivery) -> list[tuple[str, str | None, str | None, int]]:
-        route: KafkaRoute = (*delivery,)
+        route: KafkaRoute = (delivery.channel, delivery.foreign_key, delivery.key)
         if route not in self.held:
             if not self.play.is_strict:
                 return []

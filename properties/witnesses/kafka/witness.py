@@ -26,7 +26,7 @@ from ..base import PLAIN, RunOptions, Witness
 from ..messages import Staged
 from ..outcomes import Grain, Outcome
 from .builder import Dialect
-from .held import evaluate_held, play_held
+from .held import Completed, HeldPlay, evaluate_held, every_interleaving, play_held, play_scripts
 from .jvm import KafkaJvm, kafka_jvm
 from .playing import functions_of, playing, topology_of
 
@@ -101,7 +101,45 @@ class KafkaWitness(Witness):
         for history in histories:
             if not history.has_schedule:
                 raise BadInput(f"{history.name}: its messages are handed on at once: say delivery manual")
-        return play_held(kafka_jvm(), histories, self.dialect, strict, watched=True) if histories else []
+        return play_held(self._jvm(), histories, self.dialect, strict, watched=True) if histories else []
+
+    def complete(self, histories: Sequence[History]) -> list[Outcome]:
+        """Return what comes out of histories with manual delivery once what waits at their end is handed on, too.
+
+        A delivery from a route on which nothing waits does nothing, for other code sends other messages.
+
+        Args:
+            histories: The histories.
+
+        Raises:
+            BadInput: As `evaluate`.
+            MissingTool: As `evaluate`.
+        """
+        self._require_answerable(histories)
+        plays = [HeldPlay(Completed(history), history.name, is_strict=False) for history in histories]
+        asked = [(play, history.operator, history.options) for play, history in zip(plays, histories, strict=True)]
+        if asked:
+            play_scripts(self._jvm(), asked, self.dialect)
+        return [play.outcome for play in plays]
+
+    def interleavings(self, histories: Sequence[History]) -> list[list[Outcome]]:
+        """Return, for each history, what comes out in every order in which Kafka's messages can be handed on.
+
+        Args:
+            histories: Histories of the foreign-key join; their changes keep their order, and their deliveries play no
+                part.
+
+        Raises:
+            BadInput: As `evaluate`.
+            MissingTool: As `evaluate`.
+        """
+        self._require_answerable(histories)
+        if not histories:
+            return []
+        return [[play.outcome for play in plays] for plays in every_interleaving(self._jvm(), histories, self.dialect)]
+
+    def _jvm(self) -> KafkaJvm:
+        return kafka_jvm()
 
     def _require_answerable(self, histories: Sequence[History]) -> None:
         for history in histories:

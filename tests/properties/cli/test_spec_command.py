@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 from streamproof.properties.cli import app
 from streamproof.properties.cli.spec import check as spec_check
-from streamproof.properties.runner import spec_replay
+from streamproof.properties.runner import races, spec_replay
+from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, read_history
 from streamproof.reference.core.records import Record
 from streamproof.specs import catalogue, checking, pytla, replay
@@ -788,3 +790,42 @@ def test_a_value_that_steers_a_terminal_is_shown_escaped(clock: Path, command: C
     tlc(result("invariant", "BeforeNoon", Trace(steps)))
     said = command("check", "Clock_late", "--trace")
     assert 'hour: "a" → "\\u202e\\u2028b"' in said.out
+
+
+# spec races
+
+
+def test_races_are_played_on_the_reference(command: Command) -> None:
+    said = command("races", "lose-gain", "--every-interleaving")
+    assert said.code == 0
+    assert re.search(r"lose-gain .* 56 .* 5 .*l: \(a\|r1, x\) .*nothing", said.out)
+    assert "conforms inner join on reference: 5 of 56 orders end wrong, in 1 of 1 race;" in said.out
+
+
+def test_a_left_join_that_ends_wrong_is_a_violation(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command("races", "lose-gain", "--join", "left").code == 0
+    raced = races.raced
+
+    def wrong(*arguments: Any) -> list[races.Raced]:
+        return [one._replace(wrong=1) for one in raced(*arguments)]
+
+    monkeypatch.setattr(races, "raced", wrong)
+    said = command("races", "lose-gain", "--join", "left")
+    assert said.code == 1
+    assert "violated left join on reference: 1 of 1 order end wrong" in said.out
+
+
+def test_an_inner_join_that_ends_right_is_a_violation(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    raced = races.raced
+    monkeypatch.setattr(races, "raced", lambda *given: [one._replace(wrong=0) for one in raced(*given)])
+    assert command("races", "lose-gain", "delete-insert").code == 1
+
+
+def test_without_kafka_its_races_are_inconclusive(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*given: object) -> None:
+        raise MissingTool("no jars: fetch them")
+
+    monkeypatch.setattr(races, "raced", absent)
+    said = command("races", "--on", "kafka")
+    assert said.code == 2
+    assert "Kafka Streams can't be asked: no jars: fetch them" in said.out

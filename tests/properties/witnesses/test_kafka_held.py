@@ -11,6 +11,7 @@ from streamproof.properties.laws.of_reference.kafka_schedules import SchedulesOn
 from streamproof.properties.laws.runs import ReferenceRun
 from streamproof.properties.laws.scheduling import scheduled
 from streamproof.properties.registration.registration import registration_of
+from streamproof.properties.runner.races import raced
 from streamproof.properties.runner.samples import reference_sample
 from streamproof.properties.witnesses.kafka import held
 from streamproof.properties.witnesses.kafka.builder import Dialect
@@ -25,6 +26,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record, fold
+from streamproof.specs.races import RACES
 
 pytestmark = pytest.mark.usefixtures("kafka")
 
@@ -218,3 +220,35 @@ def test_the_law_is_broken_where_the_protocol_checks_no_hash(monkeypatch):
 def test_the_law_is_not_asked_of_a_protocol_that_kafka_does_not_have():
     registration = registration_of("foreign_key_join")
     assert not SchedulesOnKafka().is_asked_of(reference_sample(registration, "inner, answer", 5, seed=0))
+
+
+# The races of the findings.
+
+
+def test_every_race_ends_stale_on_kafkas_own_processors_and_right_in_a_left_join():
+    races = list(RACES.values())
+    assert [(one.played, one.wrong) for one in raced(races, "kafka")] == [(1, 1)] * len(races)
+    assert [(one.played, one.wrong) for one in raced(races, "kafka", "left")] == [(1, 0)] * len(races)
+
+
+def test_every_interleaving_of_every_race_ends_as_in_the_protocol():
+    races = list(RACES.values())
+    on_kafka, in_protocol = (raced(races, on, every=True) for on in ("kafka", "reference"))
+    assert on_kafka == in_protocol
+    assert sum(one.played for one in on_kafka) == 868
+
+
+def test_kafkas_left_join_has_messages_without_key_and_ends_right_in_every_order():
+    (one,) = raced([RACES["lose-delete"]], "kafka", "left", every=True)
+    assert (one.played, one.wrong) == (800, 0)
+
+
+def test_every_order_is_played_once():
+    (plays,) = held.every_interleaving(kafka_jvm(), [RACES["lose-update"].history()], Dialect())
+    assert len({tuple(map(str, play.lines)) for play in plays}) == len(plays) == 21
+
+
+def test_where_other_messages_are_sent_deliveries_are_left_out_and_what_waits_is_handed_on():
+    one = history(LEFT, left("l", "r", 0), answer("s", "l"))
+    (outcome,) = KafkaWitness().complete([one])
+    assert outcome.result == {("l", None): ([{"fk": "r"}, None], 0)}

@@ -1,0 +1,90 @@
+"""The command `spec races`: the races of the foreign-key join, on the reference or on Kafka's own code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ....reference.core.errors import MissingTool
+from ..terminal import EXITS, STYLES, results, steps
+from .printing import count_of
+
+if TYPE_CHECKING:
+    from ...runner.races import Raced
+
+
+class PlayedOn(StrEnum):
+    """What races are played on."""
+
+    REFERENCE = "reference"
+    KAFKA = "kafka"
+
+
+class Join(StrEnum):
+    """Which join is played."""
+
+    INNER = "inner"
+    LEFT = "left"
+
+
+def play_races(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[RACE]…", help="Races, such as delete-insert; all by default.")
+    ] = None,
+    on: Annotated[PlayedOn, typer.Option("--on", help="What the races are played on.")] = PlayedOn.REFERENCE,
+    join: Annotated[Join, typer.Option(help="The join: an inner one ends stale, a left one doesn't.")] = Join.INNER,
+    every: Annotated[
+        bool, typer.Option("--every-interleaving", help="Every order of the messages, not the race's own alone.")
+    ] = False,
+) -> None:
+    """Play the races of the foreign-key join, message by message: what each shows once no message waits.
+
+    Exits 0 if each ends as is known of it, an inner join stale and a left one right; 1 if one doesn't, and 2 if Kafka
+    Streams isn't here to ask.
+    """
+    from ....specs.races import chosen
+    from ...runner.races import raced
+
+    races = chosen(names or [])
+    with steps() as progress:
+        progress(f"{count_of(len(races), 'race')} of the {join.value} join on {on.value}")
+        try:
+            found = raced(races, on.value, join.value, every)
+        except MissingTool as missing:
+            results.print(f"Kafka Streams can't be asked: {missing}", markup=False, soft_wrap=True)
+            raise typer.Exit(EXITS["inconclusive"]) from None
+    results.print(_table(found, every))
+    as_known = [bool(one.wrong) == (join is Join.INNER) for one in found]
+    verdict = "conforms" if all(as_known) else "violated"
+    played, wrong = sum(one.played for one in found), sum(one.wrong for one in found)
+    results.print(
+        f"[{STYLES[verdict]}]{verdict}[/] {join.value} join on {on.value}: "
+        f"{wrong:,} of {count_of(played, 'order')} end wrong, "
+        f"in {sum(bool(one.wrong) for one in found)} of {count_of(len(found), 'race')}; "
+        f"known is that {'each' if join is Join.INNER else 'none'} can"
+    )
+    raise typer.Exit(EXITS[verdict])
+
+
+def _table(found: list[Raced], every: bool) -> Table:
+    table = Table("race", "asks", "then silent", *(["played", "wrong"] if every else []), "shown at the end", "meant")
+    for one in found:
+        counts = [f"{one.played:,}", f"{one.wrong:,}"] if every else []
+        race = one.race
+        table.add_row(race.name, race.asks, race.silent, *counts, _shown(one.shown), _shown(one.meant))
+    return table
+
+
+def _shown(table: Mapping[Any, Any]) -> str:
+    """Return a table as the findings write it: `l: (a|r1, x)`."""
+    return ", ".join(f"{key}: {_pair(*pair)}" for key, pair in table.items()) or "nothing"
+
+
+def _pair(left: Mapping[str, Any], right: Any) -> str:
+    named = "null" if left["foreign_key"] is None else left["foreign_key"]
+    return f"({left['value']}|{named}, {json.dumps(right) if right is None else right})"

@@ -1,0 +1,70 @@
+"""Plays the races of the foreign-key join: each as its schedule says, or in every order of its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from ...reference.core.play import play
+from ...reference.core.records import Key, Table
+from ...reference.foreign_key_protocol import Protocol
+from ...specs.races import Race, interleavings, meant, values_of
+from ...specs.replays.foreign_key_join import completed
+from ..witnesses.kafka.witness import KafkaWitness
+
+Player: TypeAlias = Literal["reference", "kafka"]
+
+
+class Raced(NamedTuple):
+    """What became of a race.
+
+    Attributes:
+        race: The race.
+        played: In how many orders of its messages it was played.
+        wrong: In how many of them the result isn't the join of the tables at the end, when no message waits.
+        shown: The values by key that are shown at the end, of the first order in which they are wrong, or else of the
+            first.
+        meant: Those that ought to be.
+    """
+
+    race: Race
+    played: int
+    wrong: int
+    shown: Mapping[Key | None, Any]
+    meant: Mapping[Key | None, Any]
+
+
+def raced(races: Sequence[Race], on: Player, join: str = "inner", every: bool = False) -> list[Raced]:
+    """Play races; a timestamp depends on the way that a message went, so values alone are judged.
+
+    Args:
+        races: The races.
+        on: What they are played on.
+        join: `inner` or `left`; another join sends other messages, so a delivery for which nothing waits is left out,
+            and what waits at the end is delivered.
+        every: Whether they are played in every order of their messages, not by their own schedule.
+
+    Raises:
+        MissingTool: Kafka Streams is asked, and isn't here.
+    """
+    histories = [race.history(join) for race in races]
+    tables: list[list[Table]]
+    if on == "kafka":
+        kafka = KafkaWitness()
+        outcomes = kafka.interleavings(histories) if every else [[one] for one in kafka.complete(histories)]
+        tables = [[_table(one.result) for one in of_race] for of_race in outcomes]
+    else:
+        each = [list(interleavings(one)) if every else [completed(one)] for one in histories]
+        tables = [[_table(play(one, Protocol).result) for one in of_race] for of_race in each]
+    found = []
+    for race, history, of_race in zip(races, histories, tables, strict=True):
+        right = values_of(meant(history))
+        shown = [values_of(table) for table in of_race]
+        wrong = [one for one in shown if one != right]
+        found.append(Raced(race, len(shown), len(wrong), (wrong or shown)[0], right))
+    return found
+
+
+def _table(result: Any) -> Table:
+    assert isinstance(result, dict)
+    return result

@@ -1,0 +1,190 @@
+"""The races of the foreign-key join as schedules, which anything that hands messages on one by one can play.
+
+A schedule is written as in findings.md: `R r1=x`: the right row r1 becomes x; `L l=a|r1`: the left row l becomes a and
+names r1; `l=∅` deletes it, `l=a|null` names nothing; `>r1` hands on the oldest subscription that waits for r1,
+`<r1/l` the oldest response from r1 to l.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+from ..reference.core.clocks import StreamTime
+from ..reference.core.errors import BadInput
+from ..reference.core.history import Delivery, History, Line
+from ..reference.core.operator import operator_named
+from ..reference.core.records import Accepted, Key, Record, Table
+from ..reference.core.records import Value as Row
+from ..reference.foreign_key_protocol import Protocol
+
+OPERATOR = "foreign_key_join"
+SETUP = "R r1=x L l=a|r1 >r1 <r1/l"
+"""What comes before each race: then (a|r1, x) is shown."""
+
+
+class Race(NamedTuple):
+    """A race: a change that asks for an answer, and one after it that nobody answers.
+
+    Attributes:
+        name: What commands call it.
+        asks: The change whose answer should take the shown pair back.
+        silent: The change that nobody answers.
+        schedule: What happens after `SETUP`, after which no message waits.
+        model: The model of which TLC gives it as the counterexample.
+    """
+
+    name: str
+    asks: str
+    silent: str
+    schedule: str
+    model: str
+
+    def history(self, join: str = "inner") -> History:
+        """Return the race as a history, from the setup on.
+
+        Args:
+            join: `inner` or `left`; a left one keeps rows without foreign key, and is sent other messages.
+        """
+        return History(OPERATOR, options_of(join), tuple(lines_of(f"{SETUP} {self.schedule}")), name=self.name)
+
+
+RACES = {
+    race.name: race
+    for race in (
+        Race(
+            "delete-insert",
+            "delete",
+            "insert, its right row missing",
+            "l=∅ >r1 l=b|r2 >r2 <r1/l",
+            "ForeignKeyJoin_race_delete_insert",
+        ),
+        Race(
+            "delete-insert-without-key",
+            "delete",
+            "insert without a foreign key",
+            "l=∅ >r1 l=b|null <r1/l",
+            "ForeignKeyJoin_race_delete_insert_without_key",
+        ),
+        Race(
+            "lose-update",
+            "lost key",
+            "update without one",
+            "l=b|null >r1 l=c|null <r1/l",
+            "ForeignKeyJoin_race_lose_update",
+        ),
+        Race("lose-delete", "lost key", "delete", "l=b|null >r1 l=∅ <r1/l", "ForeignKeyJoin_race_lose_delete"),
+        Race(
+            "lose-gain",
+            "lost key",
+            "gained key, its right row missing",
+            "l=b|null >r1 l=c|r2 >r2 <r1/l",
+            "ForeignKeyJoin_race_lose_gain",
+        ),
+        Race(
+            "move-update",
+            "move to a right row that is missing",
+            "update there",
+            "l=b|r2 >r1 >r2 l=c|r2 <r2/l >r2",
+            "ForeignKeyJoin_race_move_update",
+        ),
+        Race(
+            "right-delete-update",
+            "the right row's delete",
+            "update",
+            "R r1=∅ L l=b|r1 <r1/l >r1",
+            "ForeignKeyJoin_race_update",
+        ),
+        Race(
+            "delete-insert-same-key",
+            "delete",
+            "insert, its right row deleted meanwhile",
+            "l=∅ >r1 R r1=∅ L l=b|r1 >r1 <r1/l",
+            "ForeignKeyJoin_race_delete_insert_same_key",
+        ),
+    )
+}
+"""The races by name, in the order of findings.md."""
+
+
+def chosen(names: list[str]) -> list[Race]:
+    """Return races by name; all where none is named.
+
+    Raises:
+        BadInput: There is none of a name; the message lists those there are.
+    """
+    for name in names:
+        if name not in RACES:
+            raise BadInput(f"unknown race {name!r}: use one of {', '.join(RACES)}")
+    return [RACES[name] for name in names or RACES]
+
+
+def options_of(join: str) -> Mapping[str, Any]:
+    """Return the options of the join on which races are played."""
+    keeps = {"null_foreign_key": "keep"} if join == "left" else {}
+    return {"foreign_key": "foreign_key", "join": join, **keeps, "delivery": "manual"}
+
+
+def lines_of(schedule: str) -> Iterator[Line]:
+    """Yield the lines of a schedule; a change is stamped with its number (ms)."""
+    side, changes = "left", 0
+    for token in schedule.split():
+        if token in ("L", "R"):
+            side = "left" if token == "L" else "right"
+        elif token.startswith(">"):
+            yield Delivery("subscription", token[1:], None)
+        elif token.startswith("<"):
+            foreign_key, _, key = token[1:].partition("/")
+            yield Delivery("response", foreign_key, key)
+        else:
+            key, _, value = token.partition("=")
+            yield Record(side, key, _row(side, value), changes)
+            side, changes = "left", changes + 1
+
+
+def _row(side: str, text: str) -> Row:
+    if text == "∅":
+        return None
+    value, _, foreign_key = text.partition("|")
+    return value if side == "right" else {"value": value, "foreign_key": None if foreign_key == "null" else foreign_key}
+
+
+def meant(history: History) -> Table:
+    """Return the join of a history's tables, by key: what ought to be shown once no message waits."""
+    operator = operator_named(history.operator)
+    accepted = [Accepted(record, record.timestamp) for record in history.records]
+    table = operator.meaning(operator.declare(history.options), accepted, 0)
+    assert isinstance(table, dict)
+    return table
+
+
+def interleavings(history: History, model: Callable[[Any, Any], Protocol] = Protocol) -> Iterator[History]:
+    """Yield every history that the protocol allows of the same changes in the same order, to the last message.
+
+    Args:
+        history: The history; its deliveries play no part.
+        model: Of a definition and a clock: the protocol.
+    """
+    definition = operator_named(history.operator).declare(history.options)
+    records = history.records
+
+    def after(protocol: Protocol, taken: int, lines: tuple[Line, ...]) -> Iterator[History]:
+        routes = [Delivery(*route) for route in protocol.waiting]
+        following: list[Record | Delivery] = [*records[taken : taken + 1], *routes]
+        if not following:
+            yield history.with_lines(lines)
+        for line in following:
+            twin = deepcopy(protocol)
+            if isinstance(line, Record):
+                twin.arrive(line)
+            else:
+                twin.deliver(*line)
+            yield from after(twin, taken + isinstance(line, Record), (*lines, line))
+
+    yield from after(model(definition, StreamTime()), 0, ())
+
+
+def values_of(table: Table) -> dict[Key | None, Row]:
+    """Return a table's values by key, for a timestamp depends on the way that a message went."""
+    return {key: value for (key, _), (value, _) in table.items()}
