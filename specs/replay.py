@@ -81,11 +81,13 @@ class Replayed(NamedTuple):
         actions: How many actions were taken; what behaviours have in common from the beginning on may be taken once. A
             behaviour ends where it first disagrees.
         disagreements: Where each behaviour that disagrees first does.
+        divergences: In how many behaviours each named divergence explains the difference; those don't disagree.
     """
 
     behaviours: int
     actions: int
     disagreements: tuple[Disagreement, ...]
+    divergences: Mapping[str, int] = {}
 
 
 def replay(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:

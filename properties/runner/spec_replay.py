@@ -138,11 +138,11 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
 
 
 def _staged_disagreement(behaviour: _Behaviour, staged: Staged) -> Disagreement | None:
-    emitted = _tables(staged.outcome.entries, lambda entry: entry.arrival, len(behaviour.steps))
+    emitted = tables_of(staged.outcome.entries, lambda entry: entry.arrival, len(behaviour.steps))
     for (step, _), result, waiting in zip(behaviour.steps, emitted, staged.waiting, strict=True):
         model = behaviour.of_module.expected(step)
-        expected = {"waiting": _contents(model["waiting"]), "result": model["result"]}
-        found = difference({"waiting": _messages(waiting), "result": result}, expected)
+        expected = {"waiting": contents_of(model["waiting"]), "result": model["result"]}
+        found = difference({"waiting": messages_of(waiting), "result": result}, expected)
         if found is not None:
             return Disagreement.after(behaviour.number, step, found)
     return None
@@ -153,7 +153,8 @@ def _right_disagreement(behaviour: _Behaviour, history: History, staged: Staged)
     operator = operator_named(history.operator)
     meant = operator.meaning(operator.declare(history.options), accepted, 0)
     assert isinstance(meant, dict)
-    (result,) = _tables([entry._replace(arrival=0) for entry in staged.outcome.entries], lambda entry: entry.arrival, 1)
+    entries = [entry._replace(arrival=0) for entry in staged.outcome.entries]
+    (result,) = tables_of(entries, lambda entry: entry.arrival, 1)
     found = difference({"result": result}, {"result": {key: value for (key, _), (value, _) in meant.items()}})
     if found is None:
         return None
@@ -163,8 +164,8 @@ def _right_disagreement(behaviour: _Behaviour, history: History, staged: Staged)
     )
 
 
-def _contents(waiting: Mapping[Any, Sequence[Mapping[str, Any]]]) -> dict[Any, list[Any]]:
-    # What a message is that Spark shows of it: the hashes of Spark's own topics are other ones.
+def contents_of(waiting: Mapping[Any, Sequence[Mapping[str, Any]]]) -> dict[Any, list[Any]]:
+    """Return what waits in the model, each message as others show it: without its hash, which is another one there."""
     return {route: [_content(route[2], one) for one in messages] for route, messages in waiting.items()}
 
 
@@ -172,11 +173,12 @@ def _content(to: Key | None, message: Mapping[str, Any]) -> tuple[Key, Any]:
     return (message["key"], message["asks"]) if to is None else (to, message["brings"])
 
 
-def _messages(waiting: Waiting) -> dict[Any, list[Any]]:
+def messages_of(waiting: Waiting) -> dict[Any, list[Any]]:
+    """Return what waits, each message as `contents_of` has it."""
     return {route: [(one.key, one.content) for one in messages] for route, messages in waiting.items()}
 
 
-def _tables(entries: Sequence[Entry], when: Callable[[Entry], int], count: int) -> list[dict[Key | None, Any]]:
+def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int) -> list[dict[Key | None, Any]]:
     """Return the table after each arrival, or after each batch."""
     emitted: dict[int, list[Entry]] = {}
     for entry in entries:
@@ -203,7 +205,7 @@ def _fused_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement]
     disagreements = []
     for (_, behaviour), outcome in zip(firsts.values(), outcomes, strict=True):
         changes = [step for step, action in behaviour.steps if isinstance(action.line, Record)]
-        tables = _tables(outcome.entries, lambda entry: entry.batch, len(changes))
+        tables = tables_of(outcome.entries, lambda entry: entry.batch, len(changes))
         for step, result in zip(changes, tables, strict=True):
             found = difference({"result": result}, {"result": behaviour.of_module.joined(step)})
             if found is not None:

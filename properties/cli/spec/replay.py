@@ -34,6 +34,7 @@ class ReplayedOn(StrEnum):
 
     REFERENCE = "reference"
     SPARK = "spark"
+    KAFKA = "kafka"
 
 
 def replay_model(
@@ -77,10 +78,16 @@ def replay_model(
             from ...runner.spec_replay import replay_on_spark
 
             replayed = replay_on_spark(traces(), constants, one.model.module.stem)
+        elif on is ReplayedOn.KAFKA:
+            from ...runner.spec_replay_on_kafka import replay_on_kafka
+
+            replayed = replay_on_kafka(traces(), constants, one.model.module.stem)
         else:
             replayed = replay(traces(), constants, one.model.module.stem)
     differing = len(replayed.disagreements)
     contrasted = _contrasted(next(traces()), constants, one) if one.fails and on is ReplayedOn.REFERENCE else []
+    if one.fails and on is ReplayedOn.KAFKA and not differing:
+        contrasted = [_on_kafka(constants, one)]
     violated = differing or not all(line.holds for line in contrasted)
     verdict = "violated" if violated else "conforms" if replayed.behaviours else "inconclusive"
     behaviours = count_of(replayed.behaviours, "behaviour")
@@ -88,6 +95,9 @@ def replay_model(
         f"[{STYLES[verdict]}]{verdict}[/] {escape(one.name)} on {on.value}: {behaviours} "
         f"({what}), {count_of(replayed.actions, 'action')}, {count_of(differing, 'disagreement')}"
     )
+    if replayed.divergences:
+        named = ", ".join(f"{name} {count:,}" for name, count in sorted(replayed.divergences.items()))
+        results.print(f"  named divergences, in how many behaviours: {named}", markup=False, soft_wrap=True)
     for line in contrasted:
         results.print(f"  {line.sentence}", style="" if line.holds else "bold red", markup=False, soft_wrap=True)
     if differing:
@@ -128,6 +138,13 @@ class _Contrasted(NamedTuple):
 
     sentence: str
     holds: bool
+
+
+def _on_kafka(constants: Mapping[str, Value], one: ChosenModel) -> _Contrasted:
+    """Say what a counterexample did to Kafka Streams, which agreed with it."""
+    if constants["Mutant"] != "none":
+        return _Contrasted("Kafka Streams doesn't have the bug: it ends right on the same changes", True)
+    return _Contrasted("Kafka Streams did the same, step by step, up to the wrong result", True)
 
 
 def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) -> list[_Contrasted]:

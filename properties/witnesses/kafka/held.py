@@ -50,10 +50,20 @@ KafkaRoute: TypeAlias = tuple[str, Key | None, Key | None]
 """A route as in a history; its foreign key is None for a subscription without key, and for the answer to it."""
 
 
+class Overtaking(NamedTuple):
+    """A delivery of a message, and how many wait before it on its route; only messages without key overtake so."""
+
+    delivery: Delivery
+    before: int
+
+
+Step: TypeAlias = Line | Overtaking
+
+
 class Script(Protocol):
     """What decides which line comes next."""
 
-    def next(self, waiting: Collection[KafkaRoute]) -> Line | None:
+    def next(self, waiting: Collection[KafkaRoute]) -> Step | None:
         """Return the next line, or None at the end.
 
         Args:
@@ -156,7 +166,7 @@ class HeldPlay:
     is_strict: bool = True
     is_watched: bool = False
     keyless_waits: bool = False
-    lines: list[Line] = field(default_factory=list)
+    lines: list[Step] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     waiting: list[Mapping[KafkaRoute, tuple[Message, ...]]] = field(default_factory=list)
 
@@ -374,7 +384,7 @@ class _Tables:
                 {route: tuple(map(partial(_content, route[0]), held)) for route, held in self.held.items()}
             )
 
-    def _of(self, line: Line) -> list[tuple[str, str | None, str | None, int]]:
+    def _of(self, line: Step) -> list[tuple[str, str | None, str | None, int]]:
         if isinstance(line, Record):
             key = None if line.key is None else self.prefixed(line.key)
             value = self.renamed(line.value, self.prefixed) if line.input == "left" else line.value
@@ -382,10 +392,12 @@ class _Tables:
             self.sources = [_Source(line.key if line.input == "right" else None, line.key)]
             return [(line.input, _bytes(key), _bytes(text), line.timestamp)]
         if isinstance(line, Delivery):
-            return self._handed_on(line)
+            return self._handed_on(line, 0)
+        if isinstance(line, Overtaking):
+            return self._handed_on(*line)
         return []
 
-    def _handed_on(self, delivery: Delivery) -> list[tuple[str, str | None, str | None, int]]:
+    def _handed_on(self, delivery: Delivery, index: int) -> list[tuple[str, str | None, str | None, int]]:
         route: KafkaRoute = (delivery.channel, delivery.foreign_key, delivery.key)
         if route not in self.held:
             if not self.play.is_strict:
@@ -395,7 +407,9 @@ class _Tables:
                 f"{self.play.script.location}: nothing waits to be delivered on {' '.join(filter(None, route))}: "
                 f"deliver from a route with messages ({routes})"
             )
+        self.held[route].rotate(-index)
         message = self.held[route].popleft()
+        self.held[route].rotate(index)
         if not self.held[route]:
             del self.held[route]
         topic = self.driver.subscriptions if delivery.channel == "subscription" else self.driver.responses

@@ -103,6 +103,21 @@ class KafkaWitness(Witness):
                 raise BadInput(f"{history.name}: its messages are handed on at once: say delivery manual")
         return play_held(self._jvm(), histories, self.dialect, strict, watched=True) if histories else []
 
+    def play(self, plays: Sequence[tuple[HeldPlay, History]]) -> None:
+        """Play scripts on drivers whose messages are held back; what comes of them is in the plays.
+
+        Args:
+            plays: The plays, each with a history whose operator and options are meant.
+
+        Raises:
+            BadInput: As `evaluate`.
+            MissingTool: As `evaluate`.
+        """
+        self._require_answerable([history for _, history in plays])
+        asked = [(play, history.operator, history.options) for play, history in plays]
+        if asked:
+            play_scripts(self._jvm(), asked, self.dialect)
+
     def complete(self, histories: Sequence[History]) -> list[Outcome]:
         """Return what comes out of histories with manual delivery once what waits at their end is handed on, too.
 
@@ -115,11 +130,8 @@ class KafkaWitness(Witness):
             BadInput: As `evaluate`.
             MissingTool: As `evaluate`.
         """
-        self._require_answerable(histories)
         plays = [HeldPlay(Completed(history), history.name, is_strict=False) for history in histories]
-        asked = [(play, history.operator, history.options) for play, history in zip(plays, histories, strict=True)]
-        if asked:
-            play_scripts(self._jvm(), asked, self.dialect)
+        self.play(list(zip(plays, histories, strict=True)))
         return [play.outcome for play in plays]
 
     def interleavings(self, histories: Sequence[History]) -> list[list[Outcome]]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from streamproof.properties.cli import app
 from streamproof.properties.cli.spec import check as spec_check
-from streamproof.properties.runner import races, spec_replay
+from streamproof.properties.runner import races, spec_replay, spec_replay_on_kafka
 from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, read_history
 from streamproof.reference.core.records import Record
@@ -546,11 +546,12 @@ def replaying(clock: Path, monkeypatch: pytest.MonkeyPatch) -> Replaying:
     monkeypatch.setattr(replay, "history_of", history_of)
     monkeypatch.setattr(replay, "replay_named", lambda module: None)
     monkeypatch.setattr(spec_replay, "replay_on_spark", answer)
+    monkeypatch.setattr(spec_replay_on_kafka, "replay_on_kafka", answer)
     graph_of(monkeypatch, GRAPH_OF_FOUR)
     return found
 
 
-@pytest.mark.parametrize("on", ["reference", "spark"])
+@pytest.mark.parametrize("on", ["reference", "spark", "kafka"])
 def test_a_replay_without_disagreement_conforms(command: Command, replaying: Replaying, on: str) -> None:
     said = command("replay", "Clock", "--on", on, "--cover", "all")
     assert said.code == 0

@@ -1,0 +1,182 @@
+"""Replays TLC's behaviours of the foreign-key join on Kafka's own processors: after each action both must be the same.
+
+What is compared is the result as emitted so far, and the messages that wait on each route; of a message what it asks,
+or which right value it brings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ...reference.core.errors import BadInput
+from ...reference.core.history import Delivery, History
+from ...reference.core.records import Key, Record
+from ...specs.pytla import Step, Trace
+from ...specs.replay import Disagreement, Replayed
+from ...specs.replays.common import Action, Constants, difference, steps_of
+from ...specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, join_of
+from ...specs.replays.foreign_key_kafka import WITHOUT_KEY
+from ..witnesses.kafka.divergences import explained
+from ..witnesses.kafka.held import HeldPlay, KafkaRoute, Overtaking
+from ..witnesses.kafka.held import Step as Taken
+from ..witnesses.kafka.witness import KafkaWitness
+from ..witnesses.messages import play_protocol
+from .spec_replay import contents_of, messages_of, tables_of
+
+COHORT = 2_000
+"""So many behaviours are played together, at the most."""
+NO_KAFKAS = ("kafka 4.3 answer",)
+"""Protocols with the name of Kafka that no release has."""
+
+
+def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
+    """Replay behaviours on Kafka Streams, action by action.
+
+    Kafka's left join keeps rows without foreign key: where the constants say that they are ignored, its results with
+    such rows are left out. Where the constants name a mutant, Kafka isn't expected to have the bug: the behaviour's
+    changes and deliveries, as far as Kafka sends such messages, must end with the join of the tables. What a named
+    divergence explains is no disagreement.
+
+    Args:
+        traces: The behaviours; they are taken some at a time, so there may be many.
+        constants: The constants of their model.
+        module: The name of its module.
+
+    Raises:
+        BadInput: The module, or the protocol, can't be replayed on Kafka; or a step can't be read.
+        MissingTool: The jars of Kafka Streams can't be had, or there is no Java to run them.
+    """
+    if module != MODULE:
+        raise BadInput(f"the behaviours of {module} can't be replayed on Kafka Streams: use {MODULE}")
+    of_module = ForeignKeyJoinReplay(constants)
+    if of_module.code in NO_KAFKAS or (of_module.join.join == "inner" and of_module.join.protocol == "answer"):
+        raise BadInput(
+            f"no Kafka Streams has the protocol {constants['Protocol']!r}: replay its behaviours on the reference, or "
+            "those of the protocol kip or kafka 4.3"
+        )
+    kafka = KafkaWitness()
+    count = actions = 0
+    found: list[Disagreement] = []
+    divergences: Counter[str] = Counter()
+    remaining = enumerate(traces, 1)
+    while cohort := [_behaviour(number, trace, of_module) for number, trace in islice(remaining, COHORT)]:
+        kafka.play([(one.play, one.history) for one in cohort])
+        for one in cohort:
+            if (disagreement := one.disagreement()) is not None:
+                names = one.explained()
+                divergences.update(names)
+                found += [] if names else [disagreement]
+        count += len(cohort)
+        actions += sum(len(one.steps) for one in cohort)
+    return Replayed(count, actions, tuple(found), divergences)
+
+
+class _Taken:
+    """The actions of a behaviour, one after the other; where it is to be completed, then what waits."""
+
+    def __init__(self, actions: Sequence[Action], completes: bool) -> None:
+        self.actions: Iterator[Action] = iter(actions)
+        self.completes = completes
+
+    def next(self, waiting: Collection[KafkaRoute]) -> Taken | None:
+        """Return the next action."""
+        for action in self.actions:
+            line = action.line
+            if not isinstance(line, Delivery):
+                return line
+            foreign_key = None if line.foreign_key == WITHOUT_KEY else line.foreign_key
+            delivery = line._replace(foreign_key=foreign_key)  # type: ignore[arg-type]
+            return Overtaking(delivery, action.overtaken) if action.overtaken else delivery
+        if self.completes and waiting:
+            return Delivery(*next(iter(waiting)))  # type: ignore[arg-type]
+        return None
+
+    @property
+    def location(self) -> str:
+        """Where the line is; no delivery is refused, so no one asks."""
+        return "a behaviour"
+
+
+class _Behaviour(NamedTuple):
+    """A behaviour, and its play on Kafka."""
+
+    number: int
+    of_module: ForeignKeyJoinReplay
+    steps: list[tuple[Step, Action]]
+    history: History
+    play: HeldPlay
+
+    def disagreement(self) -> Disagreement | None:
+        """Return where it first differs from Kafka."""
+        if self.of_module.mutant != "none":
+            return self._at_the_end()
+        emitted = tables_of(self.play.entries, lambda entry: entry.arrival, len(self.steps))
+        for (step, _), result, waiting in zip(self.steps, emitted, self.play.waiting, strict=True):
+            model = self.of_module.expected(step)
+            expected = {"waiting": contents_of(model["waiting"]), "result": model["result"]}
+            seen = {"waiting": messages_of(_named(waiting)), "result": self._shown(result)}
+            if (found := difference(seen, expected)) is not None:
+                return Disagreement.after(self.number, step, found)
+        return None
+
+    def explained(self) -> tuple[str, ...]:
+        """Name the divergences that explain why what Kafka emits differs; none where what waits differs, too."""
+        if self.of_module.code != "none":
+            return ()
+        history = self.history.with_lines(action.line for _, action in self.steps)
+        waiting = [_named(one) for one in self.play.waiting]
+        return explained(history, self.play.outcome) if waiting == play_protocol(history)[1] else ()
+
+    def _at_the_end(self) -> Disagreement | None:
+        """Compare the result with the join of the tables, once no message waits."""
+        (result,) = tables_of([one._replace(arrival=0) for one in self.play.entries], lambda entry: entry.arrival, 1)
+        tables: dict[str, dict[Key, Any]] = {"left": {}, "right": {}}
+        for record in self.history.records:
+            assert record.key is not None
+            tables[record.input].pop(record.key, None)
+            if record.value is not None:
+                tables[record.input][record.key] = record.value
+        meant = join_of(self.of_module.join, tables["left"], tables["right"])
+        found = difference({"result": self._shown(result)}, {"result": meant})
+        if found is None:
+            return None
+        step, _ = self.steps[-1]
+        return Disagreement.after(self.number, step, found._replace(what=f"{found.what}, when no message waits"))
+
+    def _shown(self, result: Mapping[Key | None, Any]) -> dict[Key | None, Any]:
+        join = self.of_module.join
+        if join.join == "left" and not join.keeps_null:
+            return {key: pair for key, pair in result.items() if pair[0]["foreign_key"] is not None}
+        return {**result}
+
+
+def _behaviour(number: int, trace: Trace, of_module: ForeignKeyJoinReplay) -> _Behaviour:
+    steps = list(steps_of(trace, of_module))
+    for step, action in steps:
+        if action.overtaken and isinstance(action.line, Delivery) and action.line.foreign_key != WITHOUT_KEY:
+            raise BadInput(
+                f"step {step.number}: a message overtakes another on its route, and Kafka's topics keep their order: "
+                "replay the behaviour on the reference"
+            )
+    keeps = {"protocol": "kip", **({"null_foreign_key": "keep"} if of_module.join.join == "left" else {})}
+    records = tuple(action.line for _, action in steps if isinstance(action.line, Record))
+    history = History(of_module.operator, {**of_module.options, **keeps}, records, name=f"behaviour {number}")
+    is_mutant = of_module.mutant != "none"
+    play = HeldPlay(
+        _Taken([action for _, action in steps], completes=is_mutant),
+        history.name,
+        is_strict=False,
+        is_watched=not is_mutant,
+        keyless_waits=of_module.code != of_module.mutant,
+    )
+    return _Behaviour(number, of_module, steps, history, play)
+
+
+def _named(waiting: Mapping[KafkaRoute, Any]) -> dict[Any, Any]:
+    return {
+        (channel, WITHOUT_KEY if foreign_key is None else foreign_key, key): messages
+        for (channel, foreign_key, key), messages in waiting.items()
+    }
