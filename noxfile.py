@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import nox
-from streamproof.properties.system.requirements import PYSPARKS
+from streamproof.properties.system.requirements import PYARROWS, PYSPARKS
 
 nox.options.reuse_existing_virtualenvs = True
 
@@ -44,5 +44,7 @@ def pairs() -> list[object]:
 @nox.parametrize("python,pyspark", pairs())
 def versions(session: nox.Session, pyspark: str) -> None:
     """Run the tests of tests/versions, or those that are named behind `--`, on a PySpark."""
-    session.install("--quiet", "--editable", ".", "pytest>=8", f"pyspark=={pyspark}.*")
-    session.run("python", "-m", "pytest", "-q", *(session.posargs or ["tests/versions"]))
+    pyarrow = [f"pyarrow<{PYARROWS[pyspark]}"] if pyspark in PYARROWS else []
+    session.install("--quiet", "--editable", ".", "pytest>=8", "pytest-xdist>=3", f"pyspark=={pyspark}.*", *pyarrow)
+    tests = session.posargs or ["--numprocesses=2", "tests/versions"]
+    session.run("python", "-m", "pytest", "-q", *tests)

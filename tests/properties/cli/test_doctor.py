@@ -70,6 +70,15 @@ def test_a_version_below_its_bound_is_wrong(installed):
     assert package("protobuf").status == "wrong"
 
 
+@pytest.mark.parametrize(
+    ("pyspark", "pyarrow", "status"),
+    [("3.5.9", "25.0.1", "ok"), ("3.5.9", "26.0.0", "wrong"), ("4.0.0", "26.0.0", "ok")],
+)
+def test_pyspark_3_5_is_given_an_older_pyarrow(installed, pyspark, pyarrow, status):
+    installed(pyspark=pyspark, pyarrow=pyarrow)
+    assert (package("pyarrow").status, "pyarrow>=18.0,<26" in package("pyarrow").remedy) == (status, status == "wrong")
+
+
 @pytest.mark.parametrize(("pyspark", "status"), [("4.3.0", "wrong"), ("4.0.1", "ok"), ("3.5.9", "ok")])
 def test_protobuf_is_as_new_as_what_pyspark_s_messages_are_generated_by(installed, pyspark, status):
     installed(pyspark=pyspark, protobuf="5.29.0")
