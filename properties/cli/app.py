@@ -24,6 +24,7 @@ from .compare import compare
 from .divergences import divergences
 from .doctor import doctor
 from .mutants import mutants
+from .races import races
 from .regress import regress
 from .run import run
 from .spec.app import specs
@@ -42,7 +43,7 @@ app = typer.Typer(
 )
 
 
-for command in (check, run, compare, mutants, divergences, doctor):
+for command in (check, run, compare, mutants, divergences, races, doctor):
     app.command()(command)
 app.add_typer(specs, name="spec")
 app.add_typer(regress, name="regress")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,9 +50,15 @@ class Dialect:
 
 
 class Builder:
-    """Builds one topology, and knows the JVM's classes and functions that it is built of."""
+    """Builds one topology, and knows the JVM's classes and functions that it is built of.
 
-    def __init__(self, functions: Functions, dialect: Dialect) -> None:
+    Args:
+        functions: Makes functions in the JVM.
+        dialect: How Kafka Streams is set up where its own defaults differ from its documents.
+        settings: Its properties; by default those of a test driver.
+    """
+
+    def __init__(self, functions: Functions, dialect: Dialect, settings: Mapping[str, str] = SETTINGS) -> None:
         self.functions = functions
         self.dialect = dialect
         self.jvm = functions.gateway.jvm
@@ -59,7 +66,7 @@ class Builder:
         serdes = self.jvm.org.apache.kafka.common.serialization.Serdes
         self.string, self.long = serdes.String(), serdes.Long()
         self.properties = self.jvm.java.util.Properties()
-        for name, value in SETTINGS.items():
+        for name, value in settings.items():
             self.properties.put(name, value)
         streams = self.jvm.org.apache.kafka.streams
         self.streams_builder = streams.StreamsBuilder(streams.TopologyConfig(streams.StreamsConfig(self.properties)))

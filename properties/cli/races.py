@@ -1,0 +1,167 @@
+"""The command `races`: in how many histories Kafka's foreign-key join ends stale on a running broker."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from ...reference.core.errors import BadInput
+from ..system import signals
+from .options import Seed
+from .terminal import EXITS, STYLES, results, steps
+
+if TYPE_CHECKING:
+    from ..witnesses.kafka_broker.run import Answer, Plan, Report
+
+
+class Join(StrEnum):
+    """The joins of `witnesses.kafka_broker.application.JOINS`."""
+
+    INNER = "inner"
+    LEFT = "left"
+    INNER_BY_LEFT = "inner-by-left"
+
+
+class Guarantee(StrEnum):
+    """What Kafka Streams guarantees."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE = "exactly_once_v2"
+
+
+def races(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RACE]…",
+            help="Races by name, such as delete_insert; `drawn` for random histories; or history files of "
+            "foreign_key_join (.jsonl). All races by default.",
+        ),
+    ] = None,
+    histories: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many histories of each are played.")] = 1000,
+    pause_ms: Annotated[
+        str, typer.Option(metavar="LEAST:MOST", help="How long a history pauses before each change; 0:0: back to back.")
+    ] = "0:0",
+    join: Annotated[
+        Join, typer.Option(help="inner-by-left is a left join whose joiner gives null where the right row is missing.")
+    ] = Join.INNER,
+    commit_interval_ms: Annotated[int, typer.Option(min=1, help="Kafka Streams' own default is 30000.")] = 100,
+    cache_bytes: Annotated[int, typer.Option(min=0, help="Kafka Streams' own default is 10485760.")] = 0,
+    guarantee: Annotated[Guarantee, typer.Option(help="What Kafka Streams guarantees.")] = Guarantee.AT_LEAST_ONCE,
+    partitions: Annotated[int, typer.Option(min=1, max=64, help="The partitions of each topic.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=64, help="The threads of Kafka Streams.")] = 1,
+    linger_ms: Annotated[
+        int | None, typer.Option(min=0, help="How long Kafka Streams' producer waits for more; its own default is 100.")
+    ] = None,
+    wait_seconds: Annotated[float, typer.Option(min=0, help="Look again after so many seconds.")] = 0,
+    restart: Annotated[bool, typer.Option("--restart", help="Look again after a restart of Kafka Streams.")] = False,
+    wipe: Annotated[bool, typer.Option("--wipe", help="Look again after its state was removed and restored.")] = False,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="A cluster that runs already; else a broker is started here."),
+    ] = None,
+    client_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Properties of clients of that cluster, such as credentials.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Play races of the foreign-key join on a real Kafka broker, and count the results that stay stale.
+
+    Exits 0 where every result is the join of its tables, 1 where one is stale, and 3 if it could not run.
+    """
+    from ..witnesses.kafka_broker.application import Settings
+    from ..witnesses.kafka_broker.broker import existing_cluster, read_client_properties
+    from ..witnesses.kafka_broker.cohort import Pauses
+    from ..witnesses.kafka_broker.races import chosen
+    from ..witnesses.kafka_broker.run import Plan, run
+
+    pauses = Pauses(*_pauses(pause_ms))
+    if client_config is not None and bootstrap is None:
+        raise BadInput("--client-config is for a cluster that runs already: name it by --bootstrap too")
+    played = chosen(names or [], histories, join, seed)
+    settings = Settings(
+        join=join.value,
+        commit_interval_ms=commit_interval_ms,
+        cache_bytes=cache_bytes,
+        guarantee=guarantee.value,
+        partitions=partitions,
+        threads=threads,
+        linger_ms=linger_ms,
+        foreign_key=str(played[0].histories[0].options["foreign_key"]),
+    )
+    plan = Plan(settings, pauses, seed, wait_seconds, restart, wipe)
+    client = {} if client_config is None else read_client_properties(client_config)
+    cluster = None if bootstrap is None else existing_cluster(bootstrap, client)
+    with signals.interrupting(), steps() as progress:
+        report = run(played, plan, cluster, progress)
+    if as_json:
+        print(json.dumps(report.to_json(plan)))
+    else:
+        _print(report, plan)
+    raise typer.Exit(EXITS[report.verdict])
+
+
+def _pauses(text: str) -> tuple[int, int]:
+    least, _, most = text.partition(":")
+    if not (least.isdecimal() and (most or least).isdecimal()) or int(least) > int(most or least) or len(text) > 20:
+        raise BadInput(f"--pause-ms {text!r}: give the least and the most milliseconds, such as 0:500")
+    return int(least), int(most or least)
+
+
+def _print(report: Report, plan: Plan) -> None:
+    from ..witnesses.kafka_broker.races import RACES
+
+    later = list(report.answers[0].after)
+    table = Table(
+        *("race", "changes", "histories", "stale", "share", *later, "how"),
+        title=f"foreign-key join ({plan.settings.join}) on a Kafka broker",
+        title_justify="left",
+    )
+    for answer in report.answers:
+        stale, count = len(answer.stale), len(answer.played.histories)
+        table.add_row(
+            answer.played.name,
+            RACES.get(answer.played.name, ""),
+            f"{count:,}",
+            f"[{STYLES['violated' if stale else 'conforms']}]{stale:,}[/]",
+            f"{stale / count:.1%}",
+            *(f"{answer.after[step]:,}" for step in later),
+            _how(answer),
+        )
+    results.print(table)
+    for answer in report.answers:
+        if answer.played.name not in RACES:
+            _print_smallest(answer)
+    timing = report.timing
+    rate = report.histories / timing.quiet if timing.quiet else 0
+    late = f", the latest change {timing.late_ms:,} ms after it was due" if any(plan.pauses) else ""
+    results.print(
+        f"{report.histories:,} histories until nothing moved: {timing.quiet:.1f} s, {rate:,.0f} a second{late}; "
+        f"{report.seconds:.0f} s in all, seed {plan.seed}.",
+        markup=False,
+        soft_wrap=True,
+    )
+    stale = sum(len(answer.stale) for answer in report.answers)
+    results.print(f"[{STYLES[report.verdict]}]{report.verdict}[/]: {stale:,} of {report.histories:,} results are stale")
+
+
+def _how(answer: Answer) -> str:
+    from ..witnesses.kafka_broker.judging import counted
+
+    kinds = counted(answer.stale)
+    return ", ".join(kind if len(kinds) == 1 else f"{kind}: {count:,}" for kind, count in kinds.items())
+
+
+def _print_smallest(answer: Answer) -> None:
+    from ..witnesses.kafka_broker.judging import smallest
+
+    for kind, one in smallest(answer.stale).items():
+        results.print(f"{answer.played.name}, {kind}: the smallest history", markup=False)
+        lines = [*one.history.to_text().splitlines(), f"expected {dict(one.expected)}", f"actual   {dict(one.actual)}"]
+        results.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)

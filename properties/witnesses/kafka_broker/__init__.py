@@ -1,0 +1,1 @@
+"""Kafka Streams on a running broker: many histories at once under distinct keys, and whose results end stale."""

@@ -1,0 +1,285 @@
+"""The Kafka Streams application that joins two tables by foreign key: started, stopped, and known to be quiet."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ....reference.core.errors import StreamproofError
+from ...system.work import temporary_folder
+from ..kafka.builder import DSL, STREAMS, Builder, Dialect
+from .broker import Cluster
+from .clients import Clients, Partition, Received, explained, explaining
+
+INNER, LEFT, INNER_BY_LEFT = "inner", "left", "inner-by-left"
+JOINS = (INNER, LEFT, INNER_BY_LEFT)
+"""The inner join, the left join, and the inner join as a left join whose joiner gives null without a right row."""
+GUARANTEES = ("at_least_once", "exactly_once_v2")
+FOREIGN_KEY = "right"
+"""The field of a left row that names its right row, where nothing else is said."""
+
+_SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
+_START_SECONDS = 120
+_QUIET_SECONDS = 120
+"""So long after the last progress, and beyond three commit intervals, an application is given up."""
+_STILL_SECONDS = 0.5
+_LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the application runs.
+
+    Attributes:
+        join: One of `JOINS`.
+        commit_interval_ms: How often offsets are committed, and caches are written out.
+        cache_bytes: The size of the caches; 0 for none.
+        guarantee: One of `GUARANTEES`.
+        partitions: The partitions of each topic.
+        threads: The threads of the application.
+        linger_ms: How long a producer waits for more records; None for Kafka Streams' own default, 100.
+        foreign_key: The field of a left row that names its right row.
+    """
+
+    join: str = INNER
+    commit_interval_ms: int = 100
+    cache_bytes: int = 0
+    guarantee: str = GUARANTEES[0]
+    partitions: int = 1
+    threads: int = 1
+    linger_ms: int | None = None
+    foreign_key: str = FOREIGN_KEY
+
+    def properties(self, application: str, cluster: Cluster, state: Path) -> dict[str, str]:
+        """Return the properties of Kafka Streams.
+
+        Args:
+            application: The application's name, with which its group and its own topics begin.
+            cluster: The cluster.
+            state: The folder of its state.
+        """
+        found = {
+            **cluster.client,
+            "application.id": application,
+            "bootstrap.servers": cluster.bootstrap,
+            "state.dir": str(state),
+            "default.key.serde": _SERDE,
+            "default.value.serde": _SERDE,
+            "commit.interval.ms": str(self.commit_interval_ms),
+            "statestore.cache.max.bytes": str(self.cache_bytes),
+            "processing.guarantee": self.guarantee,
+            "num.stream.threads": str(self.threads),
+            # A closed application doesn't leave its group: so soon the broker gives its partitions to the next one.
+            "main.consumer.session.timeout.ms": "6000",
+            "main.consumer.heartbeat.interval.ms": "2000",
+            "metric.reporters": "",
+        }
+        return found if self.linger_ms is None else {**found, "producer.linger.ms": str(self.linger_ms)}
+
+
+class Application:
+    """A Kafka Streams application on a cluster, with topics of its own.
+
+    Args:
+        clients: Clients of the cluster.
+        settings: How it runs.
+        state: The folder of its state.
+    """
+
+    def __init__(self, clients: Clients, settings: Settings, state: Path) -> None:
+        self.clients, self.settings = clients, settings
+        self.name = f"streamproof-{uuid.uuid4().hex[:12]}"
+        self.left, self.right, self.out = (f"{self.name}-{topic}" for topic in ("left", "right", "out"))
+        self._properties = settings.properties(self.name, clients.cluster, state)
+        self._failures = clients.jvm.java.util.ArrayList()
+        self._streams: Any = None
+
+    def start(self) -> None:
+        """Start it, and wait until it runs.
+
+        Raises:
+            StreamproofError: It fails, or doesn't run within 2 minutes.
+        """
+        jvm, functions = self.clients.jvm, self.clients.functions
+        with explaining(self.clients.cluster):
+            properties = self.clients.properties(self._properties)
+            self._streams = jvm.org.apache.kafka.streams.KafkaStreams(self._topology(), properties)
+            response = f"{STREAMS}.errors.StreamsUncaughtExceptionHandler$StreamThreadExceptionResponse"
+            keep = functions.method("java.util.ArrayList", "add", "boolean", "Object").bindTo(self._failures)
+            end = functions.handles.constant(functions.kind(response), functions.kind(response).getEnumConstants()[1])
+            handle = functions.first(keep, functions.ignoring(end, 0, "Object"))
+            handle = functions.retyped(handle, response, "Throwable")
+            handler = functions.implementing(f"{STREAMS}.errors.StreamsUncaughtExceptionHandler", handle)
+            self._streams.setUncaughtExceptionHandler(handler)
+            self._streams.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while self.require_alive() != "RUNNING":
+            if time.monotonic() > deadline:
+                raise StreamproofError(f"Kafka Streams didn't run within {_START_SECONDS} s: it is {self._state()}")
+            time.sleep(_LOOK_SECONDS)
+
+    def require_alive(self) -> str:
+        """Return the application's state, such as `RUNNING`.
+
+        Raises:
+            StreamproofError: It has failed, or its broker has ended; the message has the reason.
+        """
+        self.clients.cluster.require_alive()
+        state = self._state()
+        if state in ("ERROR", "PENDING_ERROR"):
+            why = explained(self._failures.get(0), self.clients.cluster.bootstrap) if len(self._failures) else state
+            raise StreamproofError(f"Kafka Streams failed: {why}")
+        return state
+
+    def _state(self) -> str:
+        return str(self._streams.state().toString())
+
+    def stop(self) -> None:
+        """Stop it; a second call does nothing."""
+        if self._streams is not None:
+            self._streams.close(self.clients.jvm.java.time.Duration.ofSeconds(10))
+
+    def restart(self, wiped: bool = False) -> None:
+        """Stop it, and start it again, on its state or without it.
+
+        Args:
+            wiped: Whether the folder of its state is removed in between, so that it restores the state from Kafka.
+        """
+        self.stop()
+        if wiped:
+            with explaining(self.clients.cluster):
+                self._streams.cleanUp()
+        self.start()
+
+    def await_quiet(self) -> float:
+        """Wait until every record has been processed and nothing moves; return how many seconds that took.
+
+        Raises:
+            StreamproofError: It fails; or nothing has been processed for 2 minutes and three commit intervals, and
+                records still wait.
+        """
+        patience = _QUIET_SECONDS + 3 * self.settings.commit_interval_ms / 1000
+        return await_quiet(self._looked_at, patience, time.monotonic, time.sleep)
+
+    def _looked_at(self) -> Look:
+        self.require_alive()
+        own = self.clients.topics(f"{self.name}-")
+        consumed = [name for name in own if name != self.out and not name.endswith("-changelog")]
+        # Before the ends: what is committed has been written on, so that no end moves for its sake after this.
+        committed = self.clients.committed(self.name)
+        ends = self.clients.ends([*consumed, self.out], self.settings.partitions)
+        return Look(committed, ends, consumed)
+
+    def output(self) -> list[Received]:
+        """Return all records of the output topic."""
+        return self.clients.read_all(self.out, self.settings.partitions)
+
+    def _topology(self) -> Any:
+        """Return the topology: `left.join(right, extractor, joiner).toStream().to(out)`."""
+        builder = Builder(self.clients.functions, Dialect(), self._properties)
+        functions, handles = self.clients.functions, self.clients.functions.handles
+        extractor = functions.implementing("java.util.function.Function", builder.text_at(self.settings.foreign_key))
+        joiner = builder.joiner()
+        if self.settings.join == INNER_BY_LEFT:
+            pair = functions.retyped(functions.template("[%1$s,%2$s]", 2), "Object", "Object", "Object")
+            is_null = functions.static("java.util.Objects", "isNull", "boolean", "Object")
+            nothing = functions.ignoring(handles.constant(functions.kind("Object"), None), 0, "Object", "Object")
+            handle = handles.guardWithTest(functions.ignoring(is_null, 0, "Object"), nothing, pair)
+            joiner = functions.implementing(f"{DSL}.ValueJoiner", handle)
+        kind = INNER if self.settings.join == INNER else LEFT
+        table = builder.joined(kind, builder.table(self.left), builder.table(self.right), extractor, joiner)
+        table.toStream().to(self.out, getattr(builder.dsl.Produced, "with")(builder.string, builder.string))
+        return builder.streams_builder.build(builder.properties)
+
+
+@contextlib.contextmanager
+def running(clients: Clients, settings: Settings) -> Iterator[Application]:
+    """Run an application for the time of a block; its topics, its group and its state are removed then.
+
+    Raises:
+        StreamproofError: The cluster doesn't answer, or the application doesn't start.
+    """
+    clients.require_answer()
+    with temporary_folder() as state:
+        application = Application(clients, settings, state)
+        try:
+            clients.create_topics([application.left, application.right, application.out], settings.partitions)
+            application.start()
+            yield application
+        finally:
+            _removed(application)
+
+
+def _removed(application: Application) -> None:
+    clients = application.clients
+    if clients.cluster.is_own:
+        with contextlib.suppress(Exception):  # what fails here hides what failed before
+            application.stop()
+        return
+    with contextlib.suppress(Exception):
+        application.stop()
+        clients.delete_topics(clients.topics(f"{application.name}-"))
+        clients.delete_group(application.name)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is seen of an application's topics at one moment.
+
+    Attributes:
+        committed: The offsets that it has committed.
+        ends: Of each partition, the end of all records, and the end of those whose transaction has ended.
+        consumed: The topics that it reads; its output is among the ends too.
+    """
+
+    committed: Mapping[Partition, int]
+    ends: Mapping[Partition, tuple[int, int]]
+    consumed: Collection[str]
+
+    @property
+    def waiting(self) -> list[Partition]:
+        """The partitions with records that aren't processed yet, or whose transaction hasn't ended."""
+        return [
+            partition
+            for partition, (end, stable) in self.ends.items()
+            if stable < end or (partition.topic in self.consumed and self.committed.get(partition, 0) < end)
+        ]
+
+
+def await_quiet(
+    look: Callable[[], Look], patience: float, now: Callable[[], float], sleep: Callable[[float], None]
+) -> float:
+    """Wait until nothing waits and no end moves for half a second; return the seconds until that half second began.
+
+    Args:
+        look: Looks at the topics.
+        patience: After so many seconds without any progress, while records wait, it is given up.
+        now: The time (s).
+        sleep: Waits for so many seconds.
+
+    Raises:
+        StreamproofError: There was no progress; the message says on how many partitions records wait.
+    """
+    start = moved = now()
+    still: float | None = None
+    last: Look | None = None
+    while True:
+        seen, at = look(), now()
+        if seen != last:
+            last, moved, still = seen, at, None
+        if not seen.waiting:
+            still = at if still is None else still
+            if at - still >= _STILL_SECONDS:
+                return still - start
+        elif at - moved > patience:
+            names = ", ".join(f"{topic}-{number}" for topic, number in seen.waiting[:3])
+            raise StreamproofError(
+                f"Kafka Streams hasn't processed anything for {patience:.0f} s, and records wait ({names}): no result "
+                "can be judged; look at the cluster, or ask for fewer histories"
+            )
+        sleep(_LOOK_SECONDS)

@@ -1,0 +1,235 @@
+"""A Kafka broker of this process's own: one node in KRaft mode, on loopback and free ports, in a temporary folder.
+
+It runs in a JVM that ends with this process, however that ends. A cluster that is there already is only asked whether
+it answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.work import temporary_folder
+from ..kafka.functions import Functions
+from ..kafka.jvm import Coordinates, KafkaJvm, kafka_jars, start_jvm
+
+VERSION = "4.3.1"
+BROKER = Coordinates("org.apache.kafka", "kafka_2.13", VERSION)
+LOGGING = Coordinates("org.slf4j", "slf4j-simple", "1.7.36")
+"""What writes the broker's warnings into its log: without it they are lost."""
+
+LOOPBACK = "127.0.0.1"
+_CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # 16 bytes in base64, as Kafka wants it; there is no other cluster here
+_START_SECONDS = 90
+_ATTEMPTS = 3
+_OPTIONS = [
+    "-Xmx768m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+]
+
+
+def _always_alive() -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where a Kafka cluster is, and how its clients connect.
+
+    Attributes:
+        bootstrap: `host:port`, or several with commas between them.
+        client: Further properties of every client, such as its credentials.
+        is_own: Whether this process started it, and nothing of it outlives it.
+        why_ended: Says why the cluster has ended; None while it runs, and always None of one that isn't ours.
+    """
+
+    bootstrap: str
+    client: Mapping[str, str] = field(default_factory=dict)
+    is_own: bool = False
+    why_ended: Callable[[], str | None] = _always_alive
+
+    def require_alive(self) -> None:
+        """Raise where the cluster has ended.
+
+        Raises:
+            StreamproofError: It has; the message says why, and where its log is.
+        """
+        if (why := self.why_ended()) is not None:
+            raise StreamproofError(why)
+
+
+def existing_cluster(bootstrap: str, client: Mapping[str, str] | None = None) -> Cluster:
+    """Return a cluster that runs already, if something listens there.
+
+    Args:
+        bootstrap: `host:port`, or several with commas between them; one of them must listen.
+        client: Further properties of every client.
+
+    Raises:
+        BadInput: An address is none.
+        StreamproofError: Nothing listens at any of them.
+    """
+    reasons = []
+    for address in bootstrap.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise BadInput(f"--bootstrap {address!r} is no address: give host:port, such as localhost:9092")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), 5).close()
+        except OSError as error:
+            reasons.append(f"{address.strip()} ({error.strerror or error})")
+        else:
+            return Cluster(bootstrap, dict(client or {}))
+    raise StreamproofError(
+        f"no Kafka is reached at {', '.join(reasons)}: start it, or leave --bootstrap out to have one started here"
+    )
+
+
+def read_client_properties(path: Path) -> dict[str, str]:
+    """Return the properties of a client that a file has, as `--command-config` of Kafka's own tools takes one.
+
+    Raises:
+        BadInput: The file can't be read, or a line has no `=`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: can't be read ({getattr(error, 'strerror', None) or 'not UTF-8'})") from None
+    found = {}
+    for number, line in enumerate(text.replace("\\\n", "").splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith(("#", "!")):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise BadInput(f"{path}: line {number} has no =: write name=value, such as security.protocol=SASL_SSL")
+        found[name.strip()] = value.strip()
+    return found
+
+
+@contextlib.contextmanager
+def own_broker() -> Iterator[Cluster]:
+    """Run a broker for the time of a block; nothing of it is left then.
+
+    Raises:
+        MissingTool: Its jars can't be had, or there is no Java.
+        StreamproofError: It doesn't start; the message says why, and where its log is.
+    """
+    jars = kafka_jars(BROKER, LOGGING)
+    with temporary_folder() as folder:
+        jvm, port = _started(jars, folder)
+        try:
+            yield Cluster(f"{LOOPBACK}:{port}", is_own=True, why_ended=lambda: _why_ended(jvm))
+        finally:
+            jvm.stop()
+
+
+def _started(jars: Path, folder: Path) -> tuple[KafkaJvm, int]:
+    """Start a broker; where another process takes one of its ports first, on others."""
+    for attempt in range(_ATTEMPTS):
+        jvm = start_jvm(jars, "kafka-broker", _OPTIONS)
+        try:
+            port, controller = free_ports(2)
+            own = folder / str(attempt)
+            own.mkdir()
+            _run(jvm, own, port, controller)
+            _await_listening(jvm, port)
+        except BaseException:
+            jvm.stop()
+            if attempt + 1 < _ATTEMPTS and "in use" in (said(jvm.log) or ""):
+                continue
+            raise
+        return jvm, port
+    raise AssertionError("the last attempt returns or raises")
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback that are free at this moment."""
+    with contextlib.ExitStack() as bound:
+        sockets = [bound.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((LOOPBACK, 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def server_properties(folder: Path, port: int, controller: int) -> dict[str, str]:
+    """Return the configuration of a broker that is its own controller.
+
+    Args:
+        folder: Where it keeps its data.
+        port: Where clients connect.
+        controller: The port of the controller.
+    """
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{LOOPBACK}:{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": str(folder / "log"),
+        # One node can't replicate.
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+        # Nobody else will join the group.
+        "group.initial.rebalance.delay.ms": "0",
+        "auto.create.topics.enable": "false",
+    }
+
+
+def _run(jvm: KafkaJvm, folder: Path, port: int, controller: int) -> None:
+    """Let the JVM do what the scripts `kafka-storage format` and `kafka-server-start` do."""
+    path = folder / "server.properties"
+    lines = (f"{name}={value}\n" for name, value in server_properties(folder, port, controller).items())
+    path.write_text("".join(lines), encoding="utf-8")
+    java, functions = jvm.gateway.jvm, Functions(jvm.gateway)
+    format_ = functions.array(java.String, ["format", "-t", _CLUSTER_ID, "-c", str(path)])
+    java.kafka.tools.StorageTool.execute(format_, java.System.err)
+    serve = functions.static("kafka.Kafka", "main", "void", "String[]")
+    serve = functions.bound(serve, 0, functions.array(java.String, [str(path)]))
+    thread = java.Thread(functions.implementing("Runnable", serve))
+    thread.setDaemon(True)
+    thread.start()
+
+
+def _await_listening(jvm: KafkaJvm, port: int) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            socket.create_connection((LOOPBACK, port), 1).close()
+            if jvm.is_alive:
+                return
+        if not jvm.is_alive:
+            raise StreamproofError(_why_ended(jvm) or "")
+        time.sleep(0.05)
+    raise StreamproofError(f"the Kafka broker didn't listen within {_START_SECONDS} s; its log is {jvm.log}")
+
+
+def _why_ended(jvm: KafkaJvm) -> str | None:
+    if jvm.is_alive:
+        return None
+    reason = said(jvm.log)
+    return f"the Kafka broker ended{f' ({reason})' if reason else ''}; its log is {jvm.log}"
+
+
+def said(log: Path) -> str | None:
+    """Return the exception at the root of what a broker's log says; None where it names none."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE) or re.findall(
+        r"^(?:[\w.$]+\.)?(\w+(?:Exception|Error): .+)$", text, re.MULTILINE
+    )
+    return found[-1][:300] if found else None

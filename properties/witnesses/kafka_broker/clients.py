@@ -1,0 +1,298 @@
+"""Kafka's own clients, from Python: thousands of records are sent or read by one call into the JVM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from ....reference.core.errors import StreamproofError
+from ..kafka.functions import Functions
+from .broker import Cluster
+
+CLIENTS = "org.apache.kafka.clients"
+_MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
+_TIMEOUT_MS = 20_000
+_POLL_MS = 50
+
+
+class Sent(NamedTuple):
+    """A record to be sent: the topic, key, value and timestamp (ms); a value of None is a tombstone."""
+
+    topic: str
+    key: str
+    value: str | None
+    timestamp: int
+
+
+class Received(NamedTuple):
+    """A record that was read: partition, offset, key, value and timestamp (ms)."""
+
+    partition: int
+    offset: int
+    key: str
+    value: str | None
+    timestamp: int
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    number: int
+
+
+@contextmanager
+def explaining(cluster: Cluster) -> Iterator[None]:
+    """Say of what a client raises what the reason is: the broker has ended, or the cluster refuses.
+
+    Raises:
+        StreamproofError: A client raised; the message has the innermost reason, and the remedy.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        cluster.require_alive()
+        raise StreamproofError(explained(error.java_exception, cluster.bootstrap)) from None
+
+
+def explained(exception: Any, bootstrap: str) -> str:
+    """Return what an exception of Kafka says at its root, in a sentence with the remedy.
+
+    Args:
+        exception: The Java exception.
+        bootstrap: The address of the cluster.
+    """
+    while exception.getCause() is not None:
+        exception = exception.getCause()
+    kind, message = exception.getClass().getSimpleName(), exception.getMessage() or "no message"
+    if kind in ("TimeoutException", "DisconnectException"):
+        remedy = (
+            "if it takes encrypted connections or credentials only, name them in a file of client properties by "
+            "--client-config"
+        )
+        return f"the Kafka at {bootstrap} doesn't answer ({message}): {remedy}"
+    if "Authentication" in kind or "Authorization" in kind or "Ssl" in kind:
+        remedy = "correct the credentials in the file of --client-config, or have the cluster's owner grant them"
+        return f"the Kafka at {bootstrap} refuses this client ({kind}: {message}): {remedy}"
+    return f"the Kafka at {bootstrap} failed ({kind}: {message})"
+
+
+class Clients:
+    """A producer, a consumer and an administrator of one cluster.
+
+    Args:
+        gateway: py4j's gateway into a JVM with Kafka's clients.
+        cluster: The cluster.
+    """
+
+    def __init__(self, gateway: Any, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.functions = Functions(gateway)
+        self.jvm = gateway.jvm
+        self._kafka = gateway.jvm.org.apache.kafka
+        strings = self._kafka.common.serialization.Serdes.String()
+        common = {"bootstrap.servers": cluster.bootstrap, "metric.reporters": "", **cluster.client}
+        limits = {"default.api.timeout.ms": str(_TIMEOUT_MS), "request.timeout.ms": str(_TIMEOUT_MS // 2)}
+        with explaining(cluster):
+            self.admin = self._kafka.clients.admin.Admin.create(self.properties({**common, **limits}))
+            self._producer = self._kafka.clients.producer.KafkaProducer(
+                self.properties(
+                    {
+                        **common,
+                        "delivery.timeout.ms": str(_TIMEOUT_MS),
+                        "request.timeout.ms": str(_TIMEOUT_MS // 2),
+                        "max.block.ms": str(_TIMEOUT_MS),
+                        "linger.ms": "0",
+                    }
+                ),
+                strings.serializer(),
+                strings.serializer(),
+            )
+            self._consumer = self._kafka.clients.consumer.KafkaConsumer(
+                self.properties(
+                    {
+                        **common,
+                        **limits,
+                        "isolation.level": "read_committed",
+                        "enable.auto.commit": "false",
+                        "max.poll.records": "50000",
+                        "max.partition.fetch.bytes": str(16 << 20),
+                    }
+                ),
+                strings.deserializer(),
+                strings.deserializer(),
+            )
+        self._send, self._read = self._sending(), self._reading()
+        self._get_all = self._getting()
+        self._sent: list[Any] = []
+
+    def properties(self, content: Mapping[str, str]) -> Any:
+        """Return properties of Java's."""
+        made = self.jvm.java.util.Properties()
+        for name, value in content.items():
+            made.put(name, value)
+        return made
+
+    def require_answer(self) -> None:
+        """Raise where the cluster doesn't answer a client with these properties.
+
+        Raises:
+            StreamproofError: It doesn't; the message says why, and the remedy.
+        """
+        with explaining(self.cluster):
+            self.admin.describeCluster().nodes().get()
+
+    def create_topics(self, names: Collection[str], partitions: int) -> None:
+        """Create topics that keep their records for ever, with the cluster's own replication."""
+        topics, kept = self.jvm.java.util.ArrayList(), self.jvm.java.util.HashMap()
+        kept.put("retention.ms", "-1")  # the records' timestamps are those of histories, long ago
+        empty = self.jvm.java.util.Optional.empty()
+        for name in names:
+            number = self.jvm.java.util.Optional.of(partitions)
+            topics.add(self._kafka.clients.admin.NewTopic(name, number, empty).configs(kept))
+        with explaining(self.cluster):
+            self.admin.createTopics(topics).all().get()
+
+    def topics(self, prefix: str) -> list[str]:
+        """Return the names of the topics that begin so."""
+        with explaining(self.cluster):
+            return sorted(name for name in self.admin.listTopics().names().get() if name.startswith(prefix))
+
+    def delete_topics(self, names: Collection[str]) -> None:
+        """Delete topics."""
+        with explaining(self.cluster):
+            self.admin.deleteTopics(self._list(names)).all().get()
+
+    def delete_group(self, group: str) -> None:
+        """Delete a consumer group that has no members."""
+        with explaining(self.cluster):
+            self.admin.deleteConsumerGroups(self._list([group])).all().get()
+
+    def send(self, records: Sequence[Sent]) -> None:
+        """Send records, in order, without waiting until they have arrived."""
+        with explaining(self.cluster):
+            self._sent.append(self._send.apply(json.dumps(records)))
+
+    def flush(self) -> None:
+        """Wait until all that was sent has arrived.
+
+        Raises:
+            StreamproofError: Kafka refused a record, or has ended.
+        """
+        sent, self._sent = self._sent, []
+        with explaining(self.cluster):
+            self._producer.flush()
+            for futures in sent:
+                self._get_all.apply(futures)
+
+    def committed(self, group: str) -> dict[Partition, int]:
+        """Return the offsets that a consumer group has committed."""
+        with explaining(self.cluster):
+            found = self.admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get()
+            return {
+                Partition(entry.getKey().topic(), entry.getKey().partition()): entry.getValue().offset()
+                for entry in found.entrySet()
+                if entry.getValue() is not None
+            }
+
+    def ends(self, topics: Collection[str], partitions: int) -> dict[Partition, tuple[int, int]]:
+        """Return the end of each partition of topics: of all its records, and of those whose transaction has ended."""
+        names = [Partition(topic, number) for topic in topics for number in range(partitions)]
+        return dict(zip(names, zip(self._latest(names, False), self._latest(names, True), strict=True), strict=True))
+
+    def _latest(self, names: Sequence[Partition], committed: bool) -> list[int]:
+        admin = self._kafka.clients.admin
+        level = getattr(self._kafka.common.IsolationLevel, "READ_COMMITTED" if committed else "READ_UNCOMMITTED")
+        wanted, java = self.jvm.java.util.HashMap(), [self._kafka.common.TopicPartition(*name) for name in names]
+        for one in java:
+            wanted.put(one, admin.OffsetSpec.latest())
+        with explaining(self.cluster):
+            found = self.admin.listOffsets(wanted, admin.ListOffsetsOptions(level)).all().get()
+            return [found.get(one).offset() for one in java]
+
+    def read_all(self, topic: str, partitions: int) -> list[Received]:
+        """Return all records of a topic whose transaction has ended, those of a partition in order."""
+        parts = [self._kafka.common.TopicPartition(topic, number) for number in range(partitions)]
+        wanted = self._list(parts)
+        found: list[Received] = []
+        with explaining(self.cluster):
+            self._consumer.assign(wanted)
+            self._consumer.seekToBeginning(wanted)
+            ends = self._consumer.endOffsets(wanted)
+            left = {number: ends.get(part) for number, part in enumerate(parts)}
+            while any(self._consumer.position(parts[number]) < end for number, end in left.items()):
+                found += [Received(*row) for row in json.loads(self._read.apply(self._consumer))]
+                self.cluster.require_alive()
+        return found
+
+    def close(self) -> None:
+        """Close the clients, without waiting for what was sent."""
+        now = self.jvm.java.time.Duration.ZERO
+        self._producer.close(now)
+        self._consumer.close(now)
+        self.admin.close(now)
+
+    def _list(self, members: Collection[Any]) -> Any:
+        made = self.jvm.java.util.ArrayList()
+        for member in members:
+            made.add(member)
+        return made
+
+    def _function(self, handle: Any) -> Any:
+        functions = self.functions
+        return functions.implementing("java.util.function.Function", functions.retyped(handle, "Object", "Object"))
+
+    def _sending(self) -> Any:
+        """Return the function that sends the records of a JSON text, and returns the futures.
+
+        In Java it would read: parse the text as a list of rows; for each, `producer.send(new ProducerRecord(row[0],
+        null, row[3], row[1], row[2]))`.
+        """
+        functions = self.functions
+
+        def cell(index: int, kind: str) -> Any:
+            got = functions.bound(functions.method("java.util.List", "get", "Object", "int"), 1, index)
+            if kind == "Long":
+                got = functions.then(got, functions.method("Number", "longValue", "long"))
+            return functions.retyped(got, kind, "Object")
+
+        record_kind, producer_kind = f"{CLIENTS}.producer.ProducerRecord", f"{CLIENTS}.producer.KafkaProducer"
+        record = functions.constructor(record_kind, "String", "Integer", "Long", "Object", "Object")
+        record = functions.bound(record, 1, None)
+        record = functions.filtered(record, 0, cell(0, "String"), cell(3, "Long"), cell(1, "Object"), cell(2, "Object"))
+        record = functions.arranged(record, functions.type(record_kind, "Object"), 0, 0, 0, 0)
+        send = functions.method(producer_kind, "send", "java.util.concurrent.Future", record_kind)
+        sent = functions.then(record, send.bindTo(self._producer))
+        parse = functions.method(_MAPPER, "readValue", "Object", "String", "Class")
+        parse = functions.bound(parse.bindTo(self._mapper()), 1, functions.kind("java.util.List"))
+        parse = functions.retyped(parse, "Iterable", "String")
+        return self._function(functions.filtered(functions.each(sent), 0, parse))
+
+    def _getting(self) -> Any:
+        """Return the function that waits for futures, and raises what one of them raises."""
+        functions = self.functions
+        get = functions.method("java.util.concurrent.Future", "get", "Object")
+        return self._function(functions.each(functions.retyped(get, "Object", "Object")))
+
+    def _reading(self) -> Any:
+        """Return the function that polls a consumer once, and returns what came as JSON."""
+        functions, record = self.functions, f"{CLIENTS}.consumer.ConsumerRecord"
+        fields = [("partition", "int"), ("offset", "long"), ("key", "Object"), ("value", "Object")]
+        row = functions.handles.identity(functions.kind("Object[]")).asCollector(functions.kind("Object[]"), 5)
+        cells = [functions.method(record, *field) for field in (*fields, ("timestamp", "long"))]
+        row = functions.filtered(row, 0, *(functions.retyped(one, "Object", "Object") for one in cells))
+        row = functions.arranged(row, functions.type("Object[]", "Object"), 0, 0, 0, 0, 0)
+        kind = f"{CLIENTS}.consumer.KafkaConsumer"
+        poll = functions.method(kind, "poll", f"{CLIENTS}.consumer.ConsumerRecords", "java.time.Duration")
+        poll = functions.bound(poll, 1, self.jvm.java.time.Duration.ofMillis(_POLL_MS))
+        write = functions.method(_MAPPER, "writeValueAsString", "String", "Object").bindTo(self._mapper())
+        read = functions.each(row)
+        read = read.asType(read.type().changeParameterType(0, poll.type().returnType()))
+        return self._function(functions.then(poll, read, write))
+
+    def _mapper(self) -> Any:
+        return self.jvm.com.fasterxml.jackson.databind.ObjectMapper()

@@ -1,0 +1,179 @@
+"""A cohort on a broker: many histories at once under distinct keys, each change sent when it is due."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from ....reference.core.history import History
+from ....reference.core.operator import operator_named
+from ....reference.core.records import Key, Record, Value
+from ...registration.kafka import as_text
+from ...registration.key_space import owner, prefixed_key
+from .application import Application
+from .clients import Received, Sent
+from .judging import Rows
+from .races import batches_of
+
+CHUNK = 5000
+"""So many records are sent by one call, at the most."""
+
+
+class Pauses(NamedTuple):
+    """How long a history pauses before each of its changes: between these bounds (ms), both included."""
+
+    least: int = 0
+    most: int = 0
+
+
+class Due(NamedTuple):
+    """A record, and when it is to be sent: so many ms after the batch has begun."""
+
+    at: int
+    sent: Sent
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long a cohort took.
+
+    Attributes:
+        sending: The seconds until everything was sent.
+        quiet: The seconds until everything was processed, those of sending among them.
+        late_ms: By how much a record of the last batch was sent later than it was due, at the most.
+    """
+
+    sending: float
+    quiet: float
+    late_ms: int
+
+
+def prefixed(index: int, record: Record, foreign_key: str) -> Record:
+    """Return a record in the key space of the history with that index: its key, and the foreign key in its value."""
+    value: Any = record.value
+    if record.input == "left" and isinstance(value, dict) and isinstance(value.get(foreign_key), str):
+        value = {**value, foreign_key: prefixed_key(index, value[foreign_key])}
+    assert record.key is not None
+    return record._replace(key=prefixed_key(index, record.key), value=value)
+
+
+def without_prefix(value: Value, foreign_key: str) -> Value:
+    """Undo `prefixed` in a joined value, `[left, right]`."""
+    left, right = value
+    if isinstance(left, dict) and isinstance(left.get(foreign_key), str):
+        found = owner(left[foreign_key])
+        left = left if found is None else {**left, foreign_key: found[1]}
+    return [left, right]
+
+
+def due(
+    histories: Sequence[History],
+    batch: int,
+    topics: dict[str, str],
+    pauses: Pauses,
+    generator: random.Random,
+    first: int = 0,
+) -> list[Due]:
+    """Return what is sent in a batch of a cohort, in the order in which it is due.
+
+    The changes of a history keep their order; it pauses before each of them. Without pauses they come back to back.
+
+    Args:
+        histories: The histories.
+        batch: The number of the batch.
+        topics: The topic of each input.
+        pauses: The bounds of the pauses.
+        generator: What the pauses are drawn from.
+        first: The index of the first history, where others were played before.
+    """
+    found = []
+    for index, history in enumerate(histories, first):
+        batches, at = batches_of(history), 0
+        join: Any = operator_named(history.operator).declare(history.options)
+        for record in batches[batch] if batch < len(batches) else []:
+            at += generator.randint(*pauses)
+            own = prefixed(index, record, join.foreign_key)
+            assert own.key is not None
+            value = None if own.value is None else as_text(own.value)
+            found.append(Due(at, Sent(topics[own.input], own.key, value, own.timestamp)))
+    return sorted(found, key=lambda one: one.at)
+
+
+def play(
+    application: Application,
+    histories: Sequence[History],
+    pauses: Pauses,
+    seed: int,
+    progress: Callable[[str], None] = lambda step: None,
+    first: int = 0,
+) -> Timing:
+    """Play histories at once, and wait at each of their cuts, and at the end, until all of it has been processed.
+
+    Args:
+        application: The application, which runs.
+        histories: The histories.
+        pauses: The bounds of the pauses before each change.
+        seed: What the pauses are drawn from.
+        progress: Is told what is done.
+        first: The index of the first history, where others were played before on the same application.
+
+    Raises:
+        StreamproofError: The application or its broker failed, or Kafka refuses a record.
+    """
+    generator, topics = random.Random(seed), {"left": application.left, "right": application.right}
+    batches = max((len(history.batches) for history in histories), default=0)
+    sending = quiet = 0.0
+    late = 0
+    for batch in range(batches):
+        records = due(histories, batch, topics, pauses, generator, first)
+        progress(f"{len(records):,} records of {len(histories):,} histories, {batch + 1} of {batches}")
+        began = time.monotonic()
+        late = _send(application, records, began)
+        application.clients.flush()
+        sending += time.monotonic() - began
+        application.await_quiet()
+        quiet += time.monotonic() - began
+    return Timing(sending, quiet, late)
+
+
+def _send(application: Application, records: Sequence[Due], began: float) -> int:
+    """Send records when they are due; return by how many ms the latest was late."""
+    late = 0
+    for at, together in groupby(records, lambda one: one.at):
+        sent = [one.sent for one in together]
+        now = 1000 * (time.monotonic() - began)
+        if now < at:
+            time.sleep((at - now) / 1000)
+        late = max(late, int(now) - at)
+        for start in range(0, len(sent), CHUNK):
+            application.clients.send(sent[start : start + CHUNK])
+    return late
+
+
+def tables(output: Sequence[Received], histories: Sequence[History], first: int = 0) -> list[Rows]:
+    """Return the table of each history of a cohort: its output folded, each key's last value.
+
+    Args:
+        output: The records of the output topic; those of a key are on one partition, in order.
+        histories: The histories, in the cohort's order.
+        first: The index of the first of them; the output of others is left out.
+    """
+    found: dict[int, dict[Key, Value]] = defaultdict(dict)
+    joins: list[Any] = [operator_named(history.operator).declare(history.options) for history in histories]
+    for record in output:
+        whose = owner(record.key)
+        assert whose is not None
+        index, key = whose[0] - first, whose[1]
+        if not 0 <= index < len(histories):
+            continue
+        if record.value is None:
+            found[index].pop(key, None)
+        else:
+            found[index][key] = without_prefix(json.loads(record.value), joins[index].foreign_key)
+    return [found[index] for index in range(len(histories))]

@@ -1,0 +1,74 @@
+"""Whether the table that a history left on a broker is the join of its tables, and how it is stale where it isn't."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ....reference.core.history import History
+from ....reference.core.operator import operator_named
+from ....reference.core.records import Key, Value
+
+Rows: TypeAlias = Mapping[Key, Value]
+"""A table: the value of each key."""
+
+STANDS, MISSES, OUTDATED = "a row stands that should be gone", "a row is missing", "a row has an old value"
+KINDS = (STANDS, MISSES, OUTDATED)
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A history whose result isn't the join.
+
+    Attributes:
+        history: The history.
+        kinds: In which ways, of `KINDS`.
+        expected: The join of its tables.
+        actual: The folded output topic.
+    """
+
+    history: History
+    kinds: tuple[str, ...]
+    expected: Rows
+    actual: Rows
+
+
+def expected(history: History) -> Rows:
+    """Return the join of the two tables that a history's records fold to, by the meaning of the reference."""
+    operator = operator_named(history.operator)
+    definition: Any = operator.declare(history.options)
+    table = operator.meaning(definition, [(record, 0) for record in history.records], 0)
+    assert isinstance(table, dict)
+    return {str(key): value for (key, _), (value, _) in table.items()}
+
+
+def judged(history: History, actual: Rows, wanted: Rows | None = None) -> Stale | None:
+    """Return how a result is stale; None where it is right.
+
+    Args:
+        history: The history.
+        actual: What came of it.
+        wanted: What was expected, where that is known already.
+    """
+    wanted = expected(history) if wanted is None else wanted
+    if wanted == actual:
+        return None
+    found = {
+        STANDS: actual.keys() - wanted.keys(),
+        MISSES: wanted.keys() - actual.keys(),
+        OUTDATED: [key for key in wanted.keys() & actual.keys() if wanted[key] != actual[key]],
+    }
+    return Stale(history, tuple(kind for kind in KINDS if found[kind]), wanted, actual)
+
+
+def counted(stale: Iterable[Stale]) -> Counter[str]:
+    """Return how many histories are stale in each way."""
+    return Counter(kind for one in stale for kind in one.kinds)
+
+
+def smallest(stale: Sequence[Stale]) -> dict[str, Stale]:
+    """Return for each kind the stale history with the fewest records."""
+    ordered = sorted(stale, key=lambda one: (len(one.history.records), one.history.to_text()))
+    return {kind: next(one for one in ordered if kind in one.kinds) for kind in KINDS if counted(ordered)[kind]}

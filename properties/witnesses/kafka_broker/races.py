@@ -1,0 +1,166 @@
+"""What is played on a broker: the races of KIP-213 by name, drawn histories, or a history of one's own.
+
+A race is written in the notation of `specs/findings.md`, without its deliveries: on a broker nobody says when a message
+arrives. A cut is where everything that came before has been processed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ....reference.core.errors import BadInput
+from ....reference.core.history import CUT, ClockAdvance, Cut, History, read_history
+from ....reference.core.operator import operator_named
+from ....reference.core.records import Record, Value
+from ...generators.draws import HistorySettings, draw_histories
+from .application import FOREIGN_KEY, INNER_BY_LEFT, LEFT
+
+OPERATOR = "foreign_key_join"
+SHOWN = "R r1=x L l=a|r1"
+"""What comes before each race: a right row, and a left row that names it, which is shown."""
+
+RACES: Mapping[str, str] = {
+    "delete_insert": "L l=∅ l=b|r2",
+    "delete_insert_without_key": "L l=∅ l=b|null",
+    "lose_update": "L l=b|null l=c|null",
+    "lose_delete": "L l=b|null l=∅",
+    "lose_gain": "L l=b|null l=c|r2",
+    "move_update": "L l=b|r2 l=c|r2",
+    "update": "R r1=∅ L l=b|r1",
+    "delete_insert_same_key": "L l=∅ R r1=∅ L l=b|r1",
+}
+"""The changes of each race, by the name of its model: `ForeignKeyJoin_race_<name>`."""
+
+DRAWN = "drawn"
+"""The name of histories that are drawn at random."""
+ARRIVALS = 12
+"""How many records a drawn history has; the second half of them comes without waiting for the first."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What is played under one name.
+
+    Attributes:
+        name: The race's, `drawn`, or a file's.
+        histories: The histories.
+    """
+
+    name: str
+    histories: tuple[History, ...]
+
+
+def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
+    """Return the options of the foreign-key join that a join of the application means.
+
+    Args:
+        join: One of `JOINS`.
+        foreign_key: The field of the left value that names the right row.
+    """
+    if join == LEFT:
+        return {"foreign_key": foreign_key, "join": "left", "null_foreign_key": "keep"}
+    return {"foreign_key": foreign_key, "join": "inner"}
+
+
+def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Played]:
+    """Return what is to be played: every race where no name is given.
+
+    Args:
+        names: Races, `drawn`, and paths of history files.
+        count: How many histories each of them has: a race or a file that many times, and as many are drawn.
+        join: One of `JOINS`.
+        seed: What histories are drawn from.
+
+    Raises:
+        BadInput: A name is none, or a file's history can't be played on a broker; the message has the remedy.
+    """
+    found = [_chosen(name, count, join, seed) for name in names or RACES]
+    repeated = [one.name for index, one in enumerate(found) if one.name in [other.name for other in found[:index]]]
+    if repeated:
+        raise BadInput(f"{repeated[0]} is named twice: name it once, and say by --histories how often it is played")
+    if len(fields := {str(one.histories[0].options["foreign_key"]) for one in found}) > 1:
+        raise BadInput(
+            f"the histories name their right rows in different fields ({', '.join(sorted(fields))}): play them one "
+            "after another"
+        )
+    return found
+
+
+def _chosen(name: str, count: int, join: str, seed: int) -> Played:
+    if name in RACES:
+        history = race(name, join)
+    elif name == DRAWN:
+        return Played(name, tuple(drawn(count, join, seed)))
+    elif name.endswith(".jsonl"):
+        history = read_history(Path(name))
+        if (reason := refusal(history, join)) is not None:
+            raise BadInput(f"{name}: {reason}")
+    else:
+        raise BadInput(f"unknown race {name!r}: use {', '.join(RACES)}, {DRAWN}, or a history file (.jsonl)")
+    return Played(history.name, (history,) * count)
+
+
+def race(name: str, join: str) -> History:
+    """Return the history of a race: what is shown, a cut, and the changes."""
+    shown, changes = _records(SHOWN, 0), _records(RACES[name], 2)
+    return History(OPERATOR, options_of(join), (*shown, CUT, *changes), name=name)
+
+
+def _records(text: str, start: int) -> list[Record]:
+    """Read records: `R r1=x L l=a|r1`, the side before its first; `∅` is a tombstone, and `null` no key."""
+    records: list[Record] = []
+    side = ""
+    for word in text.split():
+        if word in ("L", "R"):
+            side = {"L": "left", "R": "right"}[word]
+            continue
+        key, _, written = word.partition("=")
+        value, _, foreign_key = written.partition("|")
+        content: Value = value
+        if side == "left":
+            content = {FOREIGN_KEY: None if foreign_key == "null" else foreign_key, "value": value}
+        records.append(Record(side, key, None if value == "∅" else content, start + len(records)))
+    return records
+
+
+def drawn(count: int, join: str, seed: int) -> list[History]:
+    """Draw histories: the first half of each is processed before the second half comes."""
+    settings = HistorySettings(OPERATOR, options_of(join), (30,), ARRIVALS, keys=("a", "b"))
+    histories = []
+    for history in draw_histories(settings, count, random.Random(f"{seed} broker").getrandbits(32)):
+        records, half = history.records, ARRIVALS // 2
+        histories.append(replace(history, lines=(*records[:half], CUT, *records[half:]), clock="stream_time"))
+    return histories
+
+
+def refusal(history: History, join: str) -> str | None:
+    """Say why a history can't be played on a broker under a join; None where it can."""
+    if history.operator != OPERATOR:
+        return f"it is a history of {history.operator}, and a broker is asked for {OPERATOR} alone"
+    if history.options.get("join", "inner") != options_of(join)["join"]:
+        other = "left" if join in ("inner", INNER_BY_LEFT) else "inner"
+        return f"it is a history of the {other} join: say --join {other}"
+    if history.options.get("protocol", "kip") != "kip":
+        return f"Kafka has no protocol {history.options['protocol']!r}: it follows KIP-213's instructions, protocol kip"
+    if history.has_schedule or not all(isinstance(line, Record | Cut | ClockAdvance) for line in history.lines):
+        return "on a broker nobody says when a message arrives: leave delivery manual and the deliver lines out"
+    if any(record.key is None for record in history.records):
+        return "a record without a key can't be told from those of other histories: leave it out"
+    if history.options.get("null_foreign_key") == "ignore" and join == LEFT and _loses_key(history):
+        return "Kafka has no left join that ignores null foreign keys: say null_foreign_key keep"
+    return None
+
+
+def _loses_key(history: History) -> bool:
+    join: Any = operator_named(OPERATOR).declare(history.options)
+    rows = (record.value for record in history.records if record.input == "left" and record.value is not None)
+    return any(join.foreign_key_of(value) is None for value in rows)
+
+
+def batches_of(history: History) -> list[list[Record]]:
+    """Return the records of each stretch between two cuts."""
+    return [[line for line in batch if isinstance(line, Record)] for batch in history.batches]

@@ -1,0 +1,202 @@
+"""One run on a broker: histories are played, and it is said how many end stale, and whether they stay so."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....reference.core.history import History
+from ..kafka.jvm import kafka_jvm
+from .application import Application, Settings, running
+from .broker import Cluster, own_broker
+from .clients import Clients
+from .cohort import Pauses, Timing, play, tables
+from .judging import KINDS, Stale, counted, expected, judged, smallest
+from .races import Played
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How histories are played, and what is done afterwards, in this order, to see whether stale results stay.
+
+    Attributes:
+        settings: How the application runs.
+        pauses: The bounds of the pauses before each change.
+        seed: What the pauses are drawn from.
+        wait_seconds: How long to wait; 0 for not at all.
+        restart: Whether the application is restarted.
+        wipe: Whether its state is removed and restored.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    pauses: Pauses = field(default_factory=Pauses)
+    seed: int = 0
+    wait_seconds: float = 0
+    restart: bool = False
+    wipe: bool = False
+
+
+@dataclass
+class Answer:
+    """What became of the histories that were played under one name.
+
+    Attributes:
+        played: The histories.
+        stale: Those that ended stale.
+        after: How many were stale after each further step, by its name.
+    """
+
+    played: Played
+    stale: list[Stale]
+    after: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Report:
+    """What came of a run.
+
+    Attributes:
+        answers: In the order in which they were named.
+        timing: How long the histories took.
+        seconds: How long the whole run took until the results were judged, starting and stopping included.
+    """
+
+    answers: list[Answer]
+    timing: Timing
+    seconds: float = 0
+
+    @property
+    def verdict(self) -> str:
+        """`violated` where a result is stale, else `conforms`."""
+        return "violated" if any(answer.stale for answer in self.answers) else "conforms"
+
+    @property
+    def histories(self) -> int:
+        """How many histories were played."""
+        return sum(len(answer.played.histories) for answer in self.answers)
+
+    def to_json(self, plan: Plan) -> dict[str, Any]:
+        """Return the report as JSON has it."""
+        return {
+            "verdict": self.verdict,
+            "settings": {**vars(plan.settings), "pause_ms": list(plan.pauses), "seed": plan.seed},
+            "races": [_answer_json(answer) for answer in self.answers],
+            "seconds": {
+                "sending": round(self.timing.sending, 3),
+                "to_quiet": round(self.timing.quiet, 3),
+                "in_all": round(self.seconds, 3),
+            },
+            "late_ms": self.timing.late_ms,
+        }
+
+
+def _answer_json(answer: Answer) -> dict[str, Any]:
+    kinds = counted(answer.stale)
+    return {
+        "race": answer.played.name,
+        "histories": len(answer.played.histories),
+        "stale": len(answer.stale),
+        "after": answer.after,
+        "kinds": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
+        "smallest": {
+            kind: {
+                "history": one.history.to_text().splitlines(),
+                "expected": one.expected,
+                "actual": one.actual,
+            }
+            for kind, one in smallest(answer.stale).items()
+        },
+    }
+
+
+@contextlib.contextmanager
+def clients_of(cluster: Cluster | None, progress: Progress) -> Iterator[Clients]:
+    """Connect to a cluster for the time of a block, or to one of this process's own where none is given.
+
+    Raises:
+        MissingTool: Jars can't be had, or there is no Java.
+        StreamproofError: The broker doesn't start, or the cluster doesn't answer.
+    """
+    with contextlib.ExitStack() as stack:
+        # Two JVMs start together: each takes seconds.
+        with ThreadPoolExecutor(1) as other:
+            jvm = other.submit(kafka_jvm)
+            if cluster is None:
+                progress("starting a Kafka broker")
+                cluster = stack.enter_context(own_broker())
+        clients = Clients(jvm.result().gateway, cluster)
+        try:
+            yield clients
+        finally:
+            with contextlib.suppress(Exception):  # what fails here hides what failed before
+                clients.close()
+
+
+def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress: Progress) -> Report:
+    """Play histories at once, each under its own keys, and judge what came of them.
+
+    Args:
+        played: What is played, under each name as many histories.
+        plan: How.
+        cluster: A cluster that runs already; None for a broker of this process's own.
+        progress: Is told what is done.
+
+    Raises:
+        MissingTool: Jars can't be had, or there is no Java.
+        StreamproofError: The broker or the application doesn't start, fails in the middle, or refuses a record; or the
+            records aren't all processed.
+    """
+    began = time.monotonic()
+    turns = zip(*(one.histories for one in played), strict=True)
+    # In turns: what is sent late or while the JVM is still cold is of every race.
+    histories = [history for turn in turns for history in turn]
+    with clients_of(cluster, progress) as clients:
+        progress("starting Kafka Streams")
+        with running(clients, plan.settings) as application:
+            timing = play(application, histories, plan.pauses, plan.seed, progress)
+            progress("judging")
+            wanted = _Wanted()
+            found = _judged(application, histories, wanted)
+            answers = [
+                Answer(one, [stale for stale in found[index :: len(played)] if stale is not None])
+                for index, one in enumerate(played)
+            ]
+            for name, step in _steps(application, plan):
+                progress(f"looking again {name}")
+                step()
+                application.await_quiet()
+                found = _judged(application, histories, wanted)
+                for index, answer in enumerate(answers):
+                    answer.after[name] = sum(stale is not None for stale in found[index :: len(played)])
+    return Report(answers, timing, time.monotonic() - began)
+
+
+def _steps(application: Application, plan: Plan) -> list[tuple[str, Callable[[], None]]]:
+    steps: list[tuple[str, Callable[[], None]]] = []
+    if plan.wait_seconds:
+        steps.append((f"after {plan.wait_seconds:g} s", lambda: time.sleep(plan.wait_seconds)))
+    if plan.restart:
+        steps.append(("after a restart", application.restart))
+    if plan.wipe:
+        steps.append(("after wiping the state", lambda: application.restart(wiped=True)))
+    return steps
+
+
+class _Wanted(dict[int, Any]):
+    """What is expected of each history, known by the object: a race is one history, many times."""
+
+    def of(self, history: History) -> Any:
+        if id(history) not in self:
+            self[id(history)] = expected(history)
+        return self[id(history)]
+
+
+def _judged(application: Application, histories: Sequence[History], wanted: _Wanted) -> list[Stale | None]:
+    found = tables(application.output(), histories)
+    return [judged(history, rows, wanted.of(history)) for history, rows in zip(histories, found, strict=True)]
