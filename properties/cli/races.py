@@ -39,7 +39,7 @@ def races(
         list[str] | None,
         typer.Argument(
             metavar="[RACE]…",
-            help="Races by name, such as delete_insert; `drawn` for random histories; or history files of "
+            help="Races by name, such as delete-insert; `drawn` for random histories; or history files of "
             "foreign_key_join (.jsonl). All races by default.",
         ),
     ] = None,
@@ -115,7 +115,7 @@ def _pauses(text: str) -> tuple[int, int]:
 
 
 def _print(report: Report, plan: Plan) -> None:
-    from ..witnesses.kafka_broker.races import RACES
+    from ..witnesses.kafka_broker.races import changes_of
 
     later = list(report.answers[0].after)
     table = Table(
@@ -127,7 +127,7 @@ def _print(report: Report, plan: Plan) -> None:
         stale, count = len(answer.stale), len(answer.played.histories)
         table.add_row(
             answer.played.name,
-            RACES.get(answer.played.name, ""),
+            changes_of(answer.played.name),
             f"{count:,}",
             f"[{STYLES['violated' if stale else 'conforms']}]{stale:,}[/]",
             f"{stale / count:.1%}",
@@ -136,7 +136,7 @@ def _print(report: Report, plan: Plan) -> None:
         )
     results.print(table)
     for answer in report.answers:
-        if answer.played.name not in RACES:
+        if not changes_of(answer.played.name):
             _print_smallest(answer)
     timing = report.timing
     rate = report.histories / timing.quiet if timing.quiet else 0

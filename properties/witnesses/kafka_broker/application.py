@@ -20,11 +20,12 @@ INNER, LEFT, INNER_BY_LEFT = "inner", "left", "inner-by-left"
 JOINS = (INNER, LEFT, INNER_BY_LEFT)
 """The inner join, the left join, and the inner join as a left join whose joiner gives null without a right row."""
 GUARANTEES = ("at_least_once", "exactly_once_v2")
-FOREIGN_KEY = "right"
+FOREIGN_KEY = "foreign_key"
 """The field of a left row that names its right row, where nothing else is said."""
 
 _SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
 _START_SECONDS = 120
+_STOP_SECONDS = 10
 _QUIET_SECONDS = 120
 """So long after the last progress, and beyond three commit intervals, an application is given up."""
 _STILL_SECONDS = 0.5
@@ -140,9 +141,10 @@ class Application:
         return str(self._streams.state().toString())
 
     def stop(self) -> None:
-        """Stop it; a second call does nothing."""
+        """Stop it, and wait for its end where it can end in order; a second call does nothing."""
         if self._streams is not None:
-            self._streams.close(self.clients.jvm.java.time.Duration.ofSeconds(10))
+            seconds = 0 if self.clients.cluster.why_ended() else _STOP_SECONDS
+            self._streams.close(self.clients.jvm.java.time.Duration.ofSeconds(seconds))
 
     def restart(self, wiped: bool = False) -> None:
         """Stop it, and start it again, on its state or without it.

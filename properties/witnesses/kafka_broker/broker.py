@@ -114,6 +114,15 @@ def read_client_properties(path: Path) -> dict[str, str]:
     return found
 
 
+def broker_jars() -> Path:
+    """Return the folder with the broker's jars, fetched into the user's cache the first time.
+
+    Raises:
+        MissingTool: They can't be fetched, as without a network.
+    """
+    return kafka_jars(BROKER, LOGGING)
+
+
 @contextlib.contextmanager
 def own_broker() -> Iterator[Cluster]:
     """Run a broker for the time of a block; nothing of it is left then.
@@ -122,7 +131,7 @@ def own_broker() -> Iterator[Cluster]:
         MissingTool: Its jars can't be had, or there is no Java.
         StreamproofError: It doesn't start; the message says why, and where its log is.
     """
-    jars = kafka_jars(BROKER, LOGGING)
+    jars = broker_jars()
     with temporary_folder() as folder:
         jvm, port = _started(jars, folder)
         try:

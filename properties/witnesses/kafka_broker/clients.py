@@ -15,6 +15,8 @@ CLIENTS = "org.apache.kafka.clients"
 _MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 _TIMEOUT_MS = 20_000
 _POLL_MS = 50
+_BUFFERED = 16 << 20
+"""So many characters wait in the producer at the most: where its 32 MB are full, every record waits for itself."""
 
 
 class Sent(NamedTuple):
@@ -129,6 +131,7 @@ class Clients:
         self._send, self._read = self._sending(), self._reading()
         self._get_all = self._getting()
         self._sent: list[Any] = []
+        self._unsent = 0
 
     def properties(self, content: Mapping[str, str]) -> Any:
         """Return properties of Java's."""
@@ -156,6 +159,8 @@ class Clients:
             topics.add(self._kafka.clients.admin.NewTopic(name, number, empty).configs(kept))
         with explaining(self.cluster):
             self.admin.createTopics(topics).all().get()
+            for name in names:
+                self._producer.partitionsFor(name)  # else every record waits for that, one after another
 
     def topics(self, prefix: str) -> list[str]:
         """Return the names of the topics that begin so."""
@@ -173,9 +178,18 @@ class Clients:
             self.admin.deleteConsumerGroups(self._list([group])).all().get()
 
     def send(self, records: Sequence[Sent]) -> None:
-        """Send records, in order, without waiting until they have arrived."""
+        """Send records, in order, without waiting until they have arrived, where they aren't too many for that.
+
+        Raises:
+            StreamproofError: As `flush`.
+        """
+        self.cluster.require_alive()
+        text = json.dumps(records)
+        self._unsent += len(text)
         with explaining(self.cluster):
-            self._sent.append(self._send.apply(json.dumps(records)))
+            self._sent.append(self._send.apply(text))
+        if self._unsent > _BUFFERED:
+            self.flush()
 
     def flush(self) -> None:
         """Wait until all that was sent has arrived.
@@ -183,7 +197,7 @@ class Clients:
         Raises:
             StreamproofError: Kafka refused a record, or has ended.
         """
-        sent, self._sent = self._sent, []
+        sent, self._sent, self._unsent = self._sent, [], 0
         with explaining(self.cluster):
             self._producer.flush()
             for futures in sent:

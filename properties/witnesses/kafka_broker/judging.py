@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ....reference.core.history import History
-from ....reference.core.operator import operator_named
 from ....reference.core.records import Key, Value
+from ....specs.races import meant, values_of
 
 Rows: TypeAlias = Mapping[Key, Value]
 """A table: the value of each key."""
@@ -37,11 +37,7 @@ class Stale:
 
 def expected(history: History) -> Rows:
     """Return the join of the two tables that a history's records fold to, by the meaning of the reference."""
-    operator = operator_named(history.operator)
-    definition: Any = operator.declare(history.options)
-    table = operator.meaning(definition, [(record, 0) for record in history.records], 0)
-    assert isinstance(table, dict)
-    return {str(key): value for (key, _), (value, _) in table.items()}
+    return {str(key): value for key, value in values_of(meant(history)).items()}
 
 
 def judged(history: History, actual: Rows, wanted: Rows | None = None) -> Stale | None:

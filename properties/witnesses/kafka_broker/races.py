@@ -1,13 +1,13 @@
 """What is played on a broker: the races of KIP-213 by name, drawn histories, or a history of one's own.
 
-A race is written in the notation of `specs/findings.md`, without its deliveries: on a broker nobody says when a message
-arrives. A cut is where everything that came before has been processed.
+A race is played without its deliveries, for on a broker nobody says when a message arrives. A cut is where everything
+that came before has been processed.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,25 +15,10 @@ from typing import Any
 from ....reference.core.errors import BadInput
 from ....reference.core.history import CUT, ClockAdvance, Cut, History, read_history
 from ....reference.core.operator import operator_named
-from ....reference.core.records import Record, Value
+from ....reference.core.records import Record
+from ....specs.races import OPERATOR, RACES, SETUP, lines_of
 from ...generators.draws import HistorySettings, draw_histories
 from .application import FOREIGN_KEY, INNER_BY_LEFT, LEFT
-
-OPERATOR = "foreign_key_join"
-SHOWN = "R r1=x L l=a|r1"
-"""What comes before each race: a right row, and a left row that names it, which is shown."""
-
-RACES: Mapping[str, str] = {
-    "delete_insert": "L l=∅ l=b|r2",
-    "delete_insert_without_key": "L l=∅ l=b|null",
-    "lose_update": "L l=b|null l=c|null",
-    "lose_delete": "L l=b|null l=∅",
-    "lose_gain": "L l=b|null l=c|r2",
-    "move_update": "L l=b|r2 l=c|r2",
-    "update": "R r1=∅ L l=b|r1",
-    "delete_insert_same_key": "L l=∅ R r1=∅ L l=b|r1",
-}
-"""The changes of each race, by the name of its model: `ForeignKeyJoin_race_<name>`."""
 
 DRAWN = "drawn"
 """The name of histories that are drawn at random."""
@@ -106,25 +91,18 @@ def _chosen(name: str, count: int, join: str, seed: int) -> Played:
 
 def race(name: str, join: str) -> History:
     """Return the history of a race: what is shown, a cut, and the changes."""
-    shown, changes = _records(SHOWN, 0), _records(RACES[name], 2)
-    return History(OPERATOR, options_of(join), (*shown, CUT, *changes), name=name)
+    shown, changes = (_records(text) for text in (SETUP, f"{SETUP} {RACES[name].schedule}"))
+    return History(OPERATOR, options_of(join), (*shown, CUT, *changes[len(shown) :]), name=name)
 
 
-def _records(text: str, start: int) -> list[Record]:
-    """Read records: `R r1=x L l=a|r1`, the side before its first; `∅` is a tombstone, and `null` no key."""
-    records: list[Record] = []
-    side = ""
-    for word in text.split():
-        if word in ("L", "R"):
-            side = {"L": "left", "R": "right"}[word]
-            continue
-        key, _, written = word.partition("=")
-        value, _, foreign_key = written.partition("|")
-        content: Value = value
-        if side == "left":
-            content = {FOREIGN_KEY: None if foreign_key == "null" else foreign_key, "value": value}
-        records.append(Record(side, key, None if value == "∅" else content, start + len(records)))
-    return records
+def _records(schedule: str) -> list[Record]:
+    return [line for line in lines_of(schedule) if isinstance(line, Record)]
+
+
+def changes_of(name: str) -> str:
+    """Return the changes of a race in the notation of `specs/findings.md`; empty where it isn't one of them."""
+    words = RACES[name].schedule.split() if name in RACES else []
+    return " ".join(word for word in words if not word.startswith((">", "<")))
 
 
 def drawn(count: int, join: str, seed: int) -> list[History]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....reference.core.history import History
-from ..kafka.jvm import kafka_jvm
+from ..kafka.jvm import kafka_jars, kafka_jvm
 from .application import Application, Settings, running
-from .broker import Cluster, own_broker
+from .broker import Cluster, broker_jars, own_broker
 from .clients import Clients
 from .cohort import Pauses, Timing, play, tables
 from .judging import KINDS, Stale, counted, expected, judged, smallest
@@ -123,6 +123,10 @@ def clients_of(cluster: Cluster | None, progress: Progress) -> Iterator[Clients]
         MissingTool: Jars can't be had, or there is no Java.
         StreamproofError: The broker doesn't start, or the cluster doesn't answer.
     """
+    # Before the two start together: they would fetch into one folder.
+    kafka_jars()
+    if cluster is None:
+        broker_jars()
     with contextlib.ExitStack() as stack:
         # Two JVMs start together: each takes seconds.
         with ThreadPoolExecutor(1) as other:

@@ -1,0 +1,225 @@
+"""The command `races` on a broker of its own: what it finds, and what is left after whatever goes wrong.
+
+Skipped by name where the broker's jars can't be had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faults import MARK, Fault, assert_ends_as_it_must, heed_signals, processes_left, processes_of, streamproof
+from streamproof.properties.system.work import sweep
+from streamproof.properties.witnesses.kafka.jvm import kafka_jars
+from streamproof.properties.witnesses.kafka_broker.broker import broker_jars
+from streamproof.reference.core.errors import MissingTool
+from streamproof.specs.races import RACES
+
+pytestmark = pytest.mark.exhaustive  # a broker takes some 15 seconds each time
+
+CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+SECONDS = 240
+
+
+@pytest.fixture(scope="module", autouse=True)
+def jars() -> None:
+    try:
+        kafka_jars()
+        broker_jars()
+    except MissingTool as error:
+        pytest.skip(f"kafka-broker: {error}")
+
+
+class Running:
+    """A run of `streamproof races` in a process of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.mark, self.temporary = uuid.uuid4().hex, folder / "tmp"
+        self.temporary.mkdir()
+        self.process = subprocess.Popen(
+            streamproof("races", *arguments),
+            cwd=folder,
+            env={**os.environ, "XDG_CACHE_HOME": CACHE, "TMPDIR": str(self.temporary), MARK: self.mark},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=heed_signals,
+        )
+
+    def wait_for(self, text: str) -> None:
+        assert self.process.stderr is not None
+        assert any(text in line for line in self.process.stderr)
+
+    def broker(self) -> int:
+        """Return the process of the broker."""
+        is_broker = [p for p in processes_of(self.mark) if b"kafka_2.13" in Path(f"/proc/{p}/cmdline").read_bytes()]
+        (found,) = (p for p in is_broker if p != self.process.pid)
+        return found
+
+    def ended(self) -> tuple[int, str, str]:
+        out, err = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, out, err
+
+    def folders_left(self) -> list[Path]:
+        return [path for path in self.temporary.glob("streamproof-*/*") if path.is_dir()]
+
+
+def test_every_race_ends_stale_in_nine_of_ten_histories_and_stays_so(tmp_path: Path) -> None:
+    running = Running(tmp_path, "--histories", "300", "--restart", "--wipe", "--json")
+    code, out, err = running.ended()
+    assert code == 1, err
+    report = json.loads(out)
+    assert [race["race"] for race in report["races"]] == list(RACES)
+    for race in report["races"]:
+        assert race["stale"] >= 0.9 * race["histories"] == 270, race
+        assert race["after"] == {"after a restart": race["stale"], "after wiping the state": race["stale"]}
+        assert race["kinds"] == {"a row stands that should be gone": race["stale"]}
+    assert not processes_left(running.mark)
+    assert running.folders_left() == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("--join", "left"),
+        ("--join", "inner-by-left", "--guarantee", "exactly_once_v2", "--partitions", "2", "--threads", "2"),
+    ],
+    ids=" ".join,
+)
+def test_joins_that_ask_for_every_answer_never_end_stale(tmp_path: Path, settings: tuple[str, ...]) -> None:
+    running = Running(tmp_path, "drawn", "lose-gain", "--histories", "1000", *settings)
+    code, out, err = running.ended()
+    assert (code, "conforms: 0 of 2,000 results are stale" in out) == (0, True), out + err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_leaves_no_process_and_no_folder(tmp_path: Path, number: signal.Signals, monkeypatch) -> None:
+    running = Running(tmp_path, "lose-gain", "--histories", "2000", "--pause-ms", "0:20000")
+    running.wait_for("1 of 2")
+    running.process.send_signal(number)
+    code, _, err = running.ended()
+    killed = number is signal.SIGKILL
+    assert code == (-number if killed else 3), err
+    assert not processes_left(running.mark)
+    if killed:  # the next process sweeps
+        monkeypatch.setattr("tempfile.tempdir", str(running.temporary))
+        sweep()
+    assert running.folders_left() == []
+
+
+def test_a_broker_that_dies_in_the_middle_is_reported_and_nothing_is_left(tmp_path: Path) -> None:
+    running = Running(tmp_path, "lose-gain", "--histories", "2000", "--pause-ms", "0:20000")
+    running.wait_for("1 of 2")
+    os.kill(running.broker(), signal.SIGKILL)
+    code, out, err = running.ended()
+    assert code == 3, out + err
+    assert err.splitlines()[-1].startswith("error: the Kafka broker ended; its log is ")
+    assert not processes_left(running.mark)
+    assert running.folders_left() == []
+
+
+@contextlib.contextmanager
+def hanging_up() -> Iterator[int]:
+    """Listen on a port, and hang up on everybody, as a listener for encrypted connections does on plain ones."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    server.accept()[0].close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield server.getsockname()[1]
+
+
+def test_a_cluster_that_wants_credentials_is_reported(tmp_path: Path) -> None:
+    with hanging_up() as port:
+        running = Running(tmp_path, "lose-gain", "--bootstrap", f"127.0.0.1:{port}")
+        code, _, err = running.ended()
+    assert code == 3
+    assert "doesn't answer" in err.splitlines()[-1]
+    assert "--client-config" in err.splitlines()[-1]
+    assert not processes_left(running.mark)
+    assert running.folders_left() == []
+
+
+def test_a_cluster_of_others_is_used_and_left_as_it_was(tmp_path: Path) -> None:
+    from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
+    from streamproof.properties.witnesses.kafka_broker.broker import own_broker
+    from streamproof.properties.witnesses.kafka_broker.clients import Clients
+
+    with own_broker() as cluster:
+        running = Running(tmp_path, "lose-gain", "--histories", "50", "--bootstrap", cluster.bootstrap)
+        code, out, err = running.ended()
+        assert code == 1, out + err
+        clients = Clients(kafka_jvm().gateway, cluster)
+        deadline = time.monotonic() + SECONDS
+        while clients.topics("streamproof-") and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert clients.topics("streamproof-") == []
+        clients.close()
+
+
+def large(key: str) -> str:
+    header = '{"operator": "foreign_key_join", "options": {"foreign_key": "f"}}\n'
+    return header + json.dumps({"input": "right", "key": key, "value": "x" * 2_000_000, "timestamp": 1}) + "\n"
+
+
+FAULTS = [
+    Fault("an unknown race", ("races", "nope"), "error: unknown race 'nope': use delete-insert, .+"),
+    Fault("no such pause", ("races", "--pause-ms", "5:1"), "error: --pause-ms '5:1': give the least and the most .+"),
+    Fault("no address", ("races", "--bootstrap", "here"), "error: --bootstrap 'here' is no address: .+"),
+    Fault(
+        "nothing listens",
+        ("races", "--bootstrap", "127.0.0.1:1"),
+        r"error: no Kafka is reached at 127.0.0.1:1 \(Connection refused\): start it, .+",
+    ),
+    Fault(
+        "credentials without a cluster",
+        ("races", "--client-config", "x"),
+        "error: --client-config is for a cluster that runs already: name it by --bootstrap too",
+    ),
+    Fault(
+        "no jars and no network",
+        ("races",),
+        r"error: The jars of org.apache.kafka:\S+ aren't here, and Ivy can't fetch them .+",
+        environment={
+            "XDG_CACHE_HOME": None,
+            "STREAMPROOF_KAFKA_JARS": None,
+            "JAVA_TOOL_OPTIONS": " ".join(
+                f"-D{kind}.proxyHost=127.0.0.1 -D{kind}.proxyPort=1" for kind in ("http", "https")
+            ),
+        },
+        left=(),
+    ),
+    Fault(
+        "a folder without the broker's jars",
+        ("races",),
+        "error: STREAMPROOF_KAFKA_JARS=.+ has no kafka-streams-test-utils-.+",
+        environment={"STREAMPROOF_KAFKA_JARS": "."},
+    ),
+    Fault(
+        "a record that Kafka refuses",
+        ("races", "large.jsonl", "--histories", "1"),
+        r"error: the Kafka at \S+ failed \(RecordTooLargeException: .+\)",
+        given={"large.jsonl": large("r")},
+        environment={"XDG_CACHE_HOME": CACHE},
+        after_steps=True,
+    ),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_what_cannot_be_run_ends_with_one_message(fault: Fault, tmp_path: Path) -> None:
+    assert_ends_as_it_must(fault, tmp_path)

@@ -1,0 +1,356 @@
+"""What is played on a Kafka broker, when it is quiet, and how results are judged: without a broker."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from streamproof.properties.witnesses.kafka_broker.application import INNER, LEFT, Look, Settings, await_quiet
+from streamproof.properties.witnesses.kafka_broker.broker import (
+    Cluster,
+    existing_cluster,
+    free_ports,
+    read_client_properties,
+    said,
+    server_properties,
+)
+from streamproof.properties.witnesses.kafka_broker.clients import Partition, Received, explained
+from streamproof.properties.witnesses.kafka_broker.cohort import Pauses, due, prefixed, tables, without_prefix
+from streamproof.properties.witnesses.kafka_broker.judging import (
+    MISSES,
+    OUTDATED,
+    STANDS,
+    counted,
+    expected,
+    judged,
+    smallest,
+)
+from streamproof.properties.witnesses.kafka_broker.races import (
+    ARRIVALS,
+    batches_of,
+    changes_of,
+    chosen,
+    drawn,
+    race,
+    refusal,
+)
+from streamproof.reference.core.errors import BadInput, StreamproofError
+from streamproof.reference.core.history import Cut, History, parse_history
+from streamproof.reference.core.records import Record
+from streamproof.specs.races import RACES
+
+HEADER = {"operator": "foreign_key_join", "options": {"foreign_key": "artist"}}
+ROW = {"input": "left", "key": "l", "value": {"artist": "r"}, "timestamp": 1}
+
+
+def history(*lines: dict[str, Any], **options: Any) -> History:
+    header = {**HEADER, "options": {**HEADER["options"], **options}}
+    return parse_history("\n".join(map(json.dumps, [header, *lines])))
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_a_race_is_its_schedule_without_the_deliveries_after_what_is_shown(name):
+    found, scheduled = race(name, INNER), RACES[name].history()
+    assert found.records == scheduled.records
+    assert [len(batch) for batch in batches_of(found)] == [2, len(found.records) - 2]
+    assert "delivery" not in found.options
+
+
+def test_the_changes_of_a_race_are_those_of_the_findings():
+    assert changes_of("delete-insert-same-key") == "l=∅ R r1=∅ L l=b|r1"
+    assert changes_of("drawn") == ""
+
+
+def test_drawn_histories_have_one_cut_in_their_middle_and_are_the_same_for_a_seed():
+    found = drawn(3, LEFT, 7)
+    assert found == drawn(3, LEFT, 7) != drawn(3, LEFT, 8)
+    assert all(isinstance(one.lines[ARRIVALS // 2], Cut) and len(one.records) == ARRIVALS for one in found)
+    assert not any(refusal(one, LEFT) for one in found)
+
+
+def test_all_races_are_played_where_none_is_named():
+    assert [one.name for one in chosen([], 2, INNER, 0)] == list(RACES)
+    assert {len(one.histories) for one in chosen([], 2, INNER, 0)} == {2}
+
+
+def test_a_history_file_is_played_as_often_as_is_asked(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(history(ROW).to_text())
+    (found,) = chosen([str(path)], 3, INNER, 0)
+    assert (found.name, len(found.histories)) == ("mine", 3)
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["nope"], "unknown race 'nope': use delete-insert, .*, drawn, or a history file"),
+        (["drawn", "drawn"], "drawn is named twice"),
+    ],
+)
+def test_what_is_no_race_is_refused(names, says):
+    with pytest.raises(BadInput, match=says):
+        chosen(names, 1, INNER, 0)
+
+
+def test_histories_with_other_fields_are_played_one_after_another(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(history(ROW).to_text())
+    with pytest.raises(BadInput, match=r"different fields \(artist, foreign_key\)"):
+        chosen([str(path), "lose-gain"], 1, INNER, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "join", "says"),
+    [
+        (history(ROW, join="left", null_foreign_key="keep"), INNER, "say --join left"),
+        (history(ROW), LEFT, "say --join inner"),
+        (history(ROW, protocol="answer"), INNER, "no protocol 'answer'"),
+        (history(ROW, delivery="manual"), INNER, "leave delivery manual and the deliver lines out"),
+        (history({**ROW, "key": None}), INNER, "a record without a key"),
+        (
+            history({**ROW, "value": {"artist": None}}, join="left", null_foreign_key="ignore"),
+            LEFT,
+            "say null_foreign_key keep",
+        ),
+        (parse_history('{"operator": "table_table_join", "options": {}}'), INNER, "a history of table_table_join"),
+        (history(ROW), INNER, None),
+    ],
+)
+def test_what_cannot_be_played_on_a_broker_is_refused(given, join, says):
+    found = refusal(given, join)
+    assert found is None if says is None else says in found
+
+
+def test_keys_and_foreign_keys_are_those_of_the_history_alone():
+    record = Record("left", "a", {"artist": "r1", "value": 2}, 5)
+    found = prefixed(3, record, "artist")
+    assert found == Record("left", "00003|a", {"artist": "00003|r1", "value": 2}, 5)
+    assert without_prefix([found.value, "x"], "artist") == [record.value, "x"]
+    assert prefixed(3, Record("right", "r1", None, 5), "artist").value is None
+    assert without_prefix([{"artist": None}, None], "artist") == [{"artist": None}, None]
+
+
+TOPICS = {"left": "L", "right": "R"}
+
+
+def generator() -> random.Random:
+    return random.Random(1)
+
+
+def test_without_pauses_the_changes_of_a_history_come_back_to_back():
+    found = due([race("right-delete-update", INNER)] * 2, 1, TOPICS, Pauses(), generator())
+    assert [(one.at, one.sent.topic, one.sent.key) for one in found] == [
+        (0, "R", "00000|r1"),
+        (0, "L", "00000|l"),
+        (0, "R", "00001|r1"),
+        (0, "L", "00001|l"),
+    ]
+
+
+def test_with_pauses_each_change_waits_for_the_one_before_it_and_all_are_in_order():
+    found = due([race("lose-gain", INNER)] * 50, 1, TOPICS, Pauses(10, 20), generator(), first=7)
+    assert [one.at for one in found] == sorted(one.at for one in found)
+    for key in {one.sent.key for one in found}:
+        first, second = (one for one in found if one.sent.key == key)
+        assert 10 <= first.at <= 20
+        assert 10 <= second.at - first.at <= 20
+        assert (first.sent.timestamp, second.sent.timestamp) == (2, 3)
+    assert {one.sent.key for one in found} == {f"{index:05d}|l" for index in range(7, 57)}
+
+
+def test_a_history_without_such_a_batch_sends_nothing_in_it():
+    assert due([history(ROW)], 1, TOPICS, Pauses(), generator()) == []
+
+
+def output(key: str, value: Any) -> Received:
+    return Received(0, 0, key, None if value is None else json.dumps(value), 1)
+
+
+def test_the_table_of_a_history_is_its_output_folded():
+    pair = [{"artist": "00005|r", "value": 1}, "x"]
+    found = tables(
+        [
+            output("00005|a", pair),
+            output("00006|a", pair),
+            output("00005|b", pair),
+            output("00005|b", None),
+            output("00004|a", pair),
+            output("00007|a", None),
+        ],
+        [history(ROW)] * 3,
+        first=5,
+    )
+    assert found[0] == {"a": [{"artist": "r", "value": 1}, "x"]}
+    assert list(found[1]) == ["a"]
+    assert found[2] == {}
+
+
+def test_a_result_is_judged_by_the_join_of_the_folded_inputs():
+    given = race("lose-gain", INNER)
+    assert expected(given) == {}
+    assert judged(given, {}) is None
+    stands = judged(given, {"l": [{"value": "a", "foreign_key": "r1"}, "x"]})
+    assert stands is not None
+    assert stands.kinds == (STANDS,)
+    shown = race("lose-gain", INNER).with_lines(given.lines[:2])
+    right = [{"value": "a", "foreign_key": "r1"}, "x"]
+    assert expected(shown) == {"l": right}
+    assert [judged(shown, {}).kinds, judged(shown, {"l": ["old", "x"], "m": 1}).kinds] == [  # type: ignore[union-attr]
+        (MISSES,),
+        (STANDS, OUTDATED),
+    ]
+
+
+def test_the_smallest_stale_history_of_each_kind_has_the_fewest_records():
+    long, short = race("delete-insert-same-key", INNER), race("lose-gain", INNER)
+    stale = [found for one in (long, short) if (found := judged(one, {"l": 1})) is not None]
+    stale += [found for found in [judged(long, {"l": 1}, {"l": 2})] if found is not None]
+    assert counted(stale) == {STANDS: 2, OUTDATED: 1}
+    assert {kind: one.history for kind, one in smallest(stale).items()} == {STANDS: short, OUTDATED: long}
+
+
+# Quiet: a clock that only sleeping moves, and looks that follow each other.
+
+IN, OUT = Partition("in", 0), Partition("out", 0)
+
+
+def look(committed: int, end: int, out: int = 0, stable: int | None = None) -> Look:
+    ends = {IN: (end, end), OUT: (out, out if stable is None else stable)}
+    return Look({IN: committed} if committed else {}, ends, ["in"])
+
+
+class Clock:
+    def __init__(self, *looks: Look) -> None:
+        self.looks, self.now = [*looks], 0.0
+
+    def look(self) -> Look:
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def quiet(self, patience: float = 10) -> float:
+        return await_quiet(self.look, patience, lambda: self.now, self.sleep)
+
+
+def test_it_is_quiet_where_everything_is_committed_and_no_end_moves():
+    assert Clock(look(0, 0)).quiet() == 0
+    assert Clock(look(1, 5), look(5, 5)).quiet() == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    "not_yet",
+    [look(4, 5), look(0, 5), look(5, 5, out=3, stable=2)],
+    ids=["behind", "nothing committed", "a transaction is open"],
+)
+def test_it_is_not_quiet_while_a_record_waits(not_yet):
+    clock = Clock(*[not_yet] * 100, look(5, 5, out=3))
+    assert clock.quiet() == pytest.approx(5)
+
+
+def test_an_end_that_moves_begins_the_half_second_anew():
+    assert Clock(*[look(5, 5)] * 8, *[look(5, 5, out=1)] * 8, look(6, 6, out=2)).quiet() == pytest.approx(0.8)
+
+
+def test_an_application_that_makes_no_progress_is_given_up_with_what_waits():
+    with pytest.raises(StreamproofError, match=r"hasn't processed anything for 10 s, and records wait \(in-0\)"):
+        Clock(look(1, 5)).quiet()
+    moving = [look(committed, 1000) for committed in range(1, 500)]
+    assert Clock(*moving, look(1000, 1000)).quiet() == pytest.approx(0.05 * len(moving))
+
+
+def test_the_settings_become_properties_of_kafka_streams():
+    cluster = Cluster("h:1", {"security.protocol": "SSL"})
+    plain = Settings().properties("app", cluster, Path("/state"))
+    assert plain["security.protocol"] == "SSL"
+    assert "producer.linger.ms" not in plain
+    set_up = Settings("left", 7, 8, "exactly_once_v2", 2, 3, 4).properties("app", cluster, Path("/state"))
+    assert {name: set_up[name] for name, value in plain.items() if set_up[name] != value} == {
+        "commit.interval.ms": "7",
+        "statestore.cache.max.bytes": "8",
+        "processing.guarantee": "exactly_once_v2",
+        "num.stream.threads": "3",
+    }
+    assert set_up["producer.linger.ms"] == "4"
+
+
+def test_the_broker_is_on_loopback_alone_and_keeps_its_data_in_its_folder(tmp_path):
+    found = server_properties(tmp_path, 1, 2)
+    assert {part.split("//")[1].split(":")[0] for part in found["listeners"].split(",")} == {"127.0.0.1"}
+    assert found["log.dirs"].startswith(str(tmp_path))
+
+
+def test_free_ports_differ():
+    assert len(set(free_ports(5))) == 5
+
+
+def test_the_reason_in_a_brokers_log_is_the_exception_at_its_root(tmp_path):
+    log = tmp_path / "log"
+    assert said(log) is None
+    log.write_text("[main] WARN something\n")
+    assert said(log) is None
+    log.write_text(
+        "org.apache.kafka.common.KafkaException: bind failed\n\tat x\nCaused by: java.net.BindException: in use\n"
+    )
+    assert said(log) == "java.net.BindException: in use"
+    log.write_text("x\njava.lang.OutOfMemoryError: Java heap space\n\tat x\n")
+    assert said(log) == "OutOfMemoryError: Java heap space"
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "localhost:", "localhost:x", ":9092", "h:0", "h:65536"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(BadInput, match="give host:port"):
+        existing_cluster(address)
+
+
+def test_a_cluster_that_is_not_reached_is_named_with_the_reason():
+    (port,) = free_ports(1)
+    with pytest.raises(StreamproofError, match=rf"no Kafka is reached at 127.0.0.1:{port} \(Connection refused\)"):
+        existing_cluster(f"127.0.0.1:{port}")
+
+
+def test_client_properties_are_read_as_kafka_reads_them(tmp_path):
+    path = tmp_path / "client.properties"
+    path.write_text('# mine\nsecurity.protocol = SASL_SSL\n\nsasl.jaas.config=a b \\\n  password="x=y";\n')
+    assert read_client_properties(path) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.jaas.config": 'a b   password="x=y";',
+    }
+
+
+def test_client_properties_that_are_none_are_refused(tmp_path):
+    path = tmp_path / "client.properties"
+    with pytest.raises(BadInput, match="No such file"):
+        read_client_properties(path)
+    path.write_text("a=b\nnonsense\n")
+    with pytest.raises(BadInput, match="line 2 has no ="):
+        read_client_properties(path)
+    path.write_bytes(b"\xff\xff")
+    with pytest.raises(BadInput, match="not UTF-8"):
+        read_client_properties(path)
+
+
+def exception(kind: str, message: str | None, cause: Any = None) -> Any:
+    return SimpleNamespace(
+        getCause=lambda: cause,
+        getMessage=lambda: message,
+        getClass=lambda: SimpleNamespace(getSimpleName=lambda: kind),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("TimeoutException", r"the Kafka at h:1 doesn't answer \(why\): .*--client-config"),
+        ("SaslAuthenticationException", "refuses this client .* correct the credentials"),
+        ("TopicAuthorizationException", "refuses this client .* have the cluster's owner grant them"),
+        ("RecordTooLargeException", r"the Kafka at h:1 failed \(RecordTooLargeException: why\)"),
+    ],
+)
+def test_an_exception_of_kafka_is_explained_by_its_root(kind, says):
+    assert re.search(says, explained(exception("ExecutionException", "x", exception(kind, "why")), "h:1"))
