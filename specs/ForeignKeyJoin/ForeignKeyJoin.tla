@@ -200,14 +200,16 @@ Deliverable(route, queue) ==
     IF Mutant = "routes out of order" \/ route = None THEN 1..Len(queue) ELSE {1} \cap 1..Len(queue)
 Without(queue, place) == SubSeq(queue, 1, place - 1) \o SubSeq(queue, place + 1, Len(queue))
 
+DeliverResponseAt(route, key, place) ==
+    LET response == responses[route][key][place]
+    IN  /\ responses' = [responses EXCEPT ![route][key] = Without(@, place)]
+        /\ IF Mutant = "no hash check" \/ response.hash = Hash(left[key])
+           THEN Emit(key, response.value)
+           ELSE UNCHANGED result
+        /\ UNCHANGED <<left, right, subscribed, subscriptions, left_changes, right_changes, together>>
+
 DeliverResponse(route, key) ==
-    \E place \in Deliverable(route, responses[route][key]) :
-        LET response == responses[route][key][place]
-        IN  /\ responses' = [responses EXCEPT ![route][key] = Without(@, place)]
-            /\ IF Mutant = "no hash check" \/ response.hash = Hash(left[key])
-               THEN Emit(key, response.value)
-               ELSE UNCHANGED result
-            /\ UNCHANGED <<left, right, subscribed, subscriptions, left_changes, right_changes, together>>
+    \E place \in Deliverable(route, responses[route][key]) : DeliverResponseAt(route, key, place)
 
 -----------------------------------------------------------------------------
 (* The right side.                                                                                                     *)
@@ -223,16 +225,18 @@ Answer(route, subscription) ==
           [] instruction = "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE" -> <<Response(subscription.hash, None)>>
           [] OTHER -> <<>>
 
+DeliverSubscriptionAt(route, place) ==
+    LET subscription == subscriptions[route][place]
+        key == subscription.key
+        kept == IF subscription.instruction \in Deletes /\ Mutant # "unsubscribe stores the hash"
+                THEN None ELSE subscription.hash
+    IN  /\ subscriptions' = [subscriptions EXCEPT ![route] = Without(@, place)]
+        /\ subscribed' = IF route = None THEN subscribed ELSE [subscribed EXCEPT ![route][key] = kept]
+        /\ responses' = [responses EXCEPT ![route][key] = @ \o Answer(route, subscription)]
+        /\ UNCHANGED <<left, right, result, left_changes, right_changes, together>>
+
 DeliverSubscription(route) ==
-    \E place \in Deliverable(route, subscriptions[route]) :
-        LET subscription == subscriptions[route][place]
-            key == subscription.key
-            kept == IF subscription.instruction \in Deletes /\ Mutant # "unsubscribe stores the hash"
-                    THEN None ELSE subscription.hash
-        IN  /\ subscriptions' = [subscriptions EXCEPT ![route] = Without(@, place)]
-            /\ subscribed' = IF route = None THEN subscribed ELSE [subscribed EXCEPT ![route][key] = kept]
-            /\ responses' = [responses EXCEPT ![route][key] = @ \o Answer(route, subscription)]
-            /\ UNCHANGED <<left, right, result, left_changes, right_changes, together>>
+    \E place \in Deliverable(route, subscriptions[route]) : DeliverSubscriptionAt(route, place)
 
 (* Combined keys begin with the foreign key. Without its length before it, the scan of "r1" finds "r10", too.         *)
 Scans(right_key, other) ==

@@ -10,6 +10,7 @@ from .list import list_models
 from .races import play_races
 from .replay import replay_model
 from .simulate import simulate_model
+from .validate import validate_traces
 
 specs = typer.Typer(
     help="The TLA+ models of the protocols: check them with TLC, and replay their behaviours on the code. "
@@ -24,3 +25,4 @@ specs.command("simulate")(simulate_model)
 specs.command("behaviours")(behaviours_of)
 specs.command("replay")(replay_model)
 specs.command("races")(play_races)
+specs.command("validate")(validate_traces)

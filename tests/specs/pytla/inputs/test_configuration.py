@@ -221,5 +221,5 @@ def test_the_specifications_of_the_project_have_known_constants():
     modules = {path: read_modules(path, find_jar()) for path in folder.glob("*/*.tla")}
     assert modules
     for path in sorted(folder.glob("*/*.cfg")):
-        module = path.with_name(f"{path.parent.name}.tla")
+        module = path.with_name(f"{path.stem.partition('_')[0]}.tla")
         check_names(Model(module, path), Configuration(path), modules[module])

@@ -1,0 +1,87 @@
+"""The command `spec validate`: whether traces of a foreign-key join are behaviours of its specification."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from ..terminal import EXITS, STYLES, messages, results, steps
+from .models import ChosenModel
+from .options import Memory, Timeout
+from .printing import count_of
+from .tlc import inconclusive_out_of_time, reporter, with_heap
+
+if TYPE_CHECKING:
+    from ....specs.validation import Refusal
+
+_MOST = 5
+"""How many refusals of a trace are printed."""
+
+
+class ProtocolChoice(StrEnum):
+    """Whose instructions a trace is held to."""
+
+    KIP = "kip"
+    ANSWER = "answer"
+    KAFKA_4_3 = "kafka 4.3"
+    KAFKA_4_3_ANSWER = "kafka 4.3 answer"
+    KAFKA_3_9 = "kafka 3.9"
+
+
+def validate_traces(
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Traces of a foreign-key join, JSON Lines.")],
+    protocol: Annotated[
+        ProtocolChoice | None, typer.Option(help="Whose instructions they are held to; the trace's own by default.")
+    ] = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+) -> None:
+    """Ask TLC whether traces of a foreign-key join are behaviours of its specification, ForeignKeyJoinTrace.
+
+    A trace that isn't one is a violation: the line that is refused is named, and what could have happened there.
+    """
+    from ....specs.catalogue import find_model
+    from ....specs.checking import find_tools, model_of, tlc_errors
+    from ....specs.traces import read_trace
+    from ....specs.validation import MODULE, validate
+
+    read = [read_trace(path) for path in traces]
+    entry = find_model(MODULE.stem)
+    tools = with_heap(find_tools(), memory)
+    violated = False
+    for path, trace in zip(traces, read, strict=True):
+        held = trace if protocol is None else replace(trace, protocol=protocol.value)
+        one = ChosenModel(str(path), model_of(entry, {}), None)
+        with steps() as progress, tlc_errors(), inconclusive_out_of_time(one):
+            found = validate(held, tools, timeout, reporter(str(path), progress))
+        verdict = "violated" if found.refusals else "conforms"
+        parts = f" in {found.parts:,} parts without a key in common" if found.parts > 1 else ""
+        refused = f", {count_of(len(found.refusals), 'part')} refused" if found.refusals and found.parts > 1 else ""
+        results.print(
+            f"[{STYLES[verdict]}]{verdict}[/] {escape(str(path))}: {count_of(found.events, 'event')}{parts}{refused}; "
+            f"protocol {escape(held.protocol)}, {count_of(found.states, 'state')}",
+            soft_wrap=True,
+        )
+        for refusal in found.refusals[:_MOST]:
+            _print_refusal(refusal)
+        if len(found.refusals) > _MOST:
+            messages.print(f"{len(found.refusals) - _MOST:,} more parts are refused", markup=False)
+        violated = violated or bool(found.refusals)
+    raise typer.Exit(EXITS["violated" if violated else "conforms"])
+
+
+def _print_refusal(refusal: Refusal) -> None:
+    results.print(f"  {refusal}", style="bold red", markup=False, soft_wrap=True)
+    after = "" if refusal.after is None else f", the last on line {refusal.after.line}"
+    results.print(
+        f"  explained: {refusal.explained:,} of {refusal.events:,} events{after}", markup=False, soft_wrap=True
+    )
+    for way in refusal.possible:
+        results.print(f"  possible: {way}", markup=False, soft_wrap=True)
+    if not refusal.possible:
+        results.print("  possible: nothing", markup=False)

@@ -1,0 +1,282 @@
+"""Traces of a foreign-key join: what was seen of a run from outside, as JSON Lines.
+
+The first line is the header, every other one an event:
+
+    {"trace": "foreign_key_join", "join": "inner", "protocol": "kafka 4.3", "order": "topics", "quiet": true}
+    {"event": "right", "key": "r1", "value": "x"}
+    {"event": "left", "key": "l", "value": {"v": "a", "fk": "r1"}, "foreign_key": "r1"}
+    {"event": "subscription sent", "foreign_key": "r1", "key": "l", "instruction": "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"}
+    {"event": "response sent", "foreign_key": "r1", "key": "l", "value": "x", "of": {"v": "a", "fk": "r1"}}
+    {"event": "output", "key": "l", "value": [{"v": "a", "fk": "r1"}, "x"]}
+
+With the order `total`, lines are in the order in which all happened: each change, `subscription delivered` and
+`response delivered` is followed by what it sent and emitted. With `topics`, deliveries aren't there, and order means
+something between events of one topic alone: of one input key, of the subscriptions to one right key, of the responses
+to one left key, of the outputs of one left key. That is what can be read from a broker afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeGuard, get_args
+
+from ..reference.core.errors import BadInput
+from ..reference.core.records import Key, Value
+from ..reference.foreign_key_protocol import Instruction
+
+Kind: TypeAlias = Literal[
+    "left",
+    "right",
+    "subscription sent",
+    "subscription delivered",
+    "response sent",
+    "response delivered",
+    "output",
+]
+Order: TypeAlias = Literal["total", "topics"]
+STEPS: Mapping[str, str] = {
+    "left": "left",
+    "right": "right",
+    "subscription delivered": "subscription",
+    "response delivered": "response",
+}
+"""The events that are steps, and what the specification calls them; the others are what a step does."""
+UNKNOWN = object()
+"""Stands for the left value whose hash a message carries, where that isn't known; and for a sender."""
+_FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "left": (("key", "value", "foreign_key"), ()),
+    "right": (("key", "value"), ()),
+    "subscription sent": (("foreign_key", "key", "instruction"), ("of",)),
+    "subscription delivered": (("foreign_key", "key"), ()),
+    "response sent": (("key", "value"), ("foreign_key", "of")),
+    "response delivered": (("foreign_key", "key"), ()),
+    "output": (("key", "value"), ()),
+}
+"""The fields of each kind of event: those that it has, and those that it may have."""
+_HEADER = {
+    "join": ("inner", "left"),
+    "protocol": ("kip", "answer", "kafka 4.3", "kafka 4.3 answer", "kafka 3.9"),
+    "null_foreign_key": ("ignore", "keep"),
+    "order": get_args(Order),
+    "quiet": (True, False),
+}
+_DEFAULTS = {"null_foreign_key": "ignore", "quiet": False}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a trace.
+
+    Attributes:
+        line: Its line in the file, from 1.
+        kind: What happened.
+        key: The left key; of a right change the right key.
+        foreign_key: The right key that a left value names, or that a message goes to or comes from; None for none.
+        value: The new value, the right value that a response brings, or the pair that is emitted; None for a deletion.
+        instruction: What a subscription asks.
+        of: The left value whose hash a message carries; None for a deleted row, `UNKNOWN` where it wasn't recorded.
+    """
+
+    line: int
+    kind: Kind
+    key: Key
+    foreign_key: Any = None
+    value: Value = None
+    instruction: str | None = None
+    of: Any = UNKNOWN
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is a step, and not what one does."""
+        return self.kind in STEPS
+
+    def __str__(self) -> str:
+        if self.kind in ("left", "right"):
+            return f"{self.kind} {self.key} = {_shown(self.value)}"
+        if self.kind == "output":
+            return f"output {self.key} = {_shown(self.value)}"
+        route = "an unknown key" if self.foreign_key is UNKNOWN else self.foreign_key or "no key"
+        what = self.instruction if self.kind == "subscription sent" else None
+        what = _shown(self.value) if self.kind == "response sent" else what
+        way = f"{self.key} to {route}" if self.kind.startswith("subscription") else f"{route} to {self.key}"
+        of = "" if self.of is UNKNOWN else f", hash of {_shown(self.of)}"
+        return f"{self.kind}, {way}" + ("" if what is None else f": {what}{of}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the file has of it."""
+        needed, optional = _FIELDS[self.kind]
+        names = [*needed, *(name for name in optional if getattr(self, name) is not UNKNOWN)]
+        return {"event": self.kind, **{name: getattr(self, name) for name in names}}
+
+
+@dataclass(frozen=True)
+class JoinTrace:
+    """A trace of a foreign-key join.
+
+    Attributes:
+        join: `inner` or `left`.
+        protocol: Whose instructions the left side gives, as the constant `Protocol` of the specification.
+        null_foreign_key: `ignore` or `keep`.
+        order: `total` or `topics`.
+        quiet: Whether it goes on until no message waits.
+        events: What happened.
+    """
+
+    join: str
+    protocol: str
+    null_foreign_key: str
+    order: Order
+    quiet: bool
+    events: tuple[Event, ...]
+
+    def to_text(self) -> str:
+        """Return the trace as a file has it."""
+        header = {
+            "trace": "foreign_key_join",
+            "join": self.join,
+            "protocol": self.protocol,
+            "null_foreign_key": self.null_foreign_key,
+            "order": self.order,
+            "quiet": self.quiet,
+        }
+        lines = [header, *(event.to_json() for event in self.events)]
+        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+    def by_topics(self) -> JoinTrace:
+        """Return what can be read of it from topics alone: without deliveries, each topic in its order."""
+        kept = (event for event in self.events if not event.kind.endswith("delivered"))
+        return replace(self, order="topics", events=tuple(kept))
+
+    def parts(self) -> list[JoinTrace]:
+        """Return it in parts that have no key in common, each of which is a trace of its own."""
+        parents: dict[tuple[str, Key], tuple[str, Key]] = {}
+
+        def root(one: tuple[str, Key]) -> tuple[str, Key]:
+            while parents.setdefault(one, one) != one:
+                one = parents[one]
+            return one
+
+        for event in self.events:
+            first, *others = _keys_of(event)
+            for other in others:
+                parents[root(first)] = root(other)
+        grouped: dict[tuple[str, Key], list[Event]] = {}
+        for event in self.events:
+            grouped.setdefault(root(_keys_of(event)[0]), []).append(event)
+        return [replace(self, events=tuple(events)) for events in grouped.values()]
+
+
+def _keys_of(event: Event) -> list[tuple[str, Key]]:
+    if event.kind == "right":
+        return [("right", event.key)]
+    names = event.foreign_key is not None and event.foreign_key is not UNKNOWN
+    return [("left", event.key), *([("right", event.foreign_key)] if names else [])]
+
+
+def read_trace(path: Path) -> JoinTrace:
+    """Read a trace from a file.
+
+    Raises:
+        BadInput: It can't be read, or isn't one; the message names the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: can't be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: not UTF-8: a trace is JSON, one event a line") from None
+    return parse_trace(text, str(path))
+
+
+def parse_trace(text: str, where: str = "trace") -> JoinTrace:
+    """Read a trace.
+
+    Args:
+        text: The text, JSON Lines.
+        where: What messages call it.
+
+    Raises:
+        BadInput: It isn't one; the message names the line.
+    """
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not lines:
+        raise BadInput(f'{where}: empty: the first line is the header, such as {{"trace": "foreign_key_join", …}}')
+    number, first = lines[0]
+    header = _object(first, f"{where}: line {number}")
+    if header.get("trace") != "foreign_key_join":
+        raise BadInput(f'{where}: line {number}: no header: it begins with {{"trace": "foreign_key_join", …}}')
+    for name in header:
+        if name != "trace" and name not in _HEADER:
+            raise BadInput(f"{where}: line {number}: unknown field {name!r}: use {', '.join(_HEADER)}")
+    chosen = {**_DEFAULTS, **header}
+    for name, known in _HEADER.items():
+        if name not in chosen:
+            raise BadInput(f"{where}: line {number}: {name!r} is missing: it is one of {_listed(known)}")
+        if chosen[name] not in known or isinstance(chosen[name], bool) != isinstance(known[0], bool):
+            raise BadInput(
+                f"{where}: line {number}: {name!r} is {json.dumps(chosen[name])}, where it is one of {_listed(known)}"
+            )
+    events = tuple(_event(line, number, f"{where}: line {number}", chosen["order"]) for number, line in lines[1:])
+    if chosen["order"] == "total" and events and not events[0].is_step:
+        raise BadInput(
+            f"{where}: line {events[0].line}: nothing that happened before did this: with the order total a change or "
+            "a delivery comes first, then what it does"
+        )
+    fields = {name: chosen[name] for name in _HEADER}
+    return JoinTrace(events=events, **fields)
+
+
+def _event(line: str, number: int, where: str, order: str) -> Event:
+    content = _object(line, where)
+    kind = content.pop("event", None)
+    if not _is_kind(kind):
+        raise BadInput(f"{where}: the event is {json.dumps(kind)}, where it is one of {_listed(_FIELDS)}")
+    if order == "topics" and kind.endswith("delivered"):
+        raise BadInput(f"{where}: a delivery is no part of a topic: leave it out, or give the order total")
+    needed, optional = _FIELDS[kind]
+    for name in needed:
+        if name not in content:
+            raise BadInput(f"{where}: {name!r} of the event {kind!r} is missing")
+    for name in content:
+        if name not in (*needed, *optional):
+            raise BadInput(f"{where}: the event {kind!r} has no {name!r}: its fields are {_listed(needed + optional)}")
+    for name in ("key", "foreign_key"):
+        value = content.get(name)
+        if name in content and not (isinstance(value, str) or (name == "foreign_key" and value is None)):
+            raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, where it is a string")
+    if kind == "subscription sent" and content["instruction"] not in [one.value for one in Instruction]:
+        raise BadInput(
+            f"{where}: the instruction is {json.dumps(content['instruction'])}, where it is one of "
+            f"{_listed(one.value for one in Instruction)}"
+        )
+    value = content.get("value")
+    if kind == "output" and value is not None and not (isinstance(value, list) and len(value) == 2):
+        raise BadInput(f"{where}: 'value' is {json.dumps(value)}, where it is a pair [left, right], or null")
+    if kind == "response sent":
+        content.setdefault("foreign_key", UNKNOWN)
+    return Event(number, kind, **content)
+
+
+def _is_kind(value: object) -> TypeGuard[Kind]:
+    return isinstance(value, str) and value in _FIELDS
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except ValueError as error:
+        raise BadInput(f"{where}: not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise BadInput(f"{where}: {line.strip()[:40]} is no JSON object")
+    return content
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(name if isinstance(name, str) else json.dumps(name) for name in names)
+
+
+def _shown(value: Any) -> str:
+    return "∅" if value is None else json.dumps(value, ensure_ascii=False)
