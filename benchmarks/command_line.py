@@ -43,6 +43,7 @@ BENCHMARKS: Mapping[str, str] = {
     "specs": "what the wrapper adds to TLC, the small models, and behaviours replayed on the reference and on Spark",
     "queries": "what a small stateful query costs, with the session's settings and without them",
     "spark_rules": "10,000 histories of Spark's own operators, against the reference of its rules; --histories others",
+    "kafka_schedules": "10,000 random schedules of the foreign-key join on Kafka's own code, and its races",
     "jobs": "the check of a user's own job, and how many histories a second a native job in a shared query takes",
     "report": "the size of a report of 100,000 histories; in a browser, where there is one, its opening, and axe",
     "shared": "how many histories a CPU second of Spark serves, in shared queries and in typed ones",

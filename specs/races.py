@@ -25,14 +25,16 @@ SETUP = "R r1=x L l=a|r1 >r1 <r1/l"
 
 
 class Race(NamedTuple):
-    """A race: a change that asks for an answer, and one after it that nobody answers.
+    """A race: a change that asks for an answer, and what then happens before the answer is back.
 
     Attributes:
         name: What commands call it.
         asks: The change whose answer should take the shown pair back.
-        silent: The change that nobody answers.
-        schedule: What happens after `SETUP`, after which no message waits.
+        silent: What then happens; in an inner join a change that nobody answers.
+        schedule: What happens after the setup, after which no message waits.
         model: The model of which TLC gives it as the counterexample.
+        setup: What comes before it.
+        join: The join of which it is known; a left join is asked the races of an inner one, too, and ends right.
     """
 
     name: str
@@ -40,6 +42,8 @@ class Race(NamedTuple):
     silent: str
     schedule: str
     model: str
+    setup: str = SETUP
+    join: str = "inner"
 
     def history(self, join: str = "inner") -> History:
         """Return the race as a history, from the setup on.
@@ -47,7 +51,7 @@ class Race(NamedTuple):
         Args:
             join: `inner` or `left`; a left one keeps rows without foreign key, and is sent other messages.
         """
-        return History(OPERATOR, options_of(join), tuple(lines_of(f"{SETUP} {self.schedule}")), name=self.name)
+        return History(OPERATOR, options_of(join), tuple(lines_of(f"{self.setup} {self.schedule}")), name=self.name)
 
 
 RACES = {
@@ -103,21 +107,35 @@ RACES = {
             "l=∅ >r1 R r1=∅ L l=b|r1 >r1 <r1/l",
             "ForeignKeyJoin_race_delete_insert_same_key",
         ),
+        Race(
+            "move",
+            "move, to the key that is left, too (KAFKA-18713, up to 3.9.0)",
+            "the answer of the new key",
+            "l=b|r2 >r1 >r2 <r2/l <r1/l",
+            "ForeignKeyJoin_kafka_3_9_left_move",
+            "R r2=y L l=a|r1 >r1 <r1/l",
+            "left",
+        ),
     )
 }
-"""The races by name, in the order of findings.md."""
+"""The races by name, in the order of findings.md; then the one of a left join that was repaired."""
 
 
-def chosen(names: list[str]) -> list[Race]:
-    """Return races by name; all where none is named.
+def chosen(names: list[str], join: str = "inner") -> list[Race]:
+    """Return races by name; all that a join is asked where none is named.
+
+    Args:
+        names: The names.
+        join: `inner` or `left`.
 
     Raises:
-        BadInput: There is none of a name; the message lists those there are.
+        BadInput: The join is asked none of a name; the message lists those there are.
     """
+    asked = [name for name, race in RACES.items() if join in (race.join, "left")]
     for name in names:
-        if name not in RACES:
-            raise BadInput(f"unknown race {name!r}: use one of {', '.join(RACES)}")
-    return [RACES[name] for name in names or RACES]
+        if name not in asked:
+            raise BadInput(f"unknown race {name!r} of the {join} join: use one of {', '.join(asked)}")
+    return [RACES[name] for name in names or asked]
 
 
 def options_of(join: str) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ NAMES = (
         "specs",
         "queries",
         "spark_rules",
+        "kafka_schedules",
         "jobs",
         "report",
         "shared",

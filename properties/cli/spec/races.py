@@ -50,7 +50,7 @@ def play_races(
     from ....specs.races import chosen
     from ...runner.races import raced
 
-    races = chosen(names or [])
+    races = chosen(names or [], join.value)
     with steps() as progress:
         progress(f"{count_of(len(races), 'race')} of the {join.value} join on {on.value}")
         try:

@@ -33,7 +33,7 @@ from .builder import Dialect
 from .jvm import KafkaJvm
 from .playing import DRIVER, INPUTS, OUTPUT, playing_held, topology_of
 
-COHORT = 500
+COHORT = 2000
 """So many histories share a driver, at the most: it keeps what is written to its changelogs until it is closed."""
 INSTRUCTIONS = (
     Instruction.DELETE_KEY_NO_PROPAGATE,
