@@ -23,6 +23,8 @@ from .races import batches_of
 
 CHUNK = 5000
 """So many records are sent by one call, at the most."""
+PER_MS = 8
+"""So many records a millisecond are sent when they are due: where there are pauses, histories begin that far apart."""
 
 
 class Pauses(NamedTuple):
@@ -82,7 +84,8 @@ def due(
 ) -> list[Due]:
     """Return what is sent in a batch of a cohort, in the order in which it is due.
 
-    The changes of a history keep their order; it pauses before each of them. Without pauses they come back to back.
+    The changes of a history keep their order; it pauses before each of them. Without pauses they come back to back;
+    with them, histories begin one after another, or what is due at once couldn't be sent at once.
 
     Args:
         histories: The histories.
@@ -93,8 +96,10 @@ def due(
         first: The index of the first history, where others were played before.
     """
     found = []
-    for index, history in enumerate(histories, first):
-        batches, at = batches_of(history), 0
+    batched = [batches_of(history) for history in histories]
+    paced = sum(len(batches[batch]) for batches in batched if batch < len(batches)) if any(pauses) else 0
+    for index, (history, batches) in enumerate(zip(histories, batched, strict=True), first):
+        at = (index - first) * paced // (PER_MS * len(histories))
         join: Any = operator_named(history.operator).declare(history.options)
         for record in batches[batch] if batch < len(batches) else []:
             at += generator.randint(*pauses)

@@ -20,7 +20,7 @@ from streamproof.properties.witnesses.kafka_broker.broker import (
     server_properties,
 )
 from streamproof.properties.witnesses.kafka_broker.clients import Partition, Received, explained
-from streamproof.properties.witnesses.kafka_broker.cohort import Pauses, due, prefixed, tables, without_prefix
+from streamproof.properties.witnesses.kafka_broker.cohort import PER_MS, Pauses, due, prefixed, tables, without_prefix
 from streamproof.properties.witnesses.kafka_broker.judging import (
     MISSES,
     OUTDATED,
@@ -157,10 +157,17 @@ def test_with_pauses_each_change_waits_for_the_one_before_it_and_all_are_in_orde
     assert [one.at for one in found] == sorted(one.at for one in found)
     for key in {one.sent.key for one in found}:
         first, second = (one for one in found if one.sent.key == key)
-        assert 10 <= first.at <= 20
+        assert 10 <= first.at <= 20 + 100 // PER_MS
         assert 10 <= second.at - first.at <= 20
         assert (first.sent.timestamp, second.sent.timestamp) == (2, 3)
     assert {one.sent.key for one in found} == {f"{index:05d}|l" for index in range(7, 57)}
+
+
+def test_with_pauses_no_more_is_due_at_once_than_can_be_sent():
+    found = due([race("lose-gain", INNER)] * 2000, 1, TOPICS, Pauses(0, 100), generator())
+    most = max(sum(start <= one.at < start + 100 for one in found) for start in range(0, 700, 50))
+    assert most <= 1.2 * 100 * PER_MS
+    assert 500 <= found[-1].at <= 700
 
 
 def test_a_history_without_such_a_batch_sends_nothing_in_it():
