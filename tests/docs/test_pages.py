@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-LANGUAGES = {"python", "console", "json", "text", "yaml", "toml"}
+LANGUAGES = {"python", "console", "json", "text", "yaml", "toml", "java"}
 
 
 def written_in(language: str) -> list[Block]:
