@@ -93,6 +93,10 @@ class Event:
         """Whether it is a step, and not what one does."""
         return self.kind in STEPS
 
+    def numbered(self, line: int) -> Event:
+        """Return it on another line."""
+        return replace(self, line=line)
+
     def __str__(self) -> str:
         if self.kind in ("left", "right"):
             return f"{self.kind} {self.key} = {_shown(self.value)}"

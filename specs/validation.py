@@ -346,11 +346,23 @@ class _Part:
             at = state["at"]
             done = {id(one) for (log, key), events in self.logs().items() for one in events[: at[log].get(key, 0)]}
             explained = len(left & done)
-            event = unexplained[0] if unexplained else None
+            event = self._contradicted(state, possible) or (unexplained[0] if unexplained else None)
             before = [one for one in self.trace.events if id(one) in done]
             after = before[-1] if before else None
             lacks = () if event is not None else tuple(one for way in possible for one in way.does)
         return Refusal(event, lacks, explained, len(self.trace.events), after, unexplained, possible)
+
+    def _contradicted(self, state: Any, possible: Sequence[Possible]) -> Event | None:
+        """Return the first event that is another one than what a possible step would do there, if there is one."""
+        logs, found = self.logs(), []
+        for one in (one for way in possible for one in way.does):
+            if one.kind == "subscription sent":
+                log, key = "sent", self._right_name(one.foreign_key)
+            else:
+                log, key = ("answered" if one.kind == "response sent" else "emitted"), self.left_names[one.key]
+            rest = logs.get((log, key), [])[state["at"][log][key] :]
+            found += [event for event in rest[:1] if not _alike(event, one)]
+        return min(found, key=lambda event: event.line, default=None)
 
     def _refused(self, steps: int, possible: Sequence[Possible]) -> tuple[Event | None, tuple[Event, ...]]:
         if steps == len(self.groups):

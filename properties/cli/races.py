@@ -12,8 +12,10 @@ from rich.table import Table
 
 from ...reference.core.errors import BadInput
 from ..system import signals
+from ..system.outputs import TRACE, require_replaceable
 from .options import Seed
-from .terminal import EXITS, STYLES, results, steps
+from .spec.files import write_text
+from .terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
     from ..witnesses.kafka_broker.run import Answer, Plan, Report
@@ -68,6 +70,11 @@ def races(
     client_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Properties of clients of that cluster, such as credentials.")
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="TRACE.jsonl", help="Write what the topics have as a trace, for `spec validate`."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that streamproof didn't make.")] = False,
     seed: Seed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
@@ -79,6 +86,7 @@ def races(
     from ..witnesses.kafka_broker.broker import existing_cluster, read_client_properties
     from ..witnesses.kafka_broker.cohort import Pauses
     from ..witnesses.kafka_broker.races import chosen
+    from ..witnesses.kafka_broker.recording import require_recordable
     from ..witnesses.kafka_broker.run import Plan, run
 
     pauses = Pauses(*_pauses(pause_ms))
@@ -94,12 +102,20 @@ def races(
         threads=threads,
         linger_ms=linger_ms,
         foreign_key=str(played[0].histories[0].options["foreign_key"]),
+        keeps_messages=record is not None,
     )
-    plan = Plan(settings, pauses, seed, wait_seconds, restart, wipe)
+    if record is not None:
+        require_recordable(settings)
+        require_replaceable(record, TRACE, force)
+    plan = Plan(settings, pauses, seed, wait_seconds, restart, wipe, record is not None)
     client = {} if client_config is None else read_client_properties(client_config)
     cluster = None if bootstrap is None else existing_cluster(bootstrap, client)
     with signals.interrupting(), steps() as progress:
         report = run(played, plan, cluster, progress)
+    if record is not None and report.trace is not None:
+        write_text(record, report.trace.to_text())
+        count = len(report.trace.events)
+        messages.print(f"{record}: a trace of {count:,} events", markup=False, soft_wrap=True)
     if as_json:
         print(json.dumps(report.to_json(plan)))
     else:

@@ -96,6 +96,11 @@ def _is_history(path: Path) -> bool:
     return isinstance(header, dict) and {"operator", "options"} <= header.keys()
 
 
+def _is_trace(path: Path) -> bool:
+    header = json.loads(_start(path).partition("\n")[0])
+    return isinstance(header, dict) and "trace" in header
+
+
 def _start(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         return file.read(_LOOKED_AT)
@@ -105,3 +110,4 @@ CHART = Kind("a chart", ".svg", _is_chart)
 REPORT = Kind("a report", ".json", _is_report)
 BEHAVIOURS = Kind("a file of behaviours", ".jsonl", _is_behaviours)
 HISTORY = Kind("a history", ".jsonl", _is_history)
+TRACE = Kind("a trace", ".jsonl", _is_trace)

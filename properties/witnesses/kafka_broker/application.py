@@ -29,6 +29,7 @@ _STOP_SECONDS = 10
 _QUIET_SECONDS = 120
 """So long after the last progress, and beyond three commit intervals, an application is given up."""
 _STILL_SECONDS = 0.5
+_NEVER_MS = 2**53
 _LOOK_SECONDS = 0.05
 
 
@@ -45,6 +46,7 @@ class Settings:
         threads: The threads of the application.
         linger_ms: How long a producer waits for more records; None for Kafka Streams' own default, 100.
         foreign_key: The field of a left row that names its right row.
+        keeps_messages: Whether messages that were processed stay in the internal topics, so that they can be read.
     """
 
     join: str = INNER
@@ -55,6 +57,7 @@ class Settings:
     threads: int = 1
     linger_ms: int | None = None
     foreign_key: str = FOREIGN_KEY
+    keeps_messages: bool = False
 
     def properties(self, application: str, cluster: Cluster, state: Path) -> dict[str, str]:
         """Return the properties of Kafka Streams.
@@ -80,6 +83,8 @@ class Settings:
             "main.consumer.heartbeat.interval.ms": "2000",
             "metric.reporters": "",
         }
+        if self.keeps_messages:
+            found["repartition.purge.interval.ms"] = str(_NEVER_MS)
         return found if self.linger_ms is None else {**found, "producer.linger.ms": str(self.linger_ms)}
 
 

@@ -114,20 +114,15 @@ class Clients:
                 strings.serializer(),
                 strings.serializer(),
             )
-            self._consumer = self._kafka.clients.consumer.KafkaConsumer(
-                self.properties(
-                    {
-                        **common,
-                        **limits,
-                        "isolation.level": "read_committed",
-                        "enable.auto.commit": "false",
-                        "max.poll.records": "50000",
-                        "max.partition.fetch.bytes": str(16 << 20),
-                    }
-                ),
-                strings.deserializer(),
-                strings.deserializer(),
-            )
+            self._consumed = {
+                **common,
+                **limits,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": "false",
+                "max.poll.records": "50000",
+                "max.partition.fetch.bytes": str(16 << 20),
+            }
+            self._consumer = self._consumer_of(strings.deserializer())
         self._send, self._read = self._sending(), self._reading()
         self._get_all = self._getting()
         self._sent: list[Any] = []
@@ -230,16 +225,36 @@ class Clients:
 
     def read_all(self, topic: str, partitions: int) -> list[Received]:
         """Return all records of a topic whose transaction has ended, those of a partition in order."""
+        return self._read_by(self._consumer, topic, partitions)
+
+    def read_raw(self, topic: str) -> list[Received]:
+        """Return all records of a topic of one partition, keys and values as bytes, each a character of Latin-1."""
+        encoding = self.jvm.java.util.HashMap()
+        encoding.put("deserializer.encoding", "ISO-8859-1")
+        characters = self._kafka.common.serialization.StringDeserializer()
+        characters.configure(encoding, False)
+        with explaining(self.cluster):
+            consumer = self._consumer_of(characters)
+            try:
+                return self._read_by(consumer, topic, 1)
+            finally:
+                consumer.close(self.jvm.java.time.Duration.ZERO)
+
+    def _consumer_of(self, deserializer: Any) -> Any:
+        consumer = self._kafka.clients.consumer.KafkaConsumer
+        return consumer(self.properties(self._consumed), deserializer, deserializer)
+
+    def _read_by(self, consumer: Any, topic: str, partitions: int) -> list[Received]:
         parts = [self._kafka.common.TopicPartition(topic, number) for number in range(partitions)]
         wanted = self._list(parts)
         found: list[Received] = []
         with explaining(self.cluster):
-            self._consumer.assign(wanted)
-            self._consumer.seekToBeginning(wanted)
-            ends = self._consumer.endOffsets(wanted)
+            consumer.assign(wanted)
+            consumer.seekToBeginning(wanted)
+            ends = consumer.endOffsets(wanted)
             left = {number: ends.get(part) for number, part in enumerate(parts)}
-            while any(self._consumer.position(parts[number]) < end for number, end in left.items()):
-                found += [Received(*row) for row in json.loads(self._read.apply(self._consumer))]
+            while any(consumer.position(parts[number]) < end for number, end in left.items()):
+                found += [Received(*row) for row in json.loads(self._read.apply(consumer))]
                 self.cluster.require_alive()
         return found
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....reference.core.history import History
+from ....specs.traces import JoinTrace
 from ..kafka.jvm import kafka_jars, kafka_jvm
 from .application import Application, Settings, running
 from .broker import Cluster, broker_jars, own_broker
@@ -17,6 +18,7 @@ from .clients import Clients
 from .cohort import Pauses, Timing, play, tables
 from .judging import KINDS, Stale, counted, expected, judged, smallest
 from .races import Played
+from .recording import recorded
 
 Progress = Callable[[str], None]
 
@@ -32,6 +34,7 @@ class Plan:
         wait_seconds: How long to wait; 0 for not at all.
         restart: Whether the application is restarted.
         wipe: Whether its state is removed and restored.
+        record: Whether what its topics have is read as a trace, before any of that.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -40,6 +43,7 @@ class Plan:
     wait_seconds: float = 0
     restart: bool = False
     wipe: bool = False
+    record: bool = False
 
 
 @dataclass
@@ -65,11 +69,13 @@ class Report:
         answers: In the order in which they were named.
         timing: How long the histories took.
         seconds: How long the whole run took until the results were judged, starting and stopping included.
+        trace: What its topics have, where that was asked for.
     """
 
     answers: list[Answer]
     timing: Timing
     seconds: float = 0
+    trace: JoinTrace | None = None
 
     @property
     def verdict(self) -> str:
@@ -171,6 +177,7 @@ def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress:
                 Answer(one, [stale for stale in found[index :: len(played)] if stale is not None])
                 for index, one in enumerate(played)
             ]
+            trace = recorded(application) if plan.record else None
             for name, step in _steps(application, plan):
                 progress(f"looking again {name}")
                 step()
@@ -178,7 +185,7 @@ def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress:
                 found = _judged(application, histories, wanted)
                 for index, answer in enumerate(answers):
                     answer.after[name] = sum(stale is not None for stale in found[index :: len(played)])
-    return Report(answers, timing, time.monotonic() - began)
+    return Report(answers, timing, time.monotonic() - began, trace)
 
 
 def _steps(application: Application, plan: Plan) -> list[tuple[str, Callable[[], None]]]:

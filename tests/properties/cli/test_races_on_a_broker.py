@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,10 @@ from streamproof.properties.system.work import sweep
 from streamproof.properties.witnesses.kafka.jvm import kafka_jars
 from streamproof.properties.witnesses.kafka_broker.broker import broker_jars
 from streamproof.reference.core.errors import MissingTool
+from streamproof.specs.checking import find_tools
 from streamproof.specs.races import RACES
+from streamproof.specs.traces import read_trace
+from streamproof.specs.validation import validate
 
 pytestmark = pytest.mark.exhaustive  # a broker takes some 15 seconds each time
 
@@ -101,6 +105,24 @@ def test_joins_that_ask_for_every_answer_never_end_stale(tmp_path: Path, setting
     running = Running(tmp_path, "drawn", "lose-gain", "--histories", "1000", *settings)
     code, out, err = running.ended()
     assert (code, "conforms: 0 of 2,000 results are stale" in out) == (0, True), out + err
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize("join", ["inner", "left", "inner-by-left"])
+def test_what_the_topics_have_is_a_behaviour_of_the_specification(tmp_path: Path, join: str) -> None:
+    recording = tmp_path / "trace.jsonl"
+    code, _, err = Running(tmp_path, "--histories", "5", "--join", join, "--record", str(recording)).ended()
+    assert code == (1 if join == "inner" else 0), err
+    trace = read_trace(recording)
+    found = validate(trace, find_tools(), timeout=SECONDS)
+    assert (len(trace.parts()) >= 5 * len(RACES), found.refusals) == (True, ())
+    # The same with one message that asks otherwise: it is refused at its line, and the others stand.
+    doctored = next(event for event in trace.events if event.kind == "subscription sent" and event.of is None)
+    asks = "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
+    events = tuple(replace(event, instruction=asks) if event is doctored else event for event in trace.events)
+    (refusal,) = validate(replace(trace, events=events), find_tools(), timeout=SECONDS).refusals
+    assert refusal.event is not None
+    assert refusal.event.line == doctored.line
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -1,0 +1,116 @@
+"""What a run on a broker leaves in its topics, as a trace that TLC can be asked about (`specs/traces.py`).
+
+Source: `SubscriptionWrapperSerde` and `SubscriptionResponseWrapperSerde` of Kafka Streams 4.3.1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....reference.core.errors import BadInput
+from ....reference.core.records import Value
+from ....specs.traces import UNKNOWN, Event, JoinTrace, Kind
+from ..kafka.held import HASH_BYTES, INSTRUCTIONS
+from .application import INNER, INNER_BY_LEFT, LEFT, Application, Settings
+from .clients import Received
+
+PROTOCOLS = {INNER: "kafka 4.3", LEFT: "kafka 4.3", INNER_BY_LEFT: "kafka 4.3 answer"}
+"""What the specification calls the instructions of each join."""
+_HASH_IS_NULL = 0x80
+_VERSION = 0x7F
+_PARTITION_BYTES = 4
+_LONG_BYTES = 8
+
+
+def require_recordable(settings: Settings) -> None:
+    """Refuse settings under which the topics don't say in which order messages were sent, or what was emitted.
+
+    Raises:
+        BadInput: They are such; the message has the remedy.
+    """
+    if settings.partitions != 1:
+        raise BadInput("a run is recorded from topics of one partition, whose order is known: say --partitions 1")
+    if settings.cache_bytes:
+        raise BadInput("a cache emits the last of several results alone, and a trace has them all: say --cache-bytes 0")
+
+
+def recorded(application: Application) -> JoinTrace:
+    """Return what an application has in its topics, once it is quiet.
+
+    Args:
+        application: The application; its topics have one partition, and nothing was removed from them.
+    """
+    clients, settings = application.clients, application.settings
+    internal = clients.topics(f"{application.name}-")
+    subscriptions, responses = (
+        clients.read_raw(
+            next(name for name in internal if f"-SUBSCRIPTION-{what}-" in name and name.endswith("-topic"))
+        )
+        for what in ("REGISTRATION", "RESPONSE")
+    )
+    left = clients.read_raw(application.left)
+    hashed = _hashes(left, clients.jvm.org.apache.kafka.streams.state.internals.Murmur3.hash128)
+    events = [
+        *(_change("left", record, settings.foreign_key) for record in left),
+        *(_change("right", record, settings.foreign_key) for record in clients.read_raw(application.right)),
+        *(_subscription(record, hashed) for record in subscriptions),
+        *(_response(record, hashed) for record in responses),
+        *(_output(record) for record in clients.read_raw(application.out)),
+    ]
+    numbered = [event.numbered(line) for line, event in enumerate(events, 2)]
+    join = "left" if settings.join == LEFT else "inner"
+    null_foreign_key = "keep" if join == "left" else "ignore"
+    return JoinTrace(join, PROTOCOLS[settings.join], null_foreign_key, "topics", True, tuple(numbered))
+
+
+def _hashes(left: Sequence[Received], hash128: Callable[[bytes], Sequence[int]]) -> dict[bytes | None, Value]:
+    """Return the left value of each hash: that of the bytes of the value."""
+    texts = {record.value for record in left if record.value is not None}
+    found: dict[bytes | None, Value] = {None: None}
+    for text in texts:
+        longs = hash128(text.encode("latin-1"))
+        digest = b"".join(int(longs[index]).to_bytes(_LONG_BYTES, "big", signed=True) for index in range(2))
+        found[digest] = _value(text)
+    return found
+
+
+def _value(text: str | None) -> Value:
+    return None if text is None else json.loads(_text(text))
+
+
+def _text(characters: str) -> str:
+    return characters.encode("latin-1").decode()
+
+
+def _change(kind: Kind, record: Received, foreign_key: str) -> Event:
+    value: Any = _value(record.value)
+    names = value.get(foreign_key) if kind == "left" and isinstance(value, dict) else None
+    return Event(0, kind, _text(record.key), foreign_key=names, value=value)
+
+
+def _subscription(record: Received, hashed: dict[bytes | None, Value]) -> Event:
+    """Read `{hash is null, version}{instruction}{hash}{left key}{partition}`; version 0 has no partition."""
+    assert record.value is not None
+    content = record.value.encode("latin-1")
+    start = 2 if content[0] & _HASH_IS_NULL else 2 + HASH_BYTES
+    end = len(content) - (_PARTITION_BYTES if content[0] & _VERSION else 0)
+    to = None if record.key is None else _text(record.key)
+    of = hashed.get(content[2:start] or None, UNKNOWN)
+    asks = INSTRUCTIONS[content[1]].value
+    return Event(0, "subscription sent", content[start:end].decode(), foreign_key=to, instruction=asks, of=of)
+
+
+def _response(record: Received, hashed: dict[bytes | None, Value]) -> Event:
+    """Read `{hash is null, version}{hash}{right value}`; it doesn't say which right key it is of."""
+    assert record.value is not None
+    content = record.value.encode("latin-1")
+    start = 1 if content[0] & _HASH_IS_NULL else 1 + HASH_BYTES
+    value = json.loads(content[start:]) if content[start:] else None
+    of = hashed.get(content[1:start] or None, UNKNOWN)
+    return Event(0, "response sent", _text(record.key), foreign_key=UNKNOWN, value=value, of=of)
+
+
+def _output(record: Received) -> Event:
+    return Event(0, "output", _text(record.key), value=_value(record.value))
