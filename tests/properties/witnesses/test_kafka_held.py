@@ -150,6 +150,7 @@ def drawn(options, count, seed=3):
     return [scheduled(under_stream_time(one), generator) for one in draw_histories(settings, count, seed=seed)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"join": "left", "null_foreign_key": "keep"}], ids=["inner", "left"])
 def test_under_random_schedules_kafka_emits_and_leaves_waiting_what_the_protocol_does(more):
     histories = drawn({"foreign_key": "artist", **more}, 150)
@@ -231,6 +232,7 @@ def test_every_race_ends_stale_on_kafkas_own_processors_and_right_in_a_left_join
         assert [(one.played, one.wrong) for one in raced(races, "kafka", join)] == [(1, wrong)] * len(races)
 
 
+@pytest.mark.slow
 def test_every_interleaving_of_every_race_ends_as_in_the_protocol():
     races = chosen([])
     on_kafka, in_protocol = (raced(races, on, every=True) for on in ("kafka", "reference"))
@@ -238,6 +240,7 @@ def test_every_interleaving_of_every_race_ends_as_in_the_protocol():
     assert sum(one.played for one in on_kafka) == 868
 
 
+@pytest.mark.slow
 def test_kafkas_left_join_has_messages_without_key_and_ends_right_in_every_order():
     found = raced([RACES["lose-delete"], RACES["move"]], "kafka", "left", every=True)
     assert [(one.played, one.wrong) for one in found] == [(800, 0), (35, 0)]
