@@ -15,7 +15,7 @@ from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Key, Record
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.specs.pytla import Function, ModelValue, Step, Trace, Value
-from streamproof.specs.replay import Disagreement, history_of, replay
+from streamproof.specs.replay import Disagreement, Replayed, history_of, replay
 from streamproof.specs.replays import foreign_key_mutants
 from streamproof.specs.replays.common import steps_of
 from streamproof.specs.replays.foreign_key_join import ForeignKeyJoinReplay, contrast
@@ -108,7 +108,7 @@ def first_disagreement(trace: Trace, **constants: Value) -> Disagreement:
 
 
 def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
-    assert replay([trace_of(*RACE), trace_of(*RACE)], CONSTANTS, MODULE) == (2, 16, ())
+    assert replay([trace_of(*RACE), trace_of(*RACE)], CONSTANTS, MODULE) == Replayed(2, 16, ())
 
 
 def test_what_behaviours_have_in_common_is_replayed_once_and_counts_for_each() -> None:
@@ -274,7 +274,7 @@ def test_keys_may_be_model_values() -> None:
 
 
 def test_the_end_of_a_behaviour_that_goes_on_doing_nothing_is_no_action() -> None:
-    assert replay([trace_of(*RACE, ("Finished", {}), ("Finished", {}))], CONSTANTS, MODULE) == (1, 8, ())
+    assert replay([trace_of(*RACE, ("Finished", {}), ("Finished", {}))], CONSTANTS, MODULE) == Replayed(1, 8, ())
 
 
 # What can't be read.
@@ -393,7 +393,7 @@ def test_a_message_that_overtakes_another_is_replayed_and_is_no_line_of_a_histor
         ),
     ]
     constants = {**CONSTANTS, "Mutant": "routes out of order"}
-    assert replay([trace_of(*steps)], constants, MODULE) == (1, 4, ())
+    assert replay([trace_of(*steps)], constants, MODULE) == Replayed(1, 4, ())
     assert contrast(trace_of(*steps), constants).broken == (("QuietIsSubscribed", 3),)
     with pytest.raises(BadInput, match=r"^step 4: a message overtakes another on its route, which no history can say"):
         history_of(trace_of(*steps), constants, MODULE)
@@ -415,7 +415,7 @@ def test_the_reference_shares_every_behaviour_of_two_left_and_one_right_changes(
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_passes_on_the_right_code(name: str) -> None:
     trace, constants, violated = counterexample(f"mutant_{name}")
-    assert replay([trace], constants, MODULE) == (1, len(trace) - 1, ())
+    assert replay([trace], constants, MODULE) == Replayed(1, len(trace) - 1, ())
     found = contrast(trace, constants)
     # On the code with the bug the last step breaks what TLC says, and no step before it does.
     assert [one.arrival for one in found.broken if one.property == violated] == [len(trace) - 2]
@@ -427,7 +427,7 @@ def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_passes_on
 def test_a_race_of_kips_inner_join_ends_stale_on_the_reference_and_right_under_answer(name: str) -> None:
     trace, constants, violated = counterexample(name)
     assert (constants["Join"], constants["Protocol"], violated) == ("inner", "kip", "QuietIsJoined")
-    assert replay([trace], constants, MODULE) == (1, len(trace) - 1, ())
+    assert replay([trace], constants, MODULE) == Replayed(1, len(trace) - 1, ())
     found = contrast(trace, constants)
     assert found.broken == (("QuietIsJoined", len(trace) - 2),)
     assert (found.right.options["protocol"], found.broken_on_right) == ("answer", ())

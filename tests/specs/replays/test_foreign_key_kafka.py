@@ -16,7 +16,7 @@ from streamproof.reference.definitions.joins import ForeignKeyJoin
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.specs.catalogue import catalogue
 from streamproof.specs.pytla import Trace, Value
-from streamproof.specs.replay import history_of, replay
+from streamproof.specs.replay import Replayed, history_of, replay
 from streamproof.specs.replays.common import steps_of
 from streamproof.specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
 from streamproof.specs.replays.foreign_key_kafka import KAFKA, WITHOUT_KEY
@@ -204,7 +204,7 @@ def test_the_protocol_of_another_kafka_doesnt_share_them(name: str) -> None:
 def test_a_counterexample_of_kafkas_is_one_on_its_protocol_and_none_where_all_is_answered(suffix: str) -> None:
     trace, constants, violated = tla_models.counterexample(MODULE, suffix)
     assert violated == "QuietIsJoined"
-    assert replay([trace], constants, MODULE) == (1, len(trace) - 1, ())
+    assert replay([trace], constants, MODULE) == Replayed(1, len(trace) - 1, ())
     found = contrast(trace, constants)
     assert [one.arrival for one in found.broken if one.property == violated] == [len(trace) - 2]
     assert found.broken_on_right == ()

@@ -13,7 +13,7 @@ from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Output, Record
 from streamproof.reference.one_to_many_join import Behaviour
 from streamproof.specs.pytla import ModelValue, Step, Trace, Value
-from streamproof.specs.replay import Disagreement, history_of, replay
+from streamproof.specs.replay import Disagreement, Replayed, history_of, replay
 from streamproof.specs.replays import one_to_many_join
 from tla_models import counterexample, graph
 
@@ -70,7 +70,7 @@ def first_disagreement(trace: Trace, **constants: Value) -> Disagreement:
 
 
 def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
-    assert replay([trace_of(*STEPS)], CONSTANTS, MODULE) == (1, 4, ())
+    assert replay([trace_of(*STEPS)], CONSTANTS, MODULE) == Replayed(1, 4, ())
 
 
 def test_a_behaviour_becomes_a_history_of_its_changes() -> None:

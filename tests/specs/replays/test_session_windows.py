@@ -11,7 +11,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.specs.pytla import Step, Trace, Value
-from streamproof.specs.replay import Disagreement, history_of, replay
+from streamproof.specs.replay import Disagreement, Replayed, history_of, replay
 from streamproof.specs.replays.session_windows_mutants import MUTANTS
 from tla_models import counterexample, graph
 
@@ -112,7 +112,7 @@ def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
         ("Cut", {"clock": "3"}),
     ]
     constants = {**CONSTANTS, "Clock": "batch", "Emit": "close"}
-    assert replay([trace_of(*steps)], constants, MODULE) == (1, 2, ())
+    assert replay([trace_of(*steps)], constants, MODULE) == Replayed(1, 2, ())
     header, _, cut = history_of(trace_of(*steps), constants, MODULE).to_text().splitlines()
     assert header.endswith('"clock": "batch"}')
     assert cut == '{"cut": true}'
@@ -205,7 +205,7 @@ def test_the_reference_shares_every_behaviour_of_three_arrivals(suffix: str) -> 
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_the_right_code(mutant: str) -> None:
     trace, constants, _ = counterexample(MODULE, f"_mutant_{mutant.replace(' ', '_')}")
     assert constants["Mutant"] == mutant
-    assert replay([trace], constants, MODULE) == (1, len(trace) - 1, ())
+    assert replay([trace], constants, MODULE) == Replayed(1, len(trace) - 1, ())
     assert replay([trace], {**constants, "Mutant": "none"}, MODULE).disagreements
 
 

@@ -13,7 +13,7 @@ from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Dropped
 from streamproof.specs.pytla import Step, Trace, Value
-from streamproof.specs.replay import Disagreement, history_of, replay
+from streamproof.specs.replay import Disagreement, Replayed, history_of, replay
 from streamproof.specs.replays.stream_stream_join_mutants import MUTANTS
 from tla_models import counterexample, graph
 
@@ -90,7 +90,7 @@ def first_disagreement(trace: Trace, **constants: Value) -> Disagreement:
 
 
 def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
-    assert replay([trace_of(*STEPS)], CONSTANTS, MODULE) == (1, len(STEPS), ())
+    assert replay([trace_of(*STEPS)], CONSTANTS, MODULE) == Replayed(1, len(STEPS), ())
 
 
 def test_a_behaviour_becomes_a_history_whose_lines_are_its_actions() -> None:
@@ -118,7 +118,7 @@ def test_a_cut_is_a_line_of_a_history_on_the_batch_clock() -> None:
         ("Cut", {"arrived": sequence(came("left", 2, 0), came("cut", 0, 2)), "clock": "2"}),
     ]
     constants = {**CONSTANTS, "Clock": "batch"}
-    assert replay([trace_of(*steps)], constants, MODULE) == (1, 2, ())
+    assert replay([trace_of(*steps)], constants, MODULE) == Replayed(1, 2, ())
     header, _, cut = history_of(trace_of(*steps), constants, MODULE).to_text().splitlines()
     assert header.endswith('"clock": "batch"}')
     assert cut == '{"cut": true}'
@@ -219,7 +219,7 @@ BUGS = [mutant for mutant in MUTANTS if mutant != "none"]
 def test_a_mutants_counterexample_is_the_same_bug_on_the_reference_and_not_on_the_right_code(mutant: str) -> None:
     trace, constants, _ = counterexample(MODULE, f"_mutant_{mutant.replace(' ', '_')}")
     assert constants["Mutant"] == mutant
-    assert replay([trace], constants, MODULE) == (1, len(trace) - 1, ())
+    assert replay([trace], constants, MODULE) == Replayed(1, len(trace) - 1, ())
     assert replay([trace], {**constants, "Mutant": "none"}, MODULE).disagreements
 
 

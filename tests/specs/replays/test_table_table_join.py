@@ -12,7 +12,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
 from streamproof.specs.pytla import Step, Trace, Value
-from streamproof.specs.replay import Disagreement, history_of, replay
+from streamproof.specs.replay import Disagreement, Replayed, history_of, replay
 from streamproof.specs.replays.table_table_join_mutants import MUTANTS
 from tla_models import counterexample, graph
 
@@ -70,7 +70,7 @@ def first_disagreement(trace: Trace, **constants: Value) -> Disagreement:
 
 
 def test_a_behaviour_that_the_reference_shares_is_replayed_without_a_disagreement() -> None:
-    assert replay([trace_of(*STEPS)], CONSTANTS, MODULE) == (1, len(STEPS), ())
+    assert replay([trace_of(*STEPS)], CONSTANTS, MODULE) == Replayed(1, len(STEPS), ())
 
 
 def test_a_behaviour_becomes_a_history_of_the_changes_as_they_are_taken() -> None:
