@@ -124,8 +124,11 @@ def broker_jars() -> Path:
 
 
 @contextlib.contextmanager
-def own_broker() -> Iterator[Cluster]:
+def own_broker(properties: Mapping[str, str] | None = None) -> Iterator[Cluster]:
     """Run a broker for the time of a block; nothing of it is left then.
+
+    Args:
+        properties: Further properties of the broker, or others than those of `server_properties`.
 
     Raises:
         MissingTool: Its jars can't be had, or there is no Java.
@@ -133,14 +136,14 @@ def own_broker() -> Iterator[Cluster]:
     """
     jars = broker_jars()
     with temporary_folder() as folder:
-        jvm, port = _started(jars, folder)
+        jvm, port = _started(jars, folder, properties or {})
         try:
             yield Cluster(f"{LOOPBACK}:{port}", is_own=True, why_ended=lambda: _why_ended(jvm))
         finally:
             jvm.stop()
 
 
-def _started(jars: Path, folder: Path) -> tuple[KafkaJvm, int]:
+def _started(jars: Path, folder: Path, properties: Mapping[str, str]) -> tuple[KafkaJvm, int]:
     """Start a broker; where another process takes one of its ports first, on others."""
     for attempt in range(_ATTEMPTS):
         jvm = start_jvm(jars, "kafka-broker", _OPTIONS)
@@ -148,7 +151,7 @@ def _started(jars: Path, folder: Path) -> tuple[KafkaJvm, int]:
             port, controller = free_ports(2)
             own = folder / str(attempt)
             own.mkdir()
-            _run(jvm, own, port, controller)
+            _run(jvm, own, {**server_properties(own, port, controller), **properties})
             _await_listening(jvm, port)
         except BaseException:
             jvm.stop()
@@ -197,11 +200,10 @@ def server_properties(folder: Path, port: int, controller: int) -> dict[str, str
     }
 
 
-def _run(jvm: KafkaJvm, folder: Path, port: int, controller: int) -> None:
+def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> None:
     """Let the JVM do what the scripts `kafka-storage format` and `kafka-server-start` do."""
     path = folder / "server.properties"
-    lines = (f"{name}={value}\n" for name, value in server_properties(folder, port, controller).items())
-    path.write_text("".join(lines), encoding="utf-8")
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
     java, functions = jvm.gateway.jvm, Functions(jvm.gateway)
     format_ = functions.array(java.String, ["format", "-t", _CLUSTER_ID, "-c", str(path)])
     java.kafka.tools.StorageTool.execute(format_, java.System.err)
