@@ -175,9 +175,10 @@ def _how(answer: Answer) -> str:
 
 
 def _print_smallest(answer: Answer) -> None:
-    from ..witnesses.kafka_broker.judging import smallest
+    from ..witnesses.kafka_broker.shrinking import REPEATS
 
-    for kind, one in smallest(answer.stale).items():
-        results.print(f"{answer.played.name}, {kind}: the smallest history", markup=False)
+    for kind, one in answer.smallest.items():
+        again = f", stale in {answer.shrunk[kind].times} of {REPEATS}" if kind in answer.shrunk else ""
+        results.print(f"{answer.played.name}, {kind}: the smallest history{again}", markup=False)
         lines = [*one.history.to_text().splitlines(), f"expected {dict(one.expected)}", f"actual   {dict(one.actual)}"]
         results.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)

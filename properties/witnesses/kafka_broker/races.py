@@ -16,9 +16,9 @@ from ....reference.core.errors import BadInput
 from ....reference.core.history import CUT, ClockAdvance, Cut, History, read_history
 from ....reference.core.operator import operator_named
 from ....reference.core.records import Record
-from ....specs.races import OPERATOR, RACES, SETUP, lines_of
+from ....specs.races import OPERATOR, RACES, lines_of
 from ...generators.draws import HistorySettings, draw_histories
-from .application import FOREIGN_KEY, INNER_BY_LEFT, LEFT
+from .application import FOREIGN_KEY, INNER, INNER_BY_LEFT, LEFT
 
 DRAWN = "drawn"
 """The name of histories that are drawn at random."""
@@ -52,7 +52,7 @@ def options_of(join: str, foreign_key: str = FOREIGN_KEY) -> dict[str, Any]:
 
 
 def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Played]:
-    """Return what is to be played: every race where no name is given.
+    """Return what is to be played: every race of the join where no name is given; a left join has those of both.
 
     Args:
         names: Races, `drawn`, and paths of history files.
@@ -63,7 +63,7 @@ def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Playe
     Raises:
         BadInput: A name is none, or a file's history can't be played on a broker; the message has the remedy.
     """
-    found = [_chosen(name, count, join, seed) for name in names or RACES]
+    found = [_chosen(name, count, join, seed) for name in names or of_join(join)]
     repeated = [one.name for index, one in enumerate(found) if one.name in [other.name for other in found[:index]]]
     if repeated:
         raise BadInput(f"{repeated[0]} is named twice: name it once, and say by --histories how often it is played")
@@ -73,6 +73,11 @@ def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Playe
             "after another"
         )
     return found
+
+
+def of_join(join: str) -> list[str]:
+    """Return the names of the races that are played of a join."""
+    return [name for name, race in RACES.items() if join != INNER or race.join == INNER]
 
 
 def _chosen(name: str, count: int, join: str, seed: int) -> Played:
@@ -91,8 +96,8 @@ def _chosen(name: str, count: int, join: str, seed: int) -> Played:
 
 def race(name: str, join: str) -> History:
     """Return the history of a race: what is shown, a cut, and the changes."""
-    shown, changes = (_records(text) for text in (SETUP, f"{SETUP} {RACES[name].schedule}"))
-    return History(OPERATOR, options_of(join), (*shown, CUT, *changes[len(shown) :]), name=name)
+    shown, records = len(_records(RACES[name].setup)), RACES[name].history().records
+    return History(OPERATOR, options_of(join), (*records[:shown], CUT, *records[shown:]), name=name)
 
 
 def _records(schedule: str) -> list[Record]:
@@ -120,7 +125,7 @@ def refusal(history: History, join: str) -> str | None:
     if history.operator != OPERATOR:
         return f"it is a history of {history.operator}, and a broker is asked for {OPERATOR} alone"
     if history.options.get("join", "inner") != options_of(join)["join"]:
-        other = "left" if join in ("inner", INNER_BY_LEFT) else "inner"
+        other = "left" if join in (INNER, INNER_BY_LEFT) else "inner"
         return f"it is a history of the {other} join: say --join {other}"
     if history.options.get("protocol", "kip") != "kip":
         return f"Kafka has no protocol {history.options['protocol']!r}: it follows KIP-213's instructions, protocol kip"

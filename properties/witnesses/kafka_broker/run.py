@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....reference.core.history import History
+from ....specs.races import RACES
 from ....specs.traces import JoinTrace
 from ..kafka.jvm import kafka_jars, kafka_jvm
 from .application import Application, Settings, running
@@ -19,6 +20,7 @@ from .cohort import Pauses, Timing, play, tables
 from .judging import KINDS, Stale, counted, expected, judged, smallest
 from .races import Played
 from .recording import recorded
+from .shrinking import Shrunk, shrink
 
 Progress = Callable[[str], None]
 
@@ -54,11 +56,18 @@ class Answer:
         played: The histories.
         stale: Those that ended stale.
         after: How many were stale after each further step, by its name.
+        shrunk: Of each kind in which any is stale, the smallest, shrunk; empty for races, which are small.
     """
 
     played: Played
     stale: list[Stale]
     after: dict[str, int] = field(default_factory=dict)
+    shrunk: dict[str, Shrunk] = field(default_factory=dict)
+
+    @property
+    def smallest(self) -> dict[str, Stale]:
+        """Of each kind in which any is stale, the history with the fewest records."""
+        return {**smallest(self.stale), **{kind: one.stale for kind, one in self.shrunk.items()}}
 
 
 @dataclass
@@ -116,7 +125,7 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
                 "expected": one.expected,
                 "actual": one.actual,
             }
-            for kind, one in smallest(answer.stale).items()
+            for kind, one in answer.smallest.items()
         },
     }
 
@@ -185,6 +194,11 @@ def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress:
                 found = _judged(application, histories, wanted)
                 for index, answer in enumerate(answers):
                     answer.after[name] = sum(stale is not None for stale in found[index :: len(played)])
+            ask = _Asked(application, plan, len(histories))
+            for answer in answers:
+                for kind, one in smallest(answer.stale).items() if answer.played.name not in RACES else ():
+                    progress(f"shrinking: {kind}")
+                    answer.shrunk[kind] = shrink(one, kind, ask)
     return Report(answers, timing, time.monotonic() - began, trace)
 
 
@@ -208,6 +222,29 @@ class _Wanted(dict[int, Any]):
         return self[id(history)]
 
 
-def _judged(application: Application, histories: Sequence[History], wanted: _Wanted) -> list[Stale | None]:
-    found = tables(application.output(), histories)
+@dataclass
+class _Asked:
+    """Plays further histories on an application, under keys that weren't used yet, and judges them.
+
+    Attributes:
+        application: The application.
+        plan: How.
+        first: The index of the next history.
+    """
+
+    application: Application
+    plan: Plan
+    first: int
+
+    def __call__(self, histories: Sequence[History]) -> list[Stale | None]:
+        play(self.application, histories, self.plan.pauses, self.plan.seed, first=self.first)
+        found = _judged(self.application, histories, _Wanted(), self.first)
+        self.first += len(histories)
+        return found
+
+
+def _judged(
+    application: Application, histories: Sequence[History], wanted: _Wanted, first: int = 0
+) -> list[Stale | None]:
+    found = tables(application.output(), histories, first)
     return [judged(history, rows, wanted.of(history)) for history, rows in zip(histories, found, strict=True)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +27,7 @@ from streamproof.properties.witnesses.kafka_broker.judging import (
     MISSES,
     OUTDATED,
     STANDS,
+    Stale,
     counted,
     expected,
     judged,
@@ -38,6 +41,14 @@ from streamproof.properties.witnesses.kafka_broker.races import (
     drawn,
     race,
     refusal,
+)
+from streamproof.properties.witnesses.kafka_broker.shrinking import (
+    MOST_LINES,
+    REPEATS,
+    Ask,
+    Shrunk,
+    shorter,
+    shrink,
 )
 from streamproof.reference.core.errors import BadInput, StreamproofError
 from streamproof.reference.core.history import Cut, History, parse_history
@@ -73,8 +84,9 @@ def test_drawn_histories_have_one_cut_in_their_middle_and_are_the_same_for_a_see
     assert not any(refusal(one, LEFT) for one in found)
 
 
-def test_all_races_are_played_where_none_is_named():
-    assert [one.name for one in chosen([], 2, INNER, 0)] == list(RACES)
+def test_all_races_of_the_join_are_played_where_none_is_named():
+    assert [one.name for one in chosen([], 2, LEFT, 0)] == list(RACES)
+    assert set(RACES) - {one.name for one in chosen([], 2, INNER, 0)} == {"move"}
     assert {len(one.histories) for one in chosen([], 2, INNER, 0)} == {2}
 
 
@@ -219,6 +231,48 @@ def test_the_smallest_stale_history_of_each_kind_has_the_fewest_records():
     stale += [found for found in [judged(long, {"l": 1}, {"l": 2})] if found is not None]
     assert counted(stale) == {STANDS: 2, OUTDATED: 1}
     assert {kind: one.history for kind, one in smallest(stale).items()} == {STANDS: short, OUTDATED: long}
+
+
+# Shrinking: the player is a function.
+
+
+def stale_where(is_stale: Callable[[int, History], bool]) -> Ask:
+    """Return a player under which the nth history of those played is stale as is said."""
+    numbers = count()
+
+    def ask(histories: Sequence[History]) -> list[Stale | None]:
+        return [Stale(one, (STANDS,), {}, {"l": 1}) if is_stale(next(numbers), one) else None for one in histories]
+
+    return ask
+
+
+def deletes(one: History) -> int:
+    return sum(record.value is None for record in one.records)
+
+
+def test_lines_are_left_out_while_a_history_is_stale():
+    (found,) = drawn(1, INNER, 3)
+    assert deletes(found) > 1
+    shrunk = shrink(Stale(found, (STANDS,), {}, {}), STANDS, stale_where(lambda number, one: deletes(one) > 0))
+    assert [record.value for record in shrunk.stale.history.lines] == [None]
+    assert shrunk.times == REPEATS
+
+
+def test_a_history_that_is_stale_now_and_then_is_shrunk_too_and_in_its_own_way_alone():
+    (found,) = drawn(1, INNER, 3)
+    now_and_then = stale_where(lambda number, one: number % 7 == 0 and deletes(one) > 0)
+    shrunk = shrink(Stale(found, (STANDS,), {}, {}), STANDS, now_and_then)
+    assert (len(shrunk.stale.history.lines), 0 < shrunk.times < REPEATS) == (1, True)
+    assert shrink(Stale(found, (MISSES,), {}, {}), MISSES, now_and_then) == Shrunk(
+        Stale(found, (MISSES,), {}, {}), times=0
+    )
+
+
+def test_a_history_that_is_too_long_is_not_shrunk():
+    long = history(*[ROW] * (MOST_LINES + 1))
+    assert [*shorter(long)] == []
+    assert len([*shorter(history(*[ROW] * MOST_LINES))]) == 1
+    assert shrink(Stale(long, (STANDS,), {}, {}), STANDS, stale_where(lambda *_: True)).times == REPEATS
 
 
 # Quiet: a clock that only sleeping moves, and looks that follow each other.
