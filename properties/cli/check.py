@@ -20,6 +20,7 @@ from ..system import signals
 from ..system.garbage import searched_seldom
 from ..system.room import too_small
 from ..system.visible import visible
+from ..witnesses.kafka.versions import use_version
 from .job import (
     Expect,
     Inputs,
@@ -35,7 +36,7 @@ from .job import (
     job_among,
     refuse_beside,
 )
-from .options import CounterexamplesFolder, Master, Partitions, ReportFolder, Seed, Shared
+from .options import CounterexamplesFolder, KafkaVersion, Master, Partitions, ReportFolder, Seed, Shared
 from .reporting import again, reporting
 from .terminal import EXITS, STYLES, results, steps
 from .witnesses import start_spark
@@ -85,6 +86,7 @@ def check(
     master: Master = None,
     partitions: Partitions = None,
     shared: Shared = None,
+    kafka_version: KafkaVersion = None,
     report: ReportFolder = None,
     input: Inputs = None,
     key: Keys = None,
@@ -104,6 +106,7 @@ def check(
     from ..runner.report import Report
     from ..runner.rounds import Budget
 
+    use_version(kafka_version)
     of_inputs = (input or (), key or (), time or (), static or ())
     job = JobOptions(*of_inputs, expect, mode, trigger, out_of_order, seconds, histories)
     if (name := job_among(operators or ())) is not None:
@@ -117,7 +120,16 @@ def check(
         raise BadInput(f"--minutes {minutes:g}: there is no time to check anything in: give a number above 0")
     names = [operator_named(name).name for name in operators or OPERATORS]
     witness = witness_of(names[0], mutant)
-    command = again("check", operators or [], histories=histories, seed=seed, minutes=minutes, mutant=mutant, only=only)
+    command = again(
+        "check",
+        operators or [],
+        histories=histories,
+        seed=seed,
+        minutes=minutes,
+        mutant=mutant,
+        only=only,
+        kafka_version=kafka_version,
+    )
     gate = _Gate(names, FolderStore(folder), histories, seed, witness, Budget(minutes))
     if mutant is None and only is not Part.SPARK:
         gate.of_reference = {name: Report(name, [], seed, subject="the reference") for name in names}

@@ -12,7 +12,8 @@ from rich.table import Table
 from ...reference.core.errors import BadInput
 from ..system.garbage import searched_seldom
 from ..system.visible import visible
-from .options import Master, Partitions, Shared
+from ..witnesses.kafka.versions import use_version
+from .options import KafkaVersion, Master, Partitions, Shared
 from .terminal import EXITS, STYLES, results, steps
 from .witnesses import ON_SPARK, WitnessName, start_spark
 
@@ -48,6 +49,7 @@ def compare(
     master: Master = None,
     partitions: Partitions = None,
     shared: Shared = None,
+    kafka_version: KafkaVersion = None,
 ) -> None:
     """Compare witnesses on a data set, in its real order of arrival."""
     from ...reference.core.operator import operator_named
@@ -56,6 +58,7 @@ def compare(
     from ..datasets.data import flights, load
     from ..witnesses.by_name import witness_named
 
+    use_version(kafka_version)
     operator_named(operator)
     options = {
         "gap_ms": milliseconds("--gap", gap),

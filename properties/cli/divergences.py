@@ -2,51 +2,132 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from .terminal import EXITS, results
+from ..witnesses.kafka.versions import use_version
+from .options import KafkaVersion
+from .terminal import EXITS, Steps, results, steps
 
 if TYPE_CHECKING:
+    from ..runner.races import Raced
     from ..witnesses.kafka.divergences import Divergence
-    from ..witnesses.outcomes import Outcome
+    from ..witnesses.kafka.releases import Answer
 
 
 def divergences(
     names: Annotated[list[str] | None, typer.Argument(help="Divergences; all by default.")] = None,
+    table: Annotated[
+        bool,
+        typer.Option("--table", help="Print which release has which: all that are known, or that of --kafka-version."),
+    ] = False,
+    kafka_version: KafkaVersion = None,
 ) -> None:
     """List where the real Kafka Streams contradicts its documents, each with its smallest history.
 
-    Exits 0 if Kafka still shows each, 1 if it no longer shows one, 2 if Kafka Streams isn't here to ask.
+    Each is shown on stores in memory and on RocksDB. Where none is named, the races of the foreign-key join follow: of
+    all orders of their messages, how many end wrong for ever. Exits 0 if Kafka shows what is known of the release, 1 if
+    it doesn't, 2 if Kafka Streams isn't here to ask.
     """
-    from ..witnesses.kafka.divergences import answers_of, chosen
+    from ..witnesses.kafka.divergences import chosen
+    from ..witnesses.kafka.releases import verdict_of
+    from ..witnesses.kafka.versions import RELEASES, version_in_use
 
-    shown, verdict = [], "conforms"
-    for divergence in chosen(names or []):
-        reference, kafka, why = answers_of(divergence)
-        text, shows = _shown(divergence, reference, kafka, why)
-        shown.append(text)
-        verdict = (
-            "violated" if shows is False else "inconclusive" if shows is None and verdict == "conforms" else verdict
+    use_version(kafka_version)
+    wanted, version = chosen(names or []), version_in_use()
+    versions = RELEASES if table and kafka_version is None else (version,)
+    with steps() as progress:
+        asked = {one: _asked(one, wanted, with_races=not names, progress=progress) for one in versions}
+    if table:
+        _print_table(wanted, asked)
+    else:
+        results.print("\n\n".join(_texts(asked[version], version)), markup=False, soft_wrap=True)
+    every = [answer for one in asked.values() for answers in one.answers.values() for answer in answers]
+    as_known = [bool(race.wrong) == known for one in asked.values() for race, known in one.races]
+    verdict = verdict_of(every)
+    raise typer.Exit(EXITS["violated" if not all(as_known) else verdict])
+
+
+class _Asked(NamedTuple):
+    """What a release says of divergences, and what becomes of the races on it, each with whether it is known to."""
+
+    answers: dict[Divergence, list[Answer]]
+    races: list[tuple[Raced, bool]]
+
+
+def _asked(version: str, wanted: list[Divergence], with_races: bool, progress: Steps) -> _Asked:
+    from ..runner.races import races_of
+    from ..witnesses.kafka.jvm import stop_kafka
+    from ..witnesses.kafka.releases import answers
+
+    progress(f"asking Kafka Streams {version}")
+    asked = {divergence: answers(divergence, version) for divergence in wanted}
+    is_here = all(answer.kafka is not None for each in asked.values() for answer in each)
+    races = races_of(version) if with_races and is_here else []
+    stop_kafka(version)
+    return _Asked(asked, races)
+
+
+def _texts(asked: _Asked, version: str) -> Iterator[str]:
+    yield from (_shown(*one, version) for one in asked.answers.items())
+    if asked.races:
+        lines = [
+            f"  {race.race.name}: {_orders(race)}{_unknown(bool(race.wrong), known)}" for race, known in asked.races
+        ]
+        yield "\n".join(
+            [f"Races of the foreign-key join, of all orders of messages, on Kafka Streams {version}:", *lines]
         )
-    results.print("\n\n".join(shown), markup=False, soft_wrap=True)
-    raise typer.Exit(EXITS[verdict])
 
 
-def _shown(divergence: Divergence, reference: Outcome, kafka: Outcome | None, why: str) -> tuple[str, bool | None]:
+def _orders(race: Raced) -> str:
+    return f"{race.wrong:,} of {race.played:,} end wrong"
+
+
+def _unknown(shows: bool, known: bool) -> str:
+    return "" if shows == known else f", though it is known {'to happen' if known else 'not to happen'} there"
+
+
+def _shown(divergence: Divergence, asked: list[Answer], version: str) -> str:
     from ..report.counterexamples import side_by_side
-    from ..witnesses.outcomes import differences
 
     setting = "" if divergence.setting == "plain" else f" Shown with: {divergence.setting}."
     lines = [
         f"{divergence.name} ({divergence.operator})",
         f"  Kafka Streams: {divergence.sentence}. Source: {divergence.source}.{setting}",
-        *(f"    {line}" for line in divergence.history.to_text().splitlines()),
     ]
-    if kafka is None:
-        return "\n".join([*lines, f"  Kafka Streams can't be asked: {why}"]), None
-    found = differences(reference, kafka)
-    keys = {entry.output.key for outcome in (reference, kafka) for entry in outcome.entries}
-    lines += side_by_side(("reference", reference), ("Kafka Streams", kafka), keys)
-    return "\n".join(lines if found else [*lines, "  Kafka Streams no longer shows it."]), bool(found)
+    alike = all(one.history == asked[0].history and one.kafka == asked[0].kafka for one in asked)
+    for answer in asked[:1] if alike else asked:
+        stores = " and on ".join(one.stores for one in asked) if alike else answer.stores
+        lines += [f"  Stores: {stores}.", *(f"    {line}" for line in answer.history.to_text().splitlines())]
+        if answer.kafka is None:
+            lines.append(f"  Kafka Streams can't be asked: {answer.why}")
+            continue
+        keys = {entry.output.key for outcome in (answer.reference, answer.kafka) for entry in outcome.entries}
+        lines += side_by_side(("reference", answer.reference), (f"Kafka Streams {version}", answer.kafka), keys)
+        if not answer.shows:
+            since = f"doesn't show it: it came with {divergence.since}" if not answer.expected else "no longer shows it"
+            lines.append(f"  Kafka Streams {version} {since}.")
+        elif not answer.expected:
+            lines.append(f"  Kafka Streams {version} shows it already, though it is said to have come later.")
+    return "\n".join(lines)
+
+
+def _print_table(wanted: list[Divergence], asked: dict[str, _Asked]) -> None:
+    """Print which release shows what, as a table in Markdown."""
+    from ..witnesses.kafka.releases import cell
+
+    lines = [f"| divergence or race | {' | '.join(asked)} |", f"|---|{'---|' * len(asked)}"]
+    for divergence in wanted:
+        cells = [cell(one.answers[divergence]) for one in asked.values()]
+        lines.append(f"| `{divergence.name}` | {' | '.join(cells)} |")
+    races = next((one.races for one in asked.values() if one.races), [])
+    for index, (race, _) in enumerate(races):
+        of_race = [one.races[index][0] if one.races else None for one in asked.values()]
+        cells = ["?" if one is None else f"{one.wrong} of {one.played}" for one in of_race]
+        lines.append(f"| `{race.race.name}` | {' | '.join(cells)} |")
+    results.print("\n".join(lines), markup=False, soft_wrap=True)
+    every = [answer for one in asked.values() for answers in one.answers.values() for answer in answers]
+    for why in dict.fromkeys(answer.why for answer in every if answer.kafka is None):
+        results.print(f"Kafka Streams can't be asked: {why}", markup=False, soft_wrap=True)

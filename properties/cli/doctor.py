@@ -18,7 +18,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ...reference.core.errors import MissingTool, StreamproofError, install_command
+from ...reference.core.errors import BadInput, MissingTool, StreamproofError, install_command
 from ...specs.catalogue import catalogue
 from ...specs.java import find_java, low_limits
 from ..system.requirements import (
@@ -42,6 +42,7 @@ from ..system.room import (
 from ..system.visible import visible
 from ..system.work import LOG_DAYS, logs_left
 from ..witnesses.kafka import jvm as kafka_jvm
+from ..witnesses.kafka.versions import VERSION_VARIABLE
 from ..witnesses.spark.cluster import MASTER_VARIABLE, address_towards, checked_master, is_cluster
 from .terminal import COULD_NOT_RUN, results
 
@@ -208,12 +209,15 @@ def _pytla() -> Diagnosis:
 def _kafka_streams() -> Diagnosis:
     name = "Kafka Streams"
     try:
-        folder = kafka_jvm.find_jars()
+        driver = kafka_jvm.driver_of()
+        folder = kafka_jvm.find_jars(driver)
+    except BadInput as error:
+        return Diagnosis(name, "wrong", str(error), f"unset {VERSION_VARIABLE}")
     except MissingTool as error:
         return Diagnosis(name, "optional", str(error), f"unset {kafka_jvm.JARS_VARIABLE}")
     if folder is None:
-        fetch = "from streamproof.properties.witnesses.kafka.jvm import kafka_jars; kafka_jars()"
-        found = f"no jars in {kafka_jvm.cached_jars()}; only the kafka witness needs them"
+        fetch = "from streamproof.properties.witnesses.kafka.jvm import driver_of, kafka_jars; kafka_jars(driver_of())"
+        found = f"no jars in {kafka_jvm.cached_jars(driver)}; only the kafka witness needs them"
         return Diagnosis(name, "optional", found, f"{shlex.quote(sys.executable)} -c '{fetch}'")
     return Diagnosis(name, "ok", str(folder))
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ...reference.core.errors import BadInput
+from ..witnesses.kafka.versions import DEFAULT, OLDEST, VERSION_VARIABLE
 from ..witnesses.spark.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
 
 CounterexamplesFolder = Annotated[
@@ -40,6 +41,18 @@ Shared = Annotated[
         metavar="FOLDER",
         envvar=SHARED_VARIABLE,
         help="Folder that this machine and all workers see under one path; needed where they are other machines.",
+    ),
+]
+
+
+KafkaVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka-version",
+        metavar="VERSION",
+        envvar=VERSION_VARIABLE,
+        help=f"Ask this release of Kafka Streams, such as 3.9.0; {DEFAULT} by default, and any from "
+        f"{'.'.join(map(str, OLDEST))} on.",
     ),
 ]
 

@@ -9,7 +9,8 @@ import typer
 
 from ...reference.core.errors import BadInput
 from ..system.visible import visible
-from .options import Seed, files_of
+from ..witnesses.kafka.versions import use_version
+from .options import KafkaVersion, Seed, files_of
 from .terminal import EXITS, STYLES, messages, results
 from .witnesses import ON_SPARK, WitnessName, counted, evaluated
 
@@ -33,6 +34,7 @@ def regress_record(
     histories: Annotated[int, typer.Option(min=1, help="How many histories an operator, at the least.")] = 100,
     seed: Seed = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace recordings that say something else.")] = False,
+    kafka_version: KafkaVersion = None,
 ) -> None:
     """Record what a witness says of random histories, so that it can be checked where the witness can't run.
 
@@ -42,6 +44,7 @@ def regress_record(
     from ..report.recordings import drawn, record, recording, refuse_others
     from ..witnesses.by_name import witness_named
 
+    use_version(kafka_version)
     clock = "batch" if on in ON_SPARK else "stream_time"
     answered: dict[Path, tuple[list[History], list[Outcome]]] = {}
     for operator in [operator_named(name).name for name in operators or OPERATORS]:
@@ -67,11 +70,13 @@ def regress_check(
         list[Path], typer.Argument(help="Recordings, or folders of them (*.jsonl).", metavar="RECORDING…")
     ],
     on: Annotated[WitnessName, typer.Option("--on", help="The witness that is checked.")] = WitnessName.REFERENCE,
+    kafka_version: KafkaVersion = None,
 ) -> None:
     """Check a witness against recorded answers, but for the named divergences of a recorded Kafka Streams."""
     from ..report.counterexamples import side_by_side
     from ..report.recordings import compare_recorded
 
+    use_version(kafka_version)
     comparison = compare_recorded(files_of(paths, "recordings"), lambda histories: evaluated(histories, on))
     for history, found, now, before in comparison.mismatches[:3]:
         keys = {difference.key for difference in found} | {record.key for record in history.records}

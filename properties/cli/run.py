@@ -12,7 +12,8 @@ import typer
 from ...reference.core.errors import BadInput
 from ..system.standard_streams import OutputLost
 from ..system.visible import json_line
-from .options import Master, Partitions, Shared, files_of
+from ..witnesses.kafka.versions import use_version
+from .options import KafkaVersion, Master, Partitions, Shared, files_of
 from .witnesses import ON_SPARK, WitnessName, evaluated, start_spark
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ def run(
     master: Master = None,
     partitions: Partitions = None,
     shared: Shared = None,
+    kafka_version: KafkaVersion = None,
 ) -> None:
     """Run history files on one witness, and print what comes out as JSON Lines."""
     from ..witnesses.outcomes import Grain
 
+    use_version(kafka_version)
     histories = _read(paths)
     if on in ON_SPARK:
         start_spark(master, partitions, shared)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...spark_impl.runtime.required import require_pyspark
 from ..system.visible import visible
+from ..witnesses.kafka.versions import version_in_use
 from .terminal import messages, steps
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
             soft_wrap=True,
         )
     with steps() as progress:
-        progress(f"{counted(histories)} on {STARTED[on]}")
+        release = f" {version_in_use()}" if on is WitnessName.KAFKA else ""
+        progress(f"{counted(histories)} on {STARTED[on]}{release}")
         return witness.evaluate(histories)
 
 

@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ...reference.core.play import play
 from ...reference.core.records import Key, Table
 from ...reference.foreign_key_protocol import Protocol
-from ...specs.races import Race, interleavings, meant, values_of
+from ...specs.races import RACES, Race, interleavings, meant, values_of
 from ...specs.replays.foreign_key_join import completed
+from ..witnesses.kafka.versions import asks_as_3_9_0, release, version_in_use
 from ..witnesses.kafka.witness import KafkaWitness
 
 Player: TypeAlias = Literal["reference", "kafka"]
@@ -34,7 +35,9 @@ class Raced(NamedTuple):
     meant: Mapping[Key | None, Any]
 
 
-def raced(races: Sequence[Race], on: Player, join: str = "inner", every: bool = False) -> list[Raced]:
+def raced(
+    races: Sequence[Race], on: Player, join: str = "inner", every: bool = False, version: str | None = None
+) -> list[Raced]:
     """Play races; a timestamp depends on the way that a message went, so values alone are judged.
 
     Args:
@@ -43,6 +46,7 @@ def raced(races: Sequence[Race], on: Player, join: str = "inner", every: bool = 
         join: `inner` or `left`; another join sends other messages, so a delivery for which nothing waits is left out,
             and what waits at the end is delivered.
         every: Whether they are played in every order of their messages, not by their own schedule.
+        version: The release of Kafka; None for the one in use.
 
     Raises:
         MissingTool: Kafka Streams is asked, and isn't here.
@@ -50,7 +54,7 @@ def raced(races: Sequence[Race], on: Player, join: str = "inner", every: bool = 
     histories = [race.history(join) for race in races]
     tables: list[list[Table]]
     if on == "kafka":
-        kafka = KafkaWitness()
+        kafka = KafkaWitness(version=version_in_use() if version is None else version)
         outcomes = kafka.interleavings(histories) if every else [[one] for one in kafka.complete(histories)]
         tables = [[_table(one.result) for one in of_race] for of_race in outcomes]
     else:
@@ -63,6 +67,29 @@ def raced(races: Sequence[Race], on: Player, join: str = "inner", every: bool = 
         wrong = [one for one in shown if one != right]
         found.append(Raced(race, len(shown), len(wrong), (wrong or shown)[0], right))
     return found
+
+
+def races_of(version: str) -> list[tuple[Raced, bool]]:
+    """Play each race in the join of which it is known, in every order of its messages, on a release of Kafka.
+
+    Returns:
+        What became of each, and whether the release is known to have it.
+
+    Raises:
+        BadInput: The version is no release, or too old.
+        MissingTool: That Kafka Streams isn't here.
+    """
+    found: list[Raced] = []
+    for join in ("inner", "left"):
+        found += raced([race for race in RACES.values() if race.join == join], "kafka", join, True, version)
+    return [(one, is_in(one.race, version)) for one in found]
+
+
+def is_in(race: Race, version: str) -> bool:
+    """Whether a release of Kafka is known to have a race, in the join of which that is known."""
+    if race.join == "left":  # before 3.7 a left join asked no old right row
+        return asks_as_3_9_0(version) and release(version) >= (3, 7)
+    return race.name not in ("move-update", "right-delete-update") or not asks_as_3_9_0(version)
 
 
 def _table(result: Any) -> Table:

@@ -11,6 +11,8 @@ import typer
 from rich.table import Table
 
 from ....reference.core.errors import MissingTool
+from ...witnesses.kafka.versions import DEFAULT, use_version, version_in_use
+from ..options import KafkaVersion
 from ..terminal import EXITS, STYLES, results, steps
 from .printing import count_of
 
@@ -41,6 +43,7 @@ def play_races(
     every: Annotated[
         bool, typer.Option("--every-interleaving", help="Every order of the messages, not the race's own alone.")
     ] = False,
+    kafka_version: KafkaVersion = None,
 ) -> None:
     """Play the races of the foreign-key join, message by message: what each shows once no message waits.
 
@@ -48,8 +51,9 @@ def play_races(
     Streams isn't here to ask.
     """
     from ....specs.races import chosen
-    from ...runner.races import raced
+    from ...runner.races import is_in, raced
 
+    use_version(kafka_version)
     races = chosen(names or [], join.value)
     with steps() as progress:
         progress(f"{count_of(len(races), 'race')} of the {join.value} join on {on.value}")
@@ -59,14 +63,16 @@ def play_races(
             results.print(f"Kafka Streams can't be asked: {missing}", markup=False, soft_wrap=True)
             raise typer.Exit(EXITS["inconclusive"]) from None
     results.print(_table(found, every))
-    as_known = [bool(one.wrong) == (join is Join.INNER) for one in found]
+    version = version_in_use() if on is PlayedOn.KAFKA else DEFAULT
+    known = [one.race.join == join.value and is_in(one.race, version) for one in found]
+    as_known = [bool(one.wrong) == can for one, can in zip(found, known, strict=True)]
     verdict = "conforms" if all(as_known) else "violated"
     played, wrong = sum(one.played for one in found), sum(one.wrong for one in found)
     results.print(
         f"[{STYLES[verdict]}]{verdict}[/] {join.value} join on {on.value}: "
         f"{wrong:,} of {count_of(played, 'order')} end wrong, "
         f"in {sum(bool(one.wrong) for one in found)} of {count_of(len(found), 'race')}; "
-        f"known is that {'each' if join is Join.INNER else 'none'} can"
+        f"known is that {'each' if all(known) else sum(known) or 'none'} can"
     )
     raise typer.Exit(EXITS[verdict])
 

@@ -15,6 +15,8 @@ from rich.markup import escape
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.outputs import HISTORY, require_replaceable
+from ...witnesses.kafka.versions import use_version
+from ..options import KafkaVersion
 from ..terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def replay_model(
     timeout: Timeout = None,
     memory: Memory = None,
     force: Force = False,
+    kafka_version: KafkaVersion = None,
 ) -> None:
     """Replay a model's behaviours on the code, action by action: after each, both must be in the same state.
 
@@ -62,6 +65,7 @@ def replay_model(
     from ....specs.checking import constants_of, tlc_errors
     from ....specs.replay import replay, replay_named
 
+    use_version(kafka_version)
     one = one_model(model, constants_given(constant))
     replay_named(one.model.module.stem)
     if write is not None:

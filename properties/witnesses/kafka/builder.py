@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from tempfile import mkdtemp
 from typing import Any
 
 from ....reference.core.history import LARGEST_TIMESTAMP_MS
 from ....reference.definitions.aggregates import Aggregate
+from ...system.work import own_folder
 from .functions import Functions
+from .versions import Stores, driver_settings
 
 STREAMS = "org.apache.kafka.streams"
 DSL = f"{STREAMS}.kstream"
-_STRING_SERDE = "org.apache.kafka.common.serialization.Serdes$StringSerde"
-SETTINGS = {
-    "application.id": "streamproof",
-    "bootstrap.servers": "localhost:1",  # demanded, and never spoken to
-    "default.key.serde": _STRING_SERDE,
-    "default.value.serde": _STRING_SERDE,
-    "dsl.store.suppliers.class": f"{STREAMS}.state.BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers",
-    "statestore.cache.max.bytes": "0",
-    "metric.reporters": "",
-    # Unmatched and closed rows are emitted at most once a second of the wall clock, which stands still in a test
-    # driver.
-    "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
-    "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
-}
 
 
 @dataclass(frozen=True)
@@ -41,12 +30,15 @@ class Dialect:
         suppress: Emit closed windows through `suppress(untilWindowCloses)` rather than `EmitStrategy.onWindowClose`.
         keyless_waits: With manual delivery, let a left join's subscriptions without key wait on a route of their own,
             which no line names. Otherwise they go with the old key's subscription, and without one on at once.
+        stores: What keeps the state. RocksDB, Kafka's own default, is slower, and emits more with `onWindowClose`: it
+            forgets whole segments of time, so that a closed window is still there unless stream time leaps far.
     """
 
     exact_retention: bool = False
     own_clocks: bool = False
     suppress: bool = False
     keyless_waits: bool = False
+    stores: Stores = "in memory"
 
 
 class Builder:
@@ -58,7 +50,7 @@ class Builder:
         settings: Its properties; by default those of a test driver.
     """
 
-    def __init__(self, functions: Functions, dialect: Dialect, settings: Mapping[str, str] = SETTINGS) -> None:
+    def __init__(self, functions: Functions, dialect: Dialect, settings: Mapping[str, str] | None = None) -> None:
         self.functions = functions
         self.dialect = dialect
         self.jvm = functions.gateway.jvm
@@ -66,10 +58,18 @@ class Builder:
         serdes = self.jvm.org.apache.kafka.common.serialization.Serdes
         self.string, self.long = serdes.String(), serdes.Long()
         self.properties = self.jvm.java.util.Properties()
-        for name, value in settings.items():
+        for name, value in (self._of_test_driver() if settings is None else settings).items():
             self.properties.put(name, value)
         streams = self.jvm.org.apache.kafka.streams
         self.streams_builder = streams.StreamsBuilder(streams.TopologyConfig(streams.StreamsConfig(self.properties)))
+
+    def _of_test_driver(self) -> dict[str, str]:
+        version = self.jvm.org.apache.kafka.common.utils.AppInfoParser.getVersion().partition("-")[0]
+        # Stores on disk are locked, and several drivers may be open at a time.
+        return {
+            **driver_settings(version, self.dialect.stores),
+            "state.dir": mkdtemp(prefix="kafka-state-", dir=own_folder()),
+        }
 
     def stream(self, name: str) -> Any:
         """Return the stream of an input."""

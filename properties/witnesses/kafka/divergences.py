@@ -26,6 +26,7 @@ from ....reference.stream_stream_join import alone, pair
 from ...registration.registration import registration_of
 from ..outcomes import Outcome, differences
 from .builder import Dialect
+from .versions import RELEASES, Stores, release, version_in_use
 from .witness import KafkaWitness
 
 DIALECTS = {
@@ -48,6 +49,7 @@ class Divergence:
         sentence: What Kafka does.
         source: Where it is known from.
         setting: How Kafka must be set up to show it, see `DIALECTS`.
+        since: The first release that shows it, of those from 3.6 on.
     """
 
     name: str
@@ -55,10 +57,22 @@ class Divergence:
     sentence: str
     source: str
     setting: str = "plain"
+    since: str = RELEASES[0]
+
+    def is_in(self, version: str) -> bool:
+        """Whether a release is known to show it."""
+        return release(version) >= release(self.since)
 
     @property
     def history(self) -> History:
-        """The smallest history that shows it."""
+        """The smallest history that shows it on in-memory stores."""
+        return self.history_on("in memory")
+
+    def history_on(self, stores: Stores) -> History:
+        """Return the smallest history that shows it on a kind of store."""
+        of_stores = files(__package__).joinpath("divergent_histories", f"{self.name}.{stores}.jsonl")
+        if of_stores.is_file():
+            return parse_history(of_stores.read_text(encoding="utf-8"), self.name, self.name)
         text = files(__package__).joinpath("divergent_histories", f"{self.name}.jsonl").read_text(encoding="utf-8")
         return parse_history(text, self.name, self.name)
 
@@ -92,7 +106,8 @@ DIVERGENCES = {
         Divergence(
             "closed-sessions-not-emitted",
             "session_windows",
-            "with the default retention, EmitStrategy.onWindowClose on the in-memory store emits no closed session",
+            "with the default retention, EmitStrategy.onWindowClose emits no closed session from in-memory stores; "
+            "from RocksDB, Kafka's default, it loses those whose segment, of a minute or more, has expired",
             "observed; no issue found",
             "exact retention",
         ),
@@ -106,7 +121,8 @@ DIVERGENCES = {
         Divergence(
             "closed-windows-not-emitted",
             "windowed_table",
-            "with the default retention, EmitStrategy.onWindowClose loses windows that have closed before it looks",
+            "with the default retention, EmitStrategy.onWindowClose loses windows that start the retention or more "
+            "before the newest one, in memory; on RocksDB, Kafka's default, those that start more than that before it",
             "KAFKA-12960 with KIP-825",
             "exact retention",
         ),
@@ -141,6 +157,7 @@ DIVERGENCES = {
             "stream_stream_join",
             "an unmatched row is emitted late: the time of the oldest waiting row is overwritten by rows still open",
             "found by this project; no issue found",
+            since="3.8.1",
         ),
         Divergence(
             ZERO_WINDOW,
@@ -153,6 +170,7 @@ DIVERGENCES = {
             "foreign_key_join",
             "a left join emits a tombstone for a deleted row without foreign key, though no result of it was shown yet",
             "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
+            since="3.7.2",
         ),
         Divergence(
             DELETED_AGAIN,
@@ -184,12 +202,26 @@ def chosen(names: Sequence[str]) -> list[Divergence]:
     return [DIVERGENCES[name] for name in names or DIVERGENCES]
 
 
-def answers_of(divergence: Divergence) -> tuple[Outcome, Outcome | None, str]:
-    """Return what the reference and what Kafka Streams say of a divergence's history; and why not, if Kafka can't."""
-    history = divergence.history
+def answers_of(
+    divergence: Divergence, stores: Stores = "in memory", version: str | None = None
+) -> tuple[Outcome, Outcome | None, str]:
+    """Return what the reference and what Kafka Streams say of a divergence's history; and why not, if Kafka can't.
+
+    Args:
+        divergence: The divergence.
+        stores: What keeps Kafka's state.
+        version: The release of Kafka; None for the one in use.
+
+    Raises:
+        BadInput: The version is no release, or too old.
+    """
+    history = divergence.history_on(stores)
     reference = Outcome.of_play(history.name, play(history))
+    witness = KafkaWitness(
+        replace(DIALECTS[divergence.setting], stores=stores), version_in_use() if version is None else version
+    )
     try:
-        return reference, KafkaWitness(DIALECTS[divergence.setting]).evaluate([history])[0], ""
+        return reference, witness.evaluate([history])[0], ""
     except MissingTool as missing:
         return reference, None, str(missing)
 

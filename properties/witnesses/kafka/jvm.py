@@ -1,8 +1,9 @@
 """The JVM in which the real Kafka Streams runs: its jars, found or fetched once for each user, and a gateway to it.
 
 The jars come by their Maven coordinates through the Ivy that PySpark carries, into the user's cache, where later runs
-find them without a network. The JVM is small and apart from Spark's, starts once a process, and ends with it: it stops
-as soon as the pipe to its standard input breaks, however that comes about.
+find them without a network. The JVM is small and apart from Spark's; a process has one for each release of Kafka that
+it asks, and each ends with the process: it stops as soon as the pipe to its standard input breaks, however that comes
+about.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import contextlib
 import os
 import re
 import subprocess
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,6 +25,7 @@ from ....reference.core.errors import MissingTool
 from ....specs.java import find_java
 from ...system import signals
 from ...system.work import log_path, open_log, own_folder, remove_own
+from .versions import DEFAULT, RELEASES, release, version_in_use
 
 
 class Coordinates(NamedTuple):
@@ -32,8 +36,8 @@ class Coordinates(NamedTuple):
     version: str
 
 
-TEST_DRIVER = Coordinates("org.apache.kafka", "kafka-streams-test-utils", "4.3.1")
-"""The test driver, which brings Kafka Streams with it."""
+TEST_DRIVER = Coordinates("org.apache.kafka", "kafka-streams-test-utils", DEFAULT)
+"""The test driver, which brings Kafka Streams with it; of the release that is asked by default."""
 
 JARS_VARIABLE = "STREAMPROOF_KAFKA_JARS"
 """The environment variable that names a folder with the jars, instead of the user's cache."""
@@ -48,6 +52,17 @@ _JAVA_OPTIONS = [
 ]
 
 
+def driver_of(version: str | None = None) -> Coordinates:
+    """Return the coordinates of the test driver of a release; of the one in use where none is named.
+
+    Raises:
+        BadInput: It is no release, or too old.
+    """
+    version = version_in_use() if version is None else version
+    release(version)
+    return TEST_DRIVER._replace(version=version)
+
+
 def cached_jars(of: Coordinates = TEST_DRIVER) -> Path:
     """The folder of this user's cache that a jar and its dependencies are fetched into; it may not exist yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -58,16 +73,21 @@ def find_jars(of: Coordinates = TEST_DRIVER) -> Path | None:
     """Return the folder with the jars, without starting anything; None where they are still to be fetched.
 
     Raises:
-        MissingTool: The environment variable names a folder without that jar.
+        MissingTool: The environment variable names a folder without that jar, and without a folder in it, called as in
+            the cache, that has it.
     """
     named = os.environ.get(JARS_VARIABLE)
-    folder = Path(named) if named else cached_jars(of)
-    if any(folder.glob(f"{of.artifact}-*.jar")):
-        return folder
+    jar = f"{of.artifact}-{of.version}.jar"
+    folders = [Path(named), Path(named) / f"{of.artifact}-{of.version}"] if named else [cached_jars(of)]
+    for folder in folders:
+        if (folder / jar).is_file():
+            return folder
     if named:
+        others = sorted(path.name for path in folders[0].glob(f"{of.artifact}-*.jar"))
+        instead = f" but {others[0]}: ask that release by --kafka-version, or" if others else ":"
         raise MissingTool(
-            f"{JARS_VARIABLE}={named} has no {of.artifact}-*.jar: name the folder with that jar and those it depends "
-            f"on, or `unset {JARS_VARIABLE}` to have them fetched."
+            f"{JARS_VARIABLE}={named} has no {jar}{instead} name the folder with that jar and those it depends on, "
+            f"or `unset {JARS_VARIABLE}` to have them fetched."
         )
     return None
 
@@ -115,7 +135,9 @@ def _run_ivy(work: Path, of: Coordinates) -> None:
     settings = Path.home() / ".ivy2" / "ivysettings.xml"
     if settings.is_file():
         command += ["-settings", settings]
-    remedy = (
+    is_known = of.group != TEST_DRIVER.group or of.version in RELEASES
+    remedy = "" if is_known else f"name a release that is there, such as {', '.join(RELEASES)}; "
+    remedy += (
         "fetch them once where there is a network (a mirror is named in ~/.ivy2/ivysettings.xml, a proxy in "
         f"JAVA_TOOL_OPTIONS), or set {JARS_VARIABLE} to a folder with the jars."
     )
@@ -126,7 +148,7 @@ def _run_ivy(work: Path, of: Coordinates) -> None:
         )
     except subprocess.TimeoutExpired:
         raise MissingTool(f"{what}, and Ivy didn't fetch them in {_FETCH_SECONDS} s: {remedy}") from None
-    if done.returncode != 0 or not any((work / "jars").glob(f"{of.artifact}-*.jar")):
+    if done.returncode != 0 or not (work / "jars" / f"{of.artifact}-{of.version}.jar").is_file():
         raise MissingTool(f"{what}, and Ivy can't fetch them ({_reason(done.stdout + done.stderr)}): {remedy}")
 
 
@@ -169,6 +191,8 @@ class KafkaJvm:
         """Stop it, and wait for its end; a second call does nothing."""
         with contextlib.suppress(Exception):
             self.gateway.close()
+            # Else py4j asks the stopped JVM to forget each object that Python forgets, from within the collector.
+            self.gateway._gateway_client.is_connected = False
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -189,36 +213,54 @@ class KafkaJvm:
         self._process.kill()
 
 
-_jvm: KafkaJvm | None = None
+_jvms: dict[str, KafkaJvm] = {}
+"""Those of this process, by the release of Kafka Streams."""
+_starting = threading.Lock()
 
 
 def why_kafka_died(error: Exception) -> str | None:
-    """Say that the JVM of Kafka Streams died, and where its log is; None where it runs, or none was started.
+    """Say that a JVM of Kafka Streams died, and where its log is; None where all run, or none was started.
 
     Args:
-        error: What was raised: after a broken connection the JVM's end is waited for, at most 10 s.
+        error: What was raised: after a broken connection the end of a JVM is waited for, at most 10 s.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
 
     broken = isinstance(error, Py4JError | ConnectionError | EOFError) and not isinstance(error, Py4JJavaError)
-    if _jvm is None or not broken or not _jvm.ended(_STOP_SECONDS):
+    if not broken:
+        return None
+    deadline = time.monotonic() + _STOP_SECONDS
+    dead = next((jvm for jvm in _jvms.values() if jvm.ended(max(0.0, deadline - time.monotonic()))), None)
+    if dead is None:
         return None
     return (
         "the JVM of Kafka Streams died, which the system does to one where memory runs out: give it more, or ask for "
-        f"less at once; the log is {_jvm.log}"
+        f"less at once; the log is {dead.log}"
     )
 
 
-def kafka_jvm() -> KafkaJvm:
-    """Return this process's JVM with Kafka Streams, and start it if there is none.
+def kafka_jvm(version: str | None = None) -> KafkaJvm:
+    """Return this process's JVM with a release of Kafka Streams, and start it if there is none.
+
+    Args:
+        version: The release, from 3.6 on; None for `version_in_use()`.
 
     Raises:
+        BadInput: It is no release, or too old.
         MissingTool: The jars, Java 17 or newer, PySpark or py4j is missing; or the JVM didn't start.
     """
-    global _jvm
-    if _jvm is None or not _jvm.is_alive:
-        _jvm = start_jvm(kafka_jars())
-    return _jvm
+    driver = driver_of(version)
+    with _starting:
+        found = _jvms.get(driver.version)
+        if found is None or not found.is_alive:
+            found = _jvms[driver.version] = start_jvm(kafka_jars(driver))
+        return found
+
+
+def stop_kafka(version: str) -> None:
+    """Stop this process's JVM with a release of Kafka Streams, if there is one."""
+    if (found := _jvms.pop(version, None)) is not None:
+        found.stop()
 
 
 def start_jvm(jars: Path, name: str = "kafka", options: Sequence[str] = _JAVA_OPTIONS) -> KafkaJvm:

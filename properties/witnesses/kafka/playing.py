@@ -22,7 +22,7 @@ _COMMON = "org.apache.kafka.common.serialization"
 _MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=16)
 def functions_of(jvm: KafkaJvm) -> Functions:
     """Return what makes functions in a JVM."""
     return Functions(jvm.gateway)
@@ -49,7 +49,7 @@ def topology_of(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) 
     return builder.streams_builder.build(builder.properties), builder.properties
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=16)
 def playing(jvm: KafkaJvm) -> Any:
     """Return the handle (String, Topology, Properties) → String that plays a history on a new driver.
 

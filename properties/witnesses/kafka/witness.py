@@ -29,6 +29,7 @@ from .builder import Dialect
 from .held import Completed, HeldPlay, evaluate_held, every_interleaving, play_held, play_scripts
 from .jvm import KafkaJvm, kafka_jvm
 from .playing import functions_of, playing, topology_of
+from .versions import release, version_in_use
 
 Send = tuple[str, Key | None, str | None, int]
 Emitted = tuple[str | None, str | None, int]
@@ -40,12 +41,22 @@ class KafkaWitness(Witness):
 
     Attributes:
         dialect: How it is set up.
+        version: The release, from 3.6 on; by default the one of this process's option `--kafka-version`, or of the
+            environment, or 4.3.1.
+
+    Raises:
+        BadInput: The version is no release, or too old.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
+    version: str = field(default_factory=version_in_use)
 
     name = "kafka"
     grain = Grain.ARRIVAL
+
+    def __post_init__(self) -> None:
+        """Refuse what is no release."""
+        release(self.version)
 
     def refuses(self, history: History) -> str | None:
         """Say why Kafka Streams can't answer a history, or None where it can.
@@ -81,7 +92,7 @@ class KafkaWitness(Witness):
         self._require_answerable(histories)
         if not histories:
             return []
-        jvm = kafka_jvm()
+        jvm = self._jvm()
         scheduled = [history for history in histories if history.has_schedule]
         held = iter(evaluate_held(jvm, scheduled, self.dialect))
         return [next(held) if history.has_schedule else _play(jvm, history, self.dialect) for history in histories]
@@ -151,7 +162,7 @@ class KafkaWitness(Witness):
         return [[play.outcome for play in plays] for plays in every_interleaving(self._jvm(), histories, self.dialect)]
 
     def _jvm(self) -> KafkaJvm:
-        return kafka_jvm()
+        return kafka_jvm(self.version)
 
     def _require_answerable(self, histories: Sequence[History]) -> None:
         for history in histories:

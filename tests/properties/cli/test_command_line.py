@@ -24,7 +24,7 @@ from streamproof.properties.runner.counterexample import Counterexample
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.rounds import Round
 from streamproof.properties.system import requirements, room
-from streamproof.properties.witnesses.kafka import divergences
+from streamproof.properties.witnesses.kafka import divergences, releases
 from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
 from streamproof.reference.core.history import History, parse_history, read_history
 from streamproof.reference.core.play import play
@@ -375,14 +375,43 @@ def test_another_answer_than_the_recorded_one_is_a_violation(command: Command, t
 def test_without_kafka_its_divergences_are_listed_and_inconclusive(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def absent(divergence: divergences.Divergence) -> tuple[Outcome, None, str]:
-        return Outcome.of_play("h", play(divergence.history)), None, "no jars: fetch them"
+    def absent(divergence: divergences.Divergence, stores: str, version: str) -> tuple[Outcome, None, str]:
+        return Outcome.of_play("h", play(divergence.history)), None, f"no jars of {version}: fetch them"
 
-    monkeypatch.setattr(divergences, "answers_of", absent)
+    monkeypatch.setattr(releases, "answers_of", absent)
     said = command("divergences", "zero-window")
     assert said.code == 2
-    assert "Kafka Streams can't be asked: no jars: fetch them" in said.out
+    assert "Kafka Streams can't be asked: no jars of 4.3.1: fetch them" in said.out
     assert '"before_ms": 0' in said.out
+    said = command("divergences", "zero-window", "--table", "--kafka-version", "3.9.0")
+    assert said.code == 2
+    assert said.out.splitlines() == [
+        "| divergence or race | 3.9.0 |",
+        "|---|---|",
+        "| `zero-window` | ? |",
+        "Kafka Streams can't be asked: no jars of 3.9.0: fetch them",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("divergences",),
+        ("check", "session_windows", "--only", "reference"),
+        ("run", "no-file.jsonl", "--on", "kafka"),
+        ("compare", "session_windows", "--data", "flights", "--on", "kafka"),
+        ("regress", "record", "folder", "--on", "kafka"),
+        ("regress", "check", "folder", "--on", "kafka"),
+        ("spec", "races", "--on", "kafka"),
+        ("spec", "replay", "ForeignKeyJoin", "--on", "kafka"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("version", ["3.5.1", "4.3", "newest"])
+def test_what_is_no_release_of_kafka_is_refused_with_those_that_are_known(
+    command: Command, arguments: tuple[str, ...], version: str
+) -> None:
+    refused(command(*arguments, "--kafka-version", version), version, "3.6.2", "4.3.1")
 
 
 # compare.

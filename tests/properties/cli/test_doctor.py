@@ -255,7 +255,15 @@ def kafka_cache(monkeypatch, tmp_path):
 
 def test_kafka_streams_is_optional(kafka_cache):
     assert diagnosis("Kafka Streams").status == "optional"
-    assert diagnosis("Kafka Streams").remedy.endswith("import kafka_jars; kafka_jars()'")
+    assert diagnosis("Kafka Streams").remedy.endswith("import driver_of, kafka_jars; kafka_jars(driver_of())'")
+
+
+def test_the_release_of_the_environment_is_looked_for(kafka_cache, monkeypatch):
+    monkeypatch.setenv("STREAMPROOF_KAFKA_VERSION", "3.9.0")
+    assert "kafka-streams-test-utils-3.9.0" in diagnosis("Kafka Streams").found
+    monkeypatch.setenv("STREAMPROOF_KAFKA_VERSION", "three")
+    assert diagnosis("Kafka Streams").status == "wrong"
+    assert diagnosis("Kafka Streams").remedy == "unset STREAMPROOF_KAFKA_VERSION"
 
 
 def test_kafka_streams_is_found_in_the_cache(kafka_cache):

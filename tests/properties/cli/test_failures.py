@@ -72,7 +72,8 @@ def test_a_failure_of_the_machine_names_the_thing_and_the_remedy(error: Exceptio
 )
 def test_a_dead_jvm_of_kafka_streams_is_named_with_its_log(broken: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["false"]) as process:
-        monkeypatch.setattr(kafka_jvm, "_jvm", kafka_jvm.KafkaJvm(None, Path("/k.log"), process))
+        died = kafka_jvm.KafkaJvm(None, Path("/k.log"), process)
+        monkeypatch.setattr(kafka_jvm, "_jvms", {"3.9.0": died})
         said = explained(broken).message
     assert said.startswith("the JVM of Kafka Streams died, ")
     assert said.endswith("; the log is /k.log")

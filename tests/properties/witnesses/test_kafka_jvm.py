@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from streamproof.properties.witnesses.kafka import jvm as kafka_jvm
 from streamproof.properties.witnesses.kafka.functions import Functions
-from streamproof.properties.witnesses.kafka.jvm import cached_jars, find_jars, kafka_jars
+from streamproof.properties.witnesses.kafka.jvm import cached_jars, driver_of, find_jars, kafka_jars
+from streamproof.properties.witnesses.kafka.versions import DEFAULT
 from streamproof.reference.core.errors import MissingTool
 from streamproof.specs.java import Java
 
@@ -59,9 +60,27 @@ def test_no_jars_are_found_in_an_empty_cache(no_jars):
 
 
 def test_a_named_folder_comes_before_the_cache(monkeypatch, tmp_path):
-    (tmp_path / "kafka-streams-test-utils-4.9.9.jar").touch()
+    (tmp_path / "kafka-streams-test-utils-4.3.1.jar").touch()
     monkeypatch.setenv(kafka_jvm.JARS_VARIABLE, str(tmp_path))
     assert kafka_jars() == tmp_path
+
+
+def test_a_named_folder_may_have_a_folder_for_each_release_as_the_cache_has(monkeypatch, tmp_path):
+    older = tmp_path / "kafka-streams-test-utils-3.9.0"
+    older.mkdir()
+    for folder, version in ((tmp_path, "4.3.1"), (older, "3.9.0")):
+        (folder / f"kafka-streams-test-utils-{version}.jar").touch()
+    monkeypatch.setenv(kafka_jvm.JARS_VARIABLE, str(tmp_path))
+    assert (kafka_jars(driver_of("4.3.1")), kafka_jars(driver_of("3.9.0"))) == (tmp_path, older)
+
+
+def test_a_named_folder_with_another_release_says_how_to_ask_that(monkeypatch, tmp_path):
+    (tmp_path / "kafka-streams-test-utils-4.9.9.jar").touch()
+    monkeypatch.setenv(kafka_jvm.JARS_VARIABLE, str(tmp_path))
+    with pytest.raises(MissingTool) as refused:
+        kafka_jars()
+    assert "has no kafka-streams-test-utils-4.3.1.jar but kafka-streams-test-utils-4.9.9.jar" in str(refused.value)
+    assert "--kafka-version" in str(refused.value)
 
 
 def test_a_named_folder_without_the_test_driver_is_refused(monkeypatch, tmp_path):
@@ -83,6 +102,21 @@ def test_other_jars_are_fetched_by_their_own_coordinates(ivy, no_jars):
     assert folder == cached_jars(broker) == find_jars(broker)
     assert find_jars() is None
     assert "-dependency org logs 2" in (no_jars / "said").read_text()
+
+
+def test_each_release_has_a_folder_of_its_own(ivy, no_jars):
+    ivy(FETCHES.replace("4.3.1", "3.9.0"))
+    assert kafka_jars(driver_of("3.9.0")) == cached_jars(driver_of("3.9.0")) == find_jars(driver_of("3.9.0"))
+    assert "-dependency org.apache.kafka kafka-streams-test-utils 3.9.0" in (no_jars / "said").read_text()
+    assert find_jars() is None
+
+
+def test_a_release_that_cannot_be_fetched_names_those_that_are_known(ivy):
+    ivy("echo 'module not found: org.apache.kafka#kafka-streams-test-utils;3.8.99'; exit 1")
+    with pytest.raises(MissingTool) as refused:
+        kafka_jars(driver_of("3.8.99"))
+    assert "kafka-streams-test-utils:3.8.99 aren't here" in str(refused.value)
+    assert "name a release that is there, such as 3.6.2, " in str(refused.value)
 
 
 def test_nothing_is_left_beside_the_fetched_jars(ivy):
@@ -157,12 +191,12 @@ def test_a_jvm_that_does_not_start_is_reported_with_its_log(jars, monkeypatch, t
         kafka_jvm.start_jvm(jars)
 
 
-def test_there_is_one_jvm_a_process(jars):
-    assert kafka_jvm.kafka_jvm() is kafka_jvm.kafka_jvm()
+def test_there_is_one_jvm_a_process_and_release(jars):
+    assert kafka_jvm.kafka_jvm() is kafka_jvm.kafka_jvm(DEFAULT)
 
 
 def test_a_jvm_that_ended_is_started_anew(jars, monkeypatch):
-    monkeypatch.setattr(kafka_jvm, "_jvm", None)
+    monkeypatch.setattr(kafka_jvm, "_jvms", {})
     first = kafka_jvm.kafka_jvm()
     first.stop()
     first.stop()
