@@ -11,9 +11,11 @@ from notation import lines_of
 from streamproof.reference.core.clocks import StreamTime
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import Delivery, Line
+from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Record
 from streamproof.reference.definitions.joins import ForeignKeyJoin
 from streamproof.reference.foreign_key_protocol import Protocol
+from streamproof.specs import races
 from streamproof.specs.catalogue import catalogue
 from streamproof.specs.pytla import Trace, Value
 from streamproof.specs.replay import Replayed, history_of, replay
@@ -157,6 +159,32 @@ def test_equal_hashes_do_harm_where_an_answer_to_an_older_row_is_accepted() -> N
     count, same = stale("R r1=x", "l=a|r1 l=∅ l=a|r1")
     count_of_new, new = stale("R r1=x", "l=a|r1 l=∅ l=b|r1")
     assert (count, len(same), count_of_new, len(new), len(same - new)) == (495, 71, 495, 55, 45)
+
+
+ORDERS_OF_3_9 = {
+    "delete-insert": (5, 56),
+    "delete-insert-without-key": (2, 21),
+    "lose-update": (1, 6),
+    "lose-delete": (1, 6),
+    "lose-gain": (1, 6),
+    "move-update": (0, 800),
+    "right-delete-update": (0, 11),
+    "delete-insert-same-key": (16, 157),
+    "move": (35, 56),
+}
+"""Of each race how many orders of its messages end wrong on Kafka 3.9.0's own processors, and how many there are."""
+
+
+@pytest.mark.parametrize("name", ORDERS_OF_3_9)
+def test_as_many_orders_end_wrong_as_on_kafka_3_9_0_itself(name: str) -> None:
+    race = races.RACES[name]
+    history = race.history(race.join)
+    wanted = races.values_of(races.meant(history))
+    ends = [
+        races.values_of(play(one, KAFKA["kafka 3.9"][1]).result)
+        for one in races.interleavings(history, KAFKA["kafka 3.9"][1])
+    ]
+    assert (sum(end != wanted for end in ends), len(ends)) == ORDERS_OF_3_9[name]
 
 
 def test_every_model_of_kafkas_names_its_protocol() -> None:
