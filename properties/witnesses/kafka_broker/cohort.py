@@ -141,9 +141,9 @@ def play(
         began = time.monotonic()
         late = _send(application, records, began)
         application.clients.flush()
-        sending += time.monotonic() - began
-        application.await_quiet()
-        quiet += time.monotonic() - began
+        sent = time.monotonic() - began
+        sending += sent
+        quiet += sent + application.await_quiet()
     return Timing(sending, quiet, late)
 
 
