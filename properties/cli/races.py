@@ -13,7 +13,8 @@ from rich.table import Table
 from ...reference.core.errors import BadInput
 from ..system import signals
 from ..system.outputs import TRACE, require_replaceable
-from .options import Seed
+from ..witnesses.kafka.versions import use_version, version_in_use
+from .options import KafkaVersion, Seed
 from .spec.files import write_text
 from .terminal import EXITS, STYLES, messages, results, steps
 
@@ -75,6 +76,7 @@ def races(
         typer.Option(metavar="TRACE.jsonl", help="Write what the topics have as a trace, for `spec validate`."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that streamproof didn't make.")] = False,
+    kafka_version: KafkaVersion = None,
     seed: Seed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
@@ -89,6 +91,8 @@ def races(
     from ..witnesses.kafka_broker.recording import require_recordable
     from ..witnesses.kafka_broker.run import Plan, run
 
+    use_version(kafka_version)
+    version_in_use()  # one that the environment names is judged before anything is started
     pauses = Pauses(*_pauses(pause_ms))
     if client_config is not None and bootstrap is None:
         raise BadInput("--client-config is for a cluster that runs already: name it by --bootstrap too")
@@ -136,7 +140,7 @@ def _print(report: Report, plan: Plan) -> None:
     later = list(report.answers[0].after)
     table = Table(
         *("race", "changes", "histories", "stale", "share", *later, "how"),
-        title=f"foreign-key join ({plan.settings.join}) on a Kafka broker",
+        title=f"foreign-key join ({plan.settings.join}) of Kafka Streams {version_in_use()} on a broker",
         title_justify="left",
     )
     for answer in report.answers:

@@ -18,9 +18,11 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...system.work import temporary_folder
 from ..kafka.functions import Functions
 from ..kafka.jvm import Coordinates, KafkaJvm, kafka_jars, start_jvm
+from ..kafka.versions import DEFAULT
 
-VERSION = "4.3.1"
-BROKER = Coordinates("org.apache.kafka", "kafka_2.13", VERSION)
+BROKER = Coordinates("org.apache.kafka", "kafka_2.13", DEFAULT)
+"""The broker; older releases of Kafka Streams run on it too."""
+
 LOGGING = Coordinates("org.slf4j", "slf4j-simple", "1.7.36")
 """What writes the broker's warnings into its log: without it they are lost."""
 

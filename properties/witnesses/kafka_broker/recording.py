@@ -13,11 +13,13 @@ from ....reference.core.errors import BadInput
 from ....reference.core.records import Value
 from ....specs.traces import UNKNOWN, Event, JoinTrace, Kind
 from ..kafka.held import HASH_BYTES, INSTRUCTIONS
+from ..kafka.versions import asks_as_3_9_0, version_in_use
 from .application import INNER, INNER_BY_LEFT, LEFT, Application, Settings
 from .clients import Received
 
 PROTOCOLS = {INNER: "kafka 4.3", LEFT: "kafka 4.3", INNER_BY_LEFT: "kafka 4.3 answer"}
-"""What the specification calls the instructions of each join."""
+"""What the specification calls the instructions of each join; `OLDER` are those of a release up to 3.9.0, and 4.0.0."""
+OLDER = "kafka 3.9"
 _HASH_IS_NULL = 0x80
 _VERSION = 0x7F
 _PARTITION_BYTES = 4
@@ -32,6 +34,10 @@ def require_recordable(settings: Settings) -> None:
     """
     if settings.partitions != 1:
         raise BadInput("a run is recorded from topics of one partition, whose order is known: say --partitions 1")
+    if settings.join == INNER_BY_LEFT and asks_as_3_9_0(version_in_use()):
+        raise BadInput(
+            "of releases up to 3.9.0, and 4.0.0, nothing specifies inner-by-left: record inner or left, or a later one"
+        )
     if settings.cache_bytes:
         raise BadInput("a cache emits the last of several results alone, and a trace has them all: say --cache-bytes 0")
 
@@ -62,7 +68,8 @@ def recorded(application: Application) -> JoinTrace:
     numbered = [event.numbered(line) for line, event in enumerate(events, 2)]
     join = "left" if settings.join == LEFT else "inner"
     null_foreign_key = "keep" if join == "left" else "ignore"
-    return JoinTrace(join, PROTOCOLS[settings.join], null_foreign_key, "topics", True, tuple(numbered))
+    protocol = OLDER if asks_as_3_9_0(version_in_use()) else PROTOCOLS[settings.join]
+    return JoinTrace(join, protocol, null_foreign_key, "topics", True, tuple(numbered))
 
 
 def _hashes(left: Sequence[Received], hash128: Callable[[bytes], Sequence[int]]) -> dict[bytes | None, Value]:

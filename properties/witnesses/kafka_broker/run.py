@@ -12,7 +12,8 @@ from typing import Any
 from ....reference.core.history import History
 from ....specs.races import RACES
 from ....specs.traces import JoinTrace
-from ..kafka.jvm import kafka_jars, kafka_jvm
+from ..kafka.jvm import driver_of, kafka_jars, kafka_jvm
+from ..kafka.versions import version_in_use
 from .application import Application, Settings, running
 from .broker import Cluster, broker_jars, own_broker
 from .clients import Clients
@@ -100,6 +101,7 @@ class Report:
         """Return the report as JSON has it."""
         return {
             "verdict": self.verdict,
+            "kafka_version": version_in_use(),
             "settings": {**vars(plan.settings), "pause_ms": list(plan.pauses), "seed": plan.seed},
             "races": [_answer_json(answer) for answer in self.answers],
             "seconds": {
@@ -139,7 +141,7 @@ def clients_of(cluster: Cluster | None, progress: Progress) -> Iterator[Clients]
         StreamproofError: The broker doesn't start, or the cluster doesn't answer.
     """
     # Before the two start together: they would fetch into one folder.
-    kafka_jars()
+    kafka_jars(driver_of())
     if cluster is None:
         broker_jars()
     with contextlib.ExitStack() as stack:

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from faults import MARK, Fault, assert_ends_as_it_must, heed_signals, processes_left, processes_of, streamproof
 from streamproof.properties.system.work import sweep
-from streamproof.properties.witnesses.kafka.jvm import kafka_jars
+from streamproof.properties.witnesses.kafka.jvm import driver_of, kafka_jars
 from streamproof.properties.witnesses.kafka_broker.broker import broker_jars
 from streamproof.properties.witnesses.kafka_broker.races import of_join
 from streamproof.reference.core.errors import MissingTool
@@ -125,6 +125,31 @@ def test_what_the_topics_have_is_a_behaviour_of_the_specification(tmp_path: Path
     assert refusal.event.line == doctored.line
 
 
+@pytest.fixture(scope="module")
+def release() -> str:
+    """Return a release of Kafka Streams before two of the races came, and before KAFKA-18713 was repaired."""
+    try:
+        kafka_jars(driver_of("3.9.0"))
+    except MissingTool as error:
+        pytest.skip(f"kafka 3.9.0: {error}")
+    return "3.9.0"
+
+
+def test_an_older_release_answers_an_update_and_so_has_two_races_less(tmp_path: Path, release: str) -> None:
+    code, out, err = Running(tmp_path, "--histories", "200", "--json", "--kafka-version", release).ended()
+    assert code == 1, err
+    report = json.loads(out)
+    assert report["kafka_version"] == release
+    right = {race["race"] for race in report["races"] if not race["stale"]}
+    assert right == {"move-update", "right-delete-update"}
+
+
+def test_a_move_in_a_left_join_of_an_older_release_ends_stale(tmp_path: Path, release: str) -> None:
+    several = ("--partitions", "4", "--threads", "2")
+    code, out, err = Running(tmp_path, "move", "--join", "left", *several, "--kafka-version", release).ended()
+    assert code == 1, out + err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_leaves_no_process_and_no_folder(tmp_path: Path, number: signal.Signals, monkeypatch) -> None:
     running = Running(tmp_path, "lose-gain", "--histories", "2000", "--pause-ms", "0:20000")
@@ -201,6 +226,7 @@ def large(key: str) -> str:
 FAULTS = [
     Fault("an unknown race", ("races", "nope"), "error: unknown race 'nope': use delete-insert, .+"),
     Fault("no such pause", ("races", "--pause-ms", "5:1"), "error: --pause-ms '5:1': give the least and the most .+"),
+    Fault("no release", ("races", "--kafka-version", "9.9"), "error: '9.9' is no release of Kafka, .+"),
     Fault("no address", ("races", "--bootstrap", "here"), "error: --bootstrap 'here' is no address: .+"),
     Fault(
         "nothing listens",

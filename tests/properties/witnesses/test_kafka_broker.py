@@ -12,7 +12,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamproof.properties.witnesses.kafka_broker.application import INNER, LEFT, Look, Settings, await_quiet
+from streamproof.properties.witnesses.kafka_broker.application import (
+    INNER,
+    INNER_BY_LEFT,
+    LEFT,
+    Look,
+    Settings,
+    await_quiet,
+)
 from streamproof.properties.witnesses.kafka_broker.broker import (
     Cluster,
     existing_cluster,
@@ -42,6 +49,7 @@ from streamproof.properties.witnesses.kafka_broker.races import (
     race,
     refusal,
 )
+from streamproof.properties.witnesses.kafka_broker.recording import require_recordable
 from streamproof.properties.witnesses.kafka_broker.shrinking import (
     MOST_LINES,
     REPEATS,
@@ -338,6 +346,20 @@ def test_the_settings_become_properties_of_kafka_streams():
         "num.stream.threads": "3",
     }
     assert set_up["producer.linger.ms"] == "4"
+
+
+def test_what_cannot_be_recorded_is_refused(monkeypatch):
+    for settings, says in (
+        (Settings(partitions=2), "say --partitions 1"),
+        (Settings(cache_bytes=1), "say --cache-bytes 0"),
+    ):
+        with pytest.raises(BadInput, match=says):
+            require_recordable(settings)
+    require_recordable(Settings(join=INNER_BY_LEFT))
+    monkeypatch.setenv("STREAMPROOF_KAFKA_VERSION", "4.0.0")
+    require_recordable(Settings())
+    with pytest.raises(BadInput, match="record inner or left, or a later one"):
+        require_recordable(Settings(join=INNER_BY_LEFT))
 
 
 def test_the_broker_is_on_loopback_alone_and_keeps_its_data_in_its_folder(tmp_path):
