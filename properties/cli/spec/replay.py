@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.outputs import HISTORY, require_replaceable
-from ...witnesses.kafka.versions import use_version
+from ...witnesses.kafka.versions import DEFAULT, asks_as_3_9_0, use_version, version_in_use
 from ..options import KafkaVersion
 from ..terminal import EXITS, STYLES, messages, results, steps
 
@@ -72,6 +72,8 @@ def replay_model(
         _require_replaceable_histories(one, write, force)
     with tlc_errors():
         constants = constants_of(one.model)
+    if on is ReplayedOn.KAFKA:
+        _require_release(constants)
     with steps() as progress:
         traces, what = _traces(one, cover, timeout, memory, progress)
         if write is not None:
@@ -114,6 +116,16 @@ def replay_model(
             said = f"not saved as a history: {error}"
         messages.print(said, markup=False, soft_wrap=True)
     raise typer.Exit(EXITS[verdict])
+
+
+def _require_release(constants: Mapping[str, Value]) -> None:
+    """Refuse to ask a release of Kafka about the instructions of another one."""
+    old = {"kafka 3.9": True, "kafka 4.3": False}.get(str(constants.get("Protocol")))
+    if old is not None and old != asks_as_3_9_0(version_in_use()):
+        raise BadInput(
+            f"Kafka {version_in_use()} has other instructions than the model's, {constants['Protocol']!r}: "
+            f"use --kafka-version {'3.9.0' if old else DEFAULT}"
+        )
 
 
 def _traces(

@@ -558,6 +558,18 @@ def test_a_replay_without_disagreement_conforms(command: Command, replaying: Rep
     assert f"conforms Clock on {on}: 2 behaviours (all), 5 actions, 0 disagreements" in said.out
 
 
+@pytest.mark.parametrize(
+    ("model", "version", "remedy"), [("3_9_safe_left", "4.3.1", "3.9.0"), ("4_3_left", "3.9.0", "4.3.1")]
+)
+def test_a_release_of_kafka_is_not_asked_about_anothers_instructions(
+    command: Command, model: str, version: str, remedy: str
+) -> None:
+    said = command("replay", f"ForeignKeyJoin_kafka_{model}", "--on", "kafka", "--kafka-version", version)
+    assert said.code == 3
+    assert f"error: Kafka {version} has other instructions than the model's" in said.err
+    assert said.err.rstrip().endswith(f"use --kafka-version {remedy}")
+
+
 def test_a_disagreement_is_printed_up_to_its_step_and_saved(
     clock: Path, command: Command, replaying: Replaying
 ) -> None:
