@@ -36,7 +36,8 @@ def divergences(
     from ..witnesses.kafka.versions import RELEASES, version_in_use
 
     use_version(kafka_version)
-    wanted, version = chosen(names or []), version_in_use()
+    version = version_in_use()
+    wanted = chosen(names or [], None if table else version)
     versions = RELEASES if table and kafka_version is None else (version,)
     with steps() as progress:
         asked = {one: _asked(one, wanted, with_races=not names, progress=progress) for one in versions}
@@ -81,6 +82,13 @@ def _texts(asked: _Asked, version: str) -> Iterator[str]:
         )
 
 
+def _silence(divergence: Divergence, expected: bool) -> str:
+    if expected:
+        return "no longer shows it"
+    repaired = f", and was repaired in {' and '.join(divergence.fixed_in)}" if divergence.fixed_in else ""
+    return f"doesn't show it: it is known since {divergence.since}{repaired}"
+
+
 def _orders(race: Raced) -> str:
     return f"{race.wrong:,} of {race.played:,} end wrong"
 
@@ -107,10 +115,9 @@ def _shown(divergence: Divergence, asked: list[Answer], version: str) -> str:
         keys = {entry.output.key for outcome in (answer.reference, answer.kafka) for entry in outcome.entries}
         lines += side_by_side(("reference", answer.reference), (f"Kafka Streams {version}", answer.kafka), keys)
         if not answer.shows:
-            since = f"doesn't show it: it came with {divergence.since}" if not answer.expected else "no longer shows it"
-            lines.append(f"  Kafka Streams {version} {since}.")
+            lines.append(f"  Kafka Streams {version} {_silence(divergence, answer.expected)}.")
         elif not answer.expected:
-            lines.append(f"  Kafka Streams {version} shows it already, though it is said to have come later.")
+            lines.append(f"  Kafka Streams {version} shows it, though it is known not to.")
     return "\n".join(lines)
 
 

@@ -50,6 +50,7 @@ class Divergence:
         source: Where it is known from.
         setting: How Kafka must be set up to show it, see `DIALECTS`.
         since: The first release that shows it, of those from 3.6 on.
+        fixed_in: The first release without it, of each minor one that was repaired, in order.
     """
 
     name: str
@@ -58,10 +59,14 @@ class Divergence:
     source: str
     setting: str = "plain"
     since: str = RELEASES[0]
+    fixed_in: tuple[str, ...] = ()
 
     def is_in(self, version: str) -> bool:
-        """Whether a release is known to show it."""
-        return release(version) >= release(self.since)
+        """Whether a release is known to show it: a repair is in its minor release from then on, and in all later."""
+        asked = release(version)
+        fixes = [release(fixed) for fixed in self.fixed_in]
+        is_fixed = any(fix <= asked and (fix[:2] == asked[:2] or fix == fixes[-1]) for fix in fixes)
+        return release(self.since) <= asked and not is_fixed
 
     @property
     def history(self) -> History:
@@ -190,16 +195,66 @@ DIVERGENCES = {
 }
 
 
-def chosen(names: Sequence[str]) -> list[Divergence]:
-    """Return divergences by name; all where none is named.
+_SINCE_16407 = ("3.9.1", "4.0.1")
+REPAIRED = {
+    divergence.name: divergence
+    for divergence in (
+        Divergence(
+            "keyless-row-ignored",
+            "foreign_key_join",
+            "a left join skips a row without foreign key",
+            "KIP-962",
+            fixed_in=("3.7.0",),
+        ),
+        Divergence(
+            "lost-key-keeps-result",
+            "foreign_key_join",
+            "an inner join is silent where a row loses its foreign key, so that its result stands for ever",
+            "KAFKA-16434",
+            fixed_in=_SINCE_16407,
+        ),
+        Divergence(
+            "gained-key-ignored",
+            "foreign_key_join",
+            "an inner join skips a row that gains a foreign key after it had none",
+            "KAFKA-16407",
+            fixed_in=_SINCE_16407,
+        ),
+        Divergence(
+            "unmatched-update-answered",
+            "foreign_key_join",
+            "an inner join emits a tombstone for an update whose right row was missing, and is",
+            "observed; gone with the change for KAFKA-16407",
+            fixed_in=_SINCE_16407,
+        ),
+        Divergence(
+            "left-join-answers-twice",
+            "foreign_key_join",
+            "a left join emits twice where a row is deleted, moves or loses its foreign key",
+            "KAFKA-16394, KAFKA-18713",
+            since="3.7.2",
+            fixed_in=_SINCE_16407,
+        ),
+    )
+}
+"""Those that the default release no longer shows."""
+
+
+def chosen(names: Sequence[str], version: str | None = None) -> list[Divergence]:
+    """Return divergences by name; where none is named all, or those that a release is known to show.
+
+    Args:
+        names: The names.
+        version: The release; None for all.
 
     Raises:
-        BadInput: There is none of a name; the message lists those there are.
+        BadInput: There is none of a name; the message lists those there are. Or the version is no release.
     """
+    every = {**DIVERGENCES, **REPAIRED}
     for name in names:
-        if name not in DIVERGENCES:
-            raise BadInput(f"unknown divergence {name!r}: use one of {', '.join(DIVERGENCES)}")
-    return [DIVERGENCES[name] for name in names or DIVERGENCES]
+        if name not in every:
+            raise BadInput(f"unknown divergence {name!r}: use one of {', '.join(every)}")
+    return [every[name] for name in names] or [one for one in every.values() if version is None or one.is_in(version)]
 
 
 def answers_of(

@@ -9,7 +9,7 @@ import pytest
 from streamproof.properties.runner.races import races_of
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka import versions
-from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES
+from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES, REPAIRED, Divergence, answers_of
 from streamproof.properties.witnesses.kafka.jvm import driver_of, find_jars, kafka_jars, kafka_jvm, stop_kafka
 from streamproof.properties.witnesses.kafka.releases import answers, cell, verdict_of
 from streamproof.properties.witnesses.kafka.versions import (
@@ -23,8 +23,10 @@ from streamproof.properties.witnesses.kafka.versions import (
     version_in_use,
 )
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
+from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.reference.core.history import History
+from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record
 from streamproof.specs.races import lines_of, meant, options_of, values_of
 
@@ -96,6 +98,56 @@ def test_a_divergence_is_in_a_release_from_its_first_on() -> None:
     ] * 3
 
 
+@pytest.mark.parametrize(
+    ("version", "is_in"),
+    [
+        ("3.6.2", True),
+        ("3.9.0", True),
+        ("3.9.1", False),
+        ("3.9.9", False),
+        ("4.0.0", True),
+        ("4.0.1", False),
+        ("4.1.0", False),
+        ("5.0.0", False),
+    ],
+)
+def test_a_repair_is_in_its_minor_release_from_then_on_and_in_all_later(version: str, is_in: bool) -> None:
+    assert REPAIRED["gained-key-ignored"].is_in(version) == is_in
+
+
+OF_REPAIRED = pytest.mark.parametrize("divergence", REPAIRED.values(), ids=REPAIRED)
+
+
+@OF_REPAIRED
+def test_the_default_release_is_known_to_show_none_that_is_repaired(divergence: Divergence) -> None:
+    assert divergence.name not in DIVERGENCES
+    assert not divergence.is_in(DEFAULT)
+    assert all(one.is_in(DEFAULT) for one in DIVERGENCES.values())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kafka")
+@OF_REPAIRED
+def test_what_is_repaired_is_no_longer_shown(divergence: Divergence) -> None:
+    assert [answer.shows for answer in answers(divergence, DEFAULT)] == [False] * len(STORES)
+
+
+@pytest.mark.slow
+@OF_REPAIRED
+def test_no_record_of_what_an_older_release_shows_can_be_spared(divergence: Divergence, older: str) -> None:
+    shows = divergence.is_in(older)
+    reference, kafka, _ = answers_of(divergence, version=older)
+    assert kafka is not None
+    assert bool(differences(reference, kafka)) == shows
+    lasts = reference.result != kafka.result
+    lines = divergence.history.lines
+    smaller = [divergence.history.with_lines([*lines[:index], *lines[index + 1 :]]) for index in range(len(lines))]
+    for history, kafka in zip(smaller, KafkaWitness(version=older).evaluate(smaller), strict=True):
+        reference = Outcome.of_play(history.name, play(history))
+        differs = reference.result != kafka.result if lasts else differences(reference, kafka)
+        assert not shows or not differs, history.to_text()
+
+
 PAIR = [Record("left", "a", 1, 0), Record("right", "a", 2, 1)]
 
 
@@ -143,9 +195,10 @@ def version(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("kafka")
 def test_a_release_shows_the_divergences_that_it_is_known_for(version: str) -> None:
-    asked = {name: answers(divergence, version) for name, divergence in DIVERGENCES.items()}
+    known = {**DIVERGENCES, **REPAIRED}
+    asked = {name: answers(divergence, version) for name, divergence in known.items()}
     assert {name: cell(each) for name, each in asked.items()} == {
-        name: "yes" if divergence.is_in(version) else "no" for name, divergence in DIVERGENCES.items()
+        name: "yes" if divergence.is_in(version) else "no" for name, divergence in known.items()
     }
 
 
