@@ -284,6 +284,24 @@ def test_the_divergences_are_those_that_are_known() -> None:
     assert re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE) == list(DIVERGENCES)
 
 
+def test_the_table_of_kafkas_releases_says_what_is_known_of_each() -> None:
+    from streamproof.properties.runner.races import is_in
+    from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES, REPAIRED
+    from streamproof.properties.witnesses.kafka.versions import RELEASES
+    from streamproof.specs.races import RACES
+
+    _, table = text_of("docs/divergences.md").split("| divergence or race | ")
+    releases, _, *rows = table.split("\n\n")[0].splitlines()
+    assert releases.removesuffix(" |").split(" | ") == [*RELEASES]
+    found = {name.strip("`"): cells for name, *cells in (row.strip("| ").split(" | ") for row in rows)}
+    every = {**DIVERGENCES, **REPAIRED}
+    assert [*found] == [*every, *RACES]
+    for name, one in every.items():
+        assert found[name] == ["yes" if one.is_in(version) else "no" for version in RELEASES], name
+    for name, race in RACES.items():
+        assert [not cell.startswith("0 of") for cell in found[name]] == [is_in(race, each) for each in RELEASES], name
+
+
 def test_the_table_of_benchmarks_is_that_of_the_figures_that_are_kept() -> None:
     from benchmarks.table import RESULTS, page
 

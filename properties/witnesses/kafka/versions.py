@@ -94,6 +94,12 @@ def version_in_use() -> str:
     return version
 
 
+def name_in_use() -> str:
+    """Return what reports call the Kafka Streams that is asked: with its release, where that isn't the default."""
+    version = version_in_use()
+    return "Kafka Streams" if version == DEFAULT else f"Kafka Streams {version}"
+
+
 def driver_settings(version: str, stores: Stores) -> dict[str, str]:
     """Return the settings of Kafka Streams in a test driver: no cache, and stores of a kind.
 

@@ -76,6 +76,12 @@ def test_the_option_comes_before_the_environment_and_that_before_the_default(mon
     assert version_in_use() == "3.8.1"
 
 
+def test_reports_name_a_release_that_is_not_the_default() -> None:
+    assert versions.name_in_use() == "Kafka Streams"
+    use_version("3.9.0")
+    assert versions.name_in_use() == "Kafka Streams 3.9.0"
+
+
 def test_an_environment_that_names_no_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(versions.VERSION_VARIABLE, "newest")
     with pytest.raises(BadInput, match="'newest' is no release"):
