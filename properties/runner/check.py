@@ -246,6 +246,7 @@ def check_reference(
     progress: Progress = lambda step: None,
     report: Report | None = None,
     turn: Round | None = None,
+    on: str | None = None,
 ) -> Report:
     """Check the reference of an operator by every law that needs no Spark.
 
@@ -257,6 +258,7 @@ def check_reference(
         progress: Is given the name of each step before it starts.
         report: Filled as the check goes, so that an interrupted one reports what it had; made when not given.
         turn: The round; a further one adds to the report of the first.
+        on: The witness whose laws alone are asked, such as `kafka`; None for all laws.
 
     Raises:
         BadInput: There is no such operator, or a saved counterexample can't be read or one can't be written.
@@ -264,7 +266,8 @@ def check_reference(
     registration, turn = registration_of(operator), turn or Round()
     report = report or Report(operator, [], seed, subject="the reference")
     plan = plan_of_reference(registration, histories, seed + turn.number, turn.records)
-    check = Check(registration, report, OF_REFERENCE, "reference", store, progress, OWN, turn)
+    laws = [law for law in OF_REFERENCE if on is None or on in law.between]
+    check = Check(registration, report, laws, "reference", store, progress, OWN, turn)
     check.run(draw() for draw in plan)
     return report
 

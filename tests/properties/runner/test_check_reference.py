@@ -198,3 +198,13 @@ def test_outputs_of_the_play_are_records_of_the_history() -> None:
     (history,) = draw_histories(HistorySettings("table_table_join", {}, SCHEDULE), 1, seed=1)
     outputs: list[Output] = [entry.output for entry in play(history).entries]
     assert {output.key for output in outputs} <= {line.key for line in history.lines if isinstance(line, Record)}
+
+
+def test_of_a_witness_alone_its_laws_alone_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def right(witness: object, histories: Any) -> list[Outcome]:
+        return [Outcome.of_play(history.name, play(history)) for history in histories]
+
+    monkeypatch.setattr("streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate", right)
+    report = check_reference("table_table_join", FolderStore(tmp_path), 120, on="kafka")
+    assert by_law(report) == {"kafka": Verdict.CONFORMS}
+    assert set(report.not_checked) == {"schedules on kafka"}
