@@ -22,7 +22,7 @@ import pytest
 from faults import MARK, Fault, assert_ends_as_it_must, heed_signals, processes_left, processes_of, streamproof
 from streamproof.properties.system.work import sweep
 from streamproof.properties.witnesses.kafka.jvm import driver_of, kafka_jars
-from streamproof.properties.witnesses.kafka_broker.broker import broker_jars
+from streamproof.properties.witnesses.kafka_broker.broker import broker_jars, own_broker
 from streamproof.properties.witnesses.kafka_broker.races import of_join
 from streamproof.reference.core.errors import MissingTool
 from streamproof.specs.checking import find_tools
@@ -201,9 +201,36 @@ def test_a_cluster_that_wants_credentials_is_reported(tmp_path: Path) -> None:
     assert running.folders_left() == []
 
 
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+WITH_CREDENTIALS = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": f'{LOGIN} username="us" password="right" user_us="right";',
+}
+
+
+def test_credentials_are_those_of_the_file_that_is_named(tmp_path: Path) -> None:
+    def asked(password: str) -> tuple[int, str, str]:
+        folder = tmp_path / password
+        folder.mkdir()
+        login = f'sasl.jaas.config={LOGIN} username="us" password="{password}";'
+        (folder / "client").write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n{login}\n")
+        of_cluster = ("--bootstrap", cluster.bootstrap, "--client-config", "client")
+        return Running(folder, "lose-gain", "--histories", "20", *of_cluster).ended()
+
+    with own_broker(WITH_CREDENTIALS) as cluster:
+        code, out, err = asked("right")
+        assert code == 1, out + err
+        code, out, err = asked("wrong")
+    assert code == 3, out + err
+    assert "refuses this client (SaslAuthenticationException: " in err.splitlines()[-1]
+    assert err.splitlines()[-1].endswith("or have the cluster's owner grant them")
+
+
 def test_a_cluster_of_others_is_used_and_left_as_it_was(tmp_path: Path) -> None:
     from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
-    from streamproof.properties.witnesses.kafka_broker.broker import own_broker
     from streamproof.properties.witnesses.kafka_broker.clients import Clients
 
     with own_broker() as cluster:
