@@ -25,13 +25,20 @@ class WitnessName(StrEnum):
     SPARK_NATIVE = "spark-native"
     DUCKDB = "duckdb"
     KAFKA = "kafka"
+    KAFKA_BROKER = "kafka-broker"
     PROTOCOL = "protocol"
 
 
 ON_SPARK = {WitnessName.SPARK, WitnessName.SPARK_NATIVE}
+ON_KAFKA = {WitnessName.KAFKA, WitnessName.KAFKA_BROKER}
 
 
-STARTED = {WitnessName.SPARK: "Spark", WitnessName.SPARK_NATIVE: "Spark", WitnessName.KAFKA: "Kafka Streams"}
+STARTED = {
+    WitnessName.SPARK: "Spark",
+    WitnessName.SPARK_NATIVE: "Spark",
+    WitnessName.KAFKA: "Kafka Streams",
+    WitnessName.KAFKA_BROKER: "a Kafka broker, Kafka Streams",
+}
 """What is started before a witness can answer."""
 
 
@@ -72,7 +79,7 @@ def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
             soft_wrap=True,
         )
     with steps() as progress:
-        release = f" {version_in_use()}" if on is WitnessName.KAFKA else ""
+        release = f" {version_in_use()}" if on in ON_KAFKA else ""
         progress(f"{counted(histories)} on {STARTED[on]}{release}")
         return witness.evaluate(histories)
 

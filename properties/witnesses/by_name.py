@@ -14,6 +14,7 @@ _WITNESSES: Mapping[str, tuple[str, str]] = {
     "spark-native": ("spark.witness", "NativeSparkWitness"),
     "duckdb": ("duckdb.witness", "DuckDBWitness"),
     "kafka": ("kafka.witness", "KafkaWitness"),
+    "kafka-broker": ("kafka_broker.witness", "KafkaBrokerWitness"),
     "protocol": ("protocol", "ProtocolWitness"),
 }
 WITNESSES = tuple(_WITNESSES)

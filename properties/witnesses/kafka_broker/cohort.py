@@ -169,7 +169,14 @@ def tables(output: Sequence[Received], histories: Sequence[History], first: int 
         histories: The histories, in the cohort's order.
         first: The index of the first of them; the output of others is left out.
     """
-    found: dict[int, dict[Key, Value]] = defaultdict(dict)
+    return [{key: value for key, (value, _) in rows.items()} for rows in folded(output, histories, first)]
+
+
+def folded(
+    output: Sequence[Received], histories: Sequence[History], first: int = 0
+) -> list[dict[Key, tuple[Value, int]]]:
+    """Return as `tables`, each value with its timestamp (ms)."""
+    found: dict[int, dict[Key, tuple[Value, int]]] = defaultdict(dict)
     joins: list[Any] = [operator_named(history.operator).declare(history.options) for history in histories]
     for record in output:
         whose = owner(record.key)
@@ -180,5 +187,6 @@ def tables(output: Sequence[Received], histories: Sequence[History], first: int 
         if record.value is None:
             found[index].pop(key, None)
         else:
-            found[index][key] = without_prefix(json.loads(record.value), joins[index].foreign_key)
+            value = without_prefix(json.loads(record.value), joins[index].foreign_key)
+            found[index][key] = (value, record.timestamp)
     return [found[index] for index in range(len(histories))]

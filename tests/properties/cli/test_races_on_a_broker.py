@@ -21,10 +21,13 @@ from pathlib import Path
 import pytest
 from faults import MARK, Fault, assert_ends_as_it_must, heed_signals, processes_left, processes_of, streamproof
 from streamproof.properties.system.work import sweep
+from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka.jvm import driver_of, kafka_jars
 from streamproof.properties.witnesses.kafka_broker.broker import broker_jars, own_broker
 from streamproof.properties.witnesses.kafka_broker.races import of_join
 from streamproof.reference.core.errors import MissingTool
+from streamproof.reference.core.history import CUT, History
+from streamproof.reference.core.records import Record
 from streamproof.specs.checking import find_tools
 from streamproof.specs.traces import read_trace
 from streamproof.specs.validation import validate
@@ -123,6 +126,19 @@ def test_what_the_topics_have_is_a_behaviour_of_the_specification(tmp_path: Path
     (refusal,) = validate(replace(trace, events=events), find_tools(), timeout=SECONDS).refusals
     assert refusal.event is not None
     assert refusal.event.line == doctored.line
+
+
+def test_the_witness_has_the_table_of_each_history_with_its_timestamps() -> None:
+    def history(name: str, artist: str, **options: str) -> History:
+        rows = [("right", "r1", "x", 7), ("left", "a", {artist: "r1"}, 3), ("left", "b", {artist: "r2"}, 5)]
+        lines = [Record(*row) for row in rows]
+        return History("foreign_key_join", {"foreign_key": artist, **options}, (*lines, CUT), name=name)
+
+    kept = {"join": "left", "null_foreign_key": "keep"}
+    histories = [history("inner", "artist"), history("left", "artist", **kept), history("other", "band")]
+    found, wanted = (witness_named(name).evaluate(histories) for name in ("kafka-broker", "reference"))
+    assert [(one.history, one.result) for one in found] == [(one.history, one.result) for one in wanted]
+    assert [len(one.result) for one in found] == [1, 2, 1]
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,16 @@ def test_every_witness_is_known_by_its_name_to_commands_too() -> None:
 def test_each_has_its_grain() -> None:
     grains = {name: witness_named(name).grain for name in WITNESSES}
     by_arrival = dict.fromkeys(("reference", "kafka", "protocol"), Grain.ARRIVAL)
-    assert grains == {**by_arrival, "spark": Grain.BATCH, "spark-native": Grain.BATCH, "duckdb": Grain.END}
+    assert grains == {
+        **by_arrival,
+        "spark": Grain.BATCH,
+        "spark-native": Grain.BATCH,
+        "duckdb": Grain.END,
+        "kafka-broker": Grain.END,
+    }
 
 
-@pytest.mark.parametrize("name", ["spark-native", "kafka", "protocol"])
+@pytest.mark.parametrize("name", ["spark-native", "kafka", "kafka-broker", "protocol"])
 def test_what_a_witness_refuses_it_does_not_answer(name: str) -> None:
     witness = witness_named(name)
     reason = witness.refuses(HISTORY)
