@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.work import temporary_folder
@@ -29,6 +30,7 @@ LOGGING = Coordinates("org.slf4j", "slf4j-simple", "1.7.36")
 LOOPBACK = "127.0.0.1"
 _CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # 16 bytes in base64, as Kafka wants it; there is no other cluster here
 _START_SECONDS = 90
+_END_SECONDS = 5
 _ATTEMPTS = 3
 _OPTIONS = [
     "-Xmx768m",
@@ -153,8 +155,7 @@ def _started(jars: Path, folder: Path, properties: Mapping[str, str]) -> tuple[K
             port, controller = free_ports(2)
             own = folder / str(attempt)
             own.mkdir()
-            _run(jvm, own, {**server_properties(own, port, controller), **properties})
-            _await_listening(jvm, port)
+            _await_start(jvm, _run(jvm, own, {**server_properties(own, port, controller), **properties}))
         except BaseException:
             jvm.stop()
             if attempt + 1 < _ATTEMPTS and "in use" in (said(jvm.log) or ""):
@@ -202,31 +203,45 @@ def server_properties(folder: Path, port: int, controller: int) -> dict[str, str
     }
 
 
-def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> None:
-    """Let the JVM do what the scripts `kafka-storage format` and `kafka-server-start` do."""
+def _run(jvm: KafkaJvm, folder: Path, properties: Mapping[str, str]) -> Any:
+    """Do in the JVM what the scripts `kafka-storage format` and `kafka-server-start` do; return the server's thread."""
+    from py4j.protocol import Py4JError
+
     path = folder / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
     java, functions = jvm.gateway.jvm, Functions(jvm.gateway)
     format_ = functions.array(java.String, ["format", "-t", _CLUSTER_ID, "-c", str(path)])
-    java.kafka.tools.StorageTool.execute(format_, java.System.err)
+    try:
+        java.kafka.tools.StorageTool.execute(format_, java.System.err)
+    except Py4JError as error:
+        reason = str(getattr(error, "java_exception", error))
+        raise StreamproofError(f"the Kafka broker's folder can't be made ({reason}); its log is {jvm.log}") from None
     serve = functions.static("kafka.Kafka", "main", "void", "String[]")
     serve = functions.bound(serve, 0, functions.array(java.String, [str(path)]))
     thread = java.Thread(functions.implementing("Runnable", serve))
     thread.setDaemon(True)
     thread.start()
+    return thread
 
 
-def _await_listening(jvm: KafkaJvm, port: int) -> None:
+def _await_start(jvm: KafkaJvm, thread: Any) -> None:
+    """Wait until the server's thread has nothing more to do than to await its end.
+
+    That something listens on the port would not do: it may be another process, which took it first.
+    """
+    from py4j.protocol import Py4JError
+
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            socket.create_connection((LOOPBACK, port), 1).close()
-            if jvm.is_alive:
+        try:
+            if any(frame.getMethodName() == "awaitShutdown" for frame in thread.getStackTrace()):
                 return
+        except (Py4JError, OSError):
+            jvm.ended(_END_SECONDS)  # where it can't start, it ends its process
         if not jvm.is_alive:
             raise StreamproofError(_why_ended(jvm) or "")
         time.sleep(0.05)
-    raise StreamproofError(f"the Kafka broker didn't listen within {_START_SECONDS} s; its log is {jvm.log}")
+    raise StreamproofError(f"the Kafka broker didn't start within {_START_SECONDS} s; its log is {jvm.log}")
 
 
 def _why_ended(jvm: KafkaJvm) -> str | None:

@@ -23,9 +23,10 @@ from faults import MARK, Fault, assert_ends_as_it_must, heed_signals, processes_
 from streamproof.properties.system.work import sweep
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka.jvm import driver_of, kafka_jars
-from streamproof.properties.witnesses.kafka_broker.broker import broker_jars, own_broker
+from streamproof.properties.witnesses.kafka_broker import broker
+from streamproof.properties.witnesses.kafka_broker.broker import broker_jars, free_ports, own_broker
 from streamproof.properties.witnesses.kafka_broker.races import of_join
-from streamproof.reference.core.errors import MissingTool
+from streamproof.reference.core.errors import MissingTool, StreamproofError
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.records import Record
 from streamproof.specs.checking import find_tools
@@ -215,6 +216,28 @@ def test_a_cluster_that_wants_credentials_is_reported(tmp_path: Path) -> None:
     assert "--client-config" in err.splitlines()[-1]
     assert not processes_left(running.mark)
     assert running.folders_left() == []
+
+
+def test_a_port_that_another_process_takes_first_is_left_to_it(monkeypatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        offered = [[taken.getsockname()[1], *free_ports(1)], free_ports(2)]
+        monkeypatch.setattr(broker, "free_ports", lambda count: offered.pop(0))
+        with own_broker() as cluster:
+            assert cluster.bootstrap != f"127.0.0.1:{taken.getsockname()[1]}"
+            cluster.require_alive()
+        assert not offered
+
+
+def test_ports_that_are_always_taken_are_reported(monkeypatch) -> None:
+    started = []
+    start = broker.start_jvm
+    monkeypatch.setattr(broker, "start_jvm", lambda *given: started.append(start(*given)) or started[-1])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr(broker, "free_ports", lambda count: [taken.getsockname()[1], *free_ports(1)])
+        with pytest.raises(StreamproofError, match=r"the Kafka broker ended \(.*in use.*\); its log is "), own_broker():
+            pass
+    assert len(started) == 3
+    assert not any(jvm.is_alive for jvm in started)
 
 
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
