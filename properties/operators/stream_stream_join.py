@@ -109,7 +109,9 @@ def _topology(builder: Builder, join: StreamStreamJoin) -> Any:
         within = builder.dsl.JoinWindows.of(before).after(after).grace(grace)
     else:
         within = builder.dsl.JoinWindows.ofTimeDifferenceAndGrace(before, grace).after(after)
-    return builder.joined(join.join, builder.stream("left"), builder.stream("right"), builder.joiner(), within)
+    size_ms = join.before_ms + join.after_ms
+    more = builder.stores_of_stream_join(size_ms, size_ms + join.grace_ms)
+    return builder.joined(join.join, builder.stream("left"), builder.stream("right"), builder.joiner(), within, *more)
 
 
 def _refused_by_kafka(join: StreamStreamJoin, records: Sequence[Record]) -> Iterable[str]:

@@ -8,7 +8,7 @@ from ....reference.core.history import History
 from ....reference.core.play import Played
 from ...generators.coverage import coverage_goals, neighbours
 from ...witnesses.by_name import witness_named
-from ...witnesses.kafka.versions import name_in_use
+from ...witnesses.kafka.versions import name_in_use, version_in_use
 from ...witnesses.outcomes import Outcome
 from ..base import Comparison, LawResult
 from ..runs import ReferenceRun, Sample
@@ -53,7 +53,7 @@ class Kafka(ReferenceLaw):
 
         compared = super().compared(history, played, outcome, result)
         comparison = Comparison(compared.expected, (name_in_use(), outcome), compared.differences)
-        names = explained(history, outcome) if comparison.differences else ()
+        names = explained(history, outcome, version_in_use()) if comparison.differences else ()
         result.divergences.update(names)
         return Comparison(comparison.expected, comparison.actual, ()) if names else comparison
 

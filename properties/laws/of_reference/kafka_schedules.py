@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ....reference.core.history import History
 from ...registration.registration import Registration
 from ...witnesses.by_name import witness_named
-from ...witnesses.kafka.versions import name_in_use
+from ...witnesses.kafka.versions import name_in_use, version_in_use
 from ...witnesses.messages import Staged, play_protocol, staged_differences
 from ...witnesses.outcomes import Outcome
 from ...witnesses.spark.witness import QueryWitness
@@ -83,6 +83,6 @@ def _compared(history: History, staged: Staged, result: LawResult) -> Comparison
     played, waiting = play_protocol(history)
     sides = ("the protocol", Outcome.of_play(history.name, played)), (name_in_use(), staged.outcome)
     found = staged_differences(history, staged)
-    names = explained(history, staged.outcome) if found and staged.waiting == waiting else ()
+    names = explained(history, staged.outcome, version_in_use()) if found and staged.waiting == waiting else ()
     result.divergences.update(names)
     return Comparison(*sides, () if names else found)

@@ -11,7 +11,7 @@ from ....reference.core.history import LARGEST_TIMESTAMP_MS
 from ....reference.definitions.aggregates import Aggregate
 from ...system.work import own_folder
 from .functions import Functions
-from .versions import Stores, driver_settings
+from .versions import Stores, driver_settings, ignores_stream_joins
 
 STREAMS = "org.apache.kafka.streams"
 DSL = f"{STREAMS}.kstream"
@@ -57,6 +57,7 @@ class Builder:
         self.dsl = self.jvm.org.apache.kafka.streams.kstream
         serdes = self.jvm.org.apache.kafka.common.serialization.Serdes
         self.string, self.long = serdes.String(), serdes.Long()
+        self.version = self.jvm.org.apache.kafka.common.utils.AppInfoParser.getVersion().partition("-")[0]
         self.properties = self.jvm.java.util.Properties()
         for name, value in (self._of_test_driver() if settings is None else settings).items():
             self.properties.put(name, value)
@@ -64,10 +65,9 @@ class Builder:
         self.streams_builder = streams.StreamsBuilder(streams.TopologyConfig(streams.StreamsConfig(self.properties)))
 
     def _of_test_driver(self) -> dict[str, str]:
-        version = self.jvm.org.apache.kafka.common.utils.AppInfoParser.getVersion().partition("-")[0]
         # Stores on disk are locked, and several drivers may be open at a time.
         return {
-            **driver_settings(version, self.dialect.stores),
+            **driver_settings(self.version, self.dialect.stores),
             "state.dir": mkdtemp(prefix="kafka-state-", dir=own_folder()),
         }
 
@@ -175,6 +175,20 @@ class Builder:
         """Join two streams or tables."""
         method = {"inner": "join", "left": "leftJoin", "outer": "outerJoin"}[join]
         return getattr(left, method)(right, *more)
+
+    def stores_of_stream_join(self, size_ms: int, retention_ms: int) -> list[Any]:
+        """Return the argument by which a join of streams keeps its records in memory, where no setting sees to that.
+
+        Args:
+            size_ms: How far apart the records of a pair may be (ms).
+            retention_ms: How long a record is kept (ms).
+        """
+        if self.dialect.stores != "in memory" or not ignores_stream_joins(self.version):
+            return []
+        size, retention = self.milliseconds(size_ms), self.milliseconds(retention_ms)
+        stores = self.jvm.org.apache.kafka.streams.state.Stores
+        sides = [stores.inMemoryWindowStore(name, retention, size, True) for name in ("left", "right")]
+        return [getattr(self.dsl.StreamJoined, "with")(*sides)]
 
     def grouped_by_first(self, table: Any) -> Any:
         """Group a table by the first of its values' two texts in a JSON array; the second is the value."""

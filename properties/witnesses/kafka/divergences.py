@@ -8,7 +8,7 @@ defect is to blame if the model without it doesn't.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
@@ -26,7 +26,7 @@ from ....reference.stream_stream_join import alone, pair
 from ...registration.registration import registration_of
 from ..outcomes import Outcome, differences
 from .builder import Dialect
-from .versions import RELEASES, Stores, release, version_in_use
+from .versions import DEFAULT, RELEASES, Stores, release, version_in_use
 from .witness import KafkaWitness
 
 DIALECTS = {
@@ -281,42 +281,52 @@ def answers_of(
         return reference, None, str(missing)
 
 
-def explained(history: History, outcome: Outcome) -> tuple[str, ...]:
-    """Name the divergences that explain why Kafka differs from the reference; none unless they explain all of it."""
+def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tuple[str, ...]:
+    """Name the divergences that explain why Kafka differs from the reference; none unless they explain all of it.
+
+    Args:
+        history: The history.
+        outcome: What Kafka said of it.
+        version: The release of Kafka, which may be without those that it isn't known to show.
+    """
     kafka = registration_of(history.operator).kafka
     if kafka is None or kafka.observed is None:
         return ()
     model = globals()[kafka.observed]
+    of_operator = [each for each in DIVERGENCES.values() if each.operator == history.operator]
+    absent = tuple(each.name for each in of_operator if not each.is_in(version))
 
-    def answers(without: str | None) -> bool:
+    def answers(*without: str) -> bool:
         emitted = Outcome.of_play(history.name, play(history, partial(model, without=without)))
         return not differences(emitted, outcome)
 
-    if not answers(None):
+    # A release may have a divergence in part, where its smallest history doesn't show it.
+    left_out = next((each for each in ((), absent) if answers(*each)), None)
+    if left_out is None:
         return ()
-    candidates = [each.name for each in DIVERGENCES.values() if each.operator == history.operator]
-    alone_to_blame = [name for name in candidates if not answers(name)]
+    candidates = [each.name for each in of_operator if each.name not in left_out]
+    alone_to_blame = [name for name in candidates if not answers(*left_out, name)]
     return tuple(alone_to_blame or candidates)
 
 
 class KafkaSessionWindows(session_windows.Behaviour):
     """Kafka's session windows as 4.3.1 has them, with a store that forgets nothing."""
 
-    def __init__(self, windows: SessionWindows, clock: Clock, without: str | None = None) -> None:
+    def __init__(self, windows: SessionWindows, clock: Clock, without: Collection[str] = ()) -> None:
         super().__init__(replace(windows, retention_ms=LARGEST_TIMESTAMP_MS), clock)
         self.without = without
 
     def near(self, key: Key, timestamp: int, edge: int) -> list[Session]:
         """Return the stored sessions of a key within the gap of a timestamp, closed ones too."""
-        return super().near(key, timestamp, edge if self.without == CLOSED_REVISED else 0)
+        return super().near(key, timestamp, edge if CLOSED_REVISED in self.without else 0)
 
 
 class KafkaWindowedTable(windowed_table.Behaviour):
     """Kafka's windowed tables as 4.3.1 has them, where the witness moves the clocks of both sides."""
 
-    def __init__(self, table: WindowedTable, clock: Clock, without: str | None = None) -> None:
+    def __init__(self, table: WindowedTable, clock: Clock, without: Collection[str] = ()) -> None:
         super().__init__(table, clock)
-        self.reads_ahead = table.with_ == "windowed_table" and table.emit == "close" and without != CLOSED_TWICE
+        self.reads_ahead = table.with_ == "windowed_table" and table.emit == "close" and CLOSED_TWICE not in without
         self.moved_by = "events"
 
     def arrive(self, record: Record) -> list[Output]:
@@ -347,7 +357,7 @@ class KafkaStreamStreamJoin:
     Source: `KStreamKStreamJoin` and `InMemoryWindowStore` of Kafka Streams 4.3.1, as observed in its test driver.
     """
 
-    def __init__(self, join: StreamStreamJoin, clock: Clock, without: str | None = None) -> None:
+    def __init__(self, join: StreamStreamJoin, clock: Clock, without: Collection[str] = ()) -> None:
         self.join, self.clock, self.without = join, clock, without
         self.reach = {"left": join.after_ms, "right": join.before_ms}
         self.retention_ms = join.before_ms + join.after_ms + join.grace_ms
@@ -368,14 +378,14 @@ class KafkaStreamStreamJoin:
             self.stored_until[side] = max(self.stored_until[side], record.timestamp)
             return [Dropped(key, "null value")]
         emitted: list[Output] = [*self._closed(side)] if record.timestamp == self.clock.now else []
-        if self.without == LATE_JOINS and not join.is_open(side, record.timestamp, self.clock.now):
+        if LATE_JOINS in self.without and not join.is_open(side, record.timestamp, self.clock.now):
             return [*emitted, Dropped(key, "late")]
         partners = self._partners(record, key)
         for partner in partners:
             self.waiting = [row for row in self.waiting if row[:2] + row[3:] != partner[:2] + partner[3:]]
         emitted += [pair(record, partner) for partner in partners]
         if not partners and join.emits_unmatched(side):
-            over = record.timestamp + self.reach[side] < self.clock.now and self.without != NULL_WITHIN_GRACE
+            over = record.timestamp + self.reach[side] < self.clock.now and NULL_WITHIN_GRACE not in self.without
             if join.emit == "eager" or over:
                 emitted.append(alone(record))
             else:
@@ -391,21 +401,21 @@ class KafkaStreamStreamJoin:
         found = []
         for row in self.stores[other][key]:
             left, right = (record, row) if side == "left" else (row, record)
-            is_open = self.without != LATE_JOINS or self.join.is_open(other, row.timestamp, self.clock.now)
+            is_open = LATE_JOINS not in self.without or self.join.is_open(other, row.timestamp, self.clock.now)
             if self.join.within(left.timestamp, right.timestamp) and self._is_stored(row) and is_open:
                 found.append(row)
         return sorted(found, key=lambda row: row.timestamp)
 
     def _is_stored(self, row: Record) -> bool:
         """Whether a side's store still shows a row; it knows that side's own records alone."""
-        if (self.without == ZERO_WINDOW and not self.retention_ms) or self.without == LATE_JOINS:
+        if (ZERO_WINDOW in self.without and not self.retention_ms) or LATE_JOINS in self.without:
             return True
         return row.timestamp > self.stored_until[row.input] - self.retention_ms
 
     def _closed(self, side: str) -> list[Change]:
         """Emit the waiting rows that have closed, as far as the oldest waiting row is known to have."""
         edge = self.clock.now - self.join.grace_ms
-        if self.oldest_waiting + self.reach[side] >= edge and self.without != NULL_TOLD_LATE:
+        if self.oldest_waiting + self.reach[side] >= edge and NULL_TOLD_LATE not in self.without:
             return []
         emitted: list[Change] = []
         still_open: set[str] = set()
@@ -431,7 +441,7 @@ class KafkaStreamStreamJoin:
 class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
     """Kafka's foreign-key join as 4.3.1 has it, but for the divergence that is left out by name."""
 
-    def __init__(self, join: ForeignKeyJoin, clock: Clock, without: str | None = None) -> None:
+    def __init__(self, join: ForeignKeyJoin, clock: Clock, without: Collection[str] = ()) -> None:
         super().__init__(join, clock)
         self.left = _KafkaLeft(join, without)
 
@@ -439,7 +449,7 @@ class KafkaForeignKeyJoin(foreign_key_protocol.Protocol):
 class _KafkaLeft(foreign_key_protocol.Left):
     """The left side; of a row that names nothing it answers the change itself, whatever is shown."""
 
-    def __init__(self, join: ForeignKeyJoin, without: str | None) -> None:
+    def __init__(self, join: ForeignKeyJoin, without: Collection[str]) -> None:
         super().__init__(join)
         self.without = without
         self.was_there = False
@@ -456,5 +466,5 @@ class _KafkaLeft(foreign_key_protocol.Left):
         if new is not None or self.join.join != "left":
             return owes
         if self.was_there:
-            return owes if self.without == DELETED_UNSHOWN else True
-        return owes if self.without == DELETED_AGAIN else False
+            return owes if DELETED_UNSHOWN in self.without else True
+        return owes if DELETED_AGAIN in self.without else False

@@ -100,11 +100,16 @@ def name_in_use() -> str:
     return "Kafka Streams" if version == DEFAULT else f"Kafka Streams {version}"
 
 
+def ignores_stream_joins(version: str) -> bool:
+    """Whether a release's joins of streams take no notice of the settings of the stores."""
+    return release(version) < (3, 7)
+
+
 def driver_settings(version: str, stores: Stores) -> dict[str, str]:
     """Return the settings of Kafka Streams in a test driver: no cache, and stores of a kind.
 
-    In 3.6 and 3.7 they have no say in the stores of a foreign-key join, nor in 3.6 in those of a join of streams: these
-    are RocksDB's.
+    In 3.6 and 3.7 they have no say in the stores of a foreign-key join, which are RocksDB's, nor in 3.6 in those of a
+    join of streams, see `ignores_stream_joins`.
     """
     if release(version) < (3, 7):
         return {**_SETTINGS, "default.dsl.store": "in_memory" if stores == "in memory" else "rocksDB"}

@@ -9,6 +9,7 @@ import pytest
 from streamproof.properties.runner.races import races_of
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka import versions
+from streamproof.properties.witnesses.kafka.builder import Dialect
 from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES, REPAIRED, Divergence, answers_of
 from streamproof.properties.witnesses.kafka.jvm import driver_of, find_jars, kafka_jars, kafka_jvm, stop_kafka
 from streamproof.properties.witnesses.kafka.releases import answers, cell, verdict_of
@@ -172,6 +173,17 @@ def test_two_releases_are_asked_side_by_side_in_one_process(older: str) -> None:
     stop_kafka(older)
     assert KafkaWitness(version=older).evaluate([history]) == first
     stop_kafka(older)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.parametrize("stores", STORES)
+def test_each_release_joins_streams_on_either_kind_of_store(older: str, stores: Stores) -> None:
+    options = {"join": "outer", "before_ms": 5, "after_ms": 5, "grace_ms": 5, "emit": "close"}
+    lines = (*PAIR, Record("left", "b", 3, 2), Record("right", "c", 4, 30))
+    history = History("stream_stream_join", options, lines)
+    (outcome,) = KafkaWitness(Dialect(stores=stores), older).evaluate([history])
+    assert not differences(Outcome.of_play(history.name, play(history)), outcome)
 
 
 @pytest.mark.slow
