@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...reference.core.errors import StreamproofError
+from ...reference.core.errors import BadInput, StreamproofError
 from ..system import signals
 from .terminal import messages, results
 
@@ -38,8 +38,11 @@ def reporting(folder: Path | None, content: Callable[[str], Content]) -> Iterato
     if folder is not None:
         from ..report.writing import require_folder, write_content
 
-        require_folder(folder)
-        write_content(folder, content(RUNNING))
+        try:
+            require_folder(folder)
+            write_content(folder, content(RUNNING))
+        except BadInput as error:
+            raise BadInput(f"--report: {error}") from None
     try:
         yield
     except BaseException as error:

@@ -39,7 +39,7 @@ def test_a_package_that_does_not_fit_is_reported_with_its_remedy(monkeypatch, na
 
 
 def test_a_missing_java_is_reported_before_anything_starts(monkeypatch, no_session):
-    def none() -> None:
+    def none(newest: int | None) -> None:
         raise MissingTool("No Java 17 or newer")
 
     monkeypatch.setattr(spark_session, "find_java", none)
