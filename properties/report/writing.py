@@ -55,7 +55,9 @@ def require_folder(folder: Path) -> None:
         BadInput: It is no folder, can't be written, or has another file of such a name.
     """
     if folder.exists() and not folder.is_dir():
-        raise BadInput(f"the report can't be written into {folder}, which is no folder: name one that can be written")
+        raise BadInput(
+            f"the report can't be written into {folder}, which is no folder: name a folder that can be written"
+        )
     for name in FILES:
         try:
             require_replaceable(folder / name, _kind(name), force=False)

@@ -324,7 +324,7 @@ def test_a_file_that_is_not_a_report_is_not_replaced(tmp_path: Path, name: str) 
 
 def test_a_folder_that_is_none_or_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="which is no folder: name one that can be written"):
+    with pytest.raises(BadInput, match="which is no folder: name a folder that can be written"):
         require_folder(tmp_path / "file")
     with pytest.raises(BadInput, match="can't be written"):
         require_folder(tmp_path / "file" / "below")
