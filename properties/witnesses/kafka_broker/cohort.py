@@ -117,6 +117,7 @@ def play(
     seed: int,
     progress: Callable[[str], None] = lambda step: None,
     first: int = 0,
+    own_times: bool = False,
 ) -> Timing:
     """Play histories at once, and wait at each of their cuts, and at the end, until all of it has been processed.
 
@@ -127,6 +128,8 @@ def play(
         seed: What the pauses are drawn from.
         progress: Is told what is done.
         first: The index of the first history, where others were played before on the same application.
+        own_times: Whether records keep the timestamps of their histories. Otherwise these say in which order records
+            were sent, as in life: by them Kafka Streams decides which of its inputs comes next.
 
     Raises:
         StreamproofError: The application or its broker failed, or Kafka refuses a record.
@@ -134,9 +137,13 @@ def play(
     generator, topics = random.Random(seed), {"left": application.left, "right": application.right}
     batches = max((len(history.batches) for history in histories), default=0)
     sending = quiet = 0.0
+    sent_before = 0
     late = 0
     for batch in range(batches):
         records = due(histories, batch, topics, pauses, generator, first)
+        if not own_times:
+            records = stamped(records, sent_before)
+        sent_before += len(records)
         progress(f"{len(records):,} records of {len(histories):,} histories, {batch + 1} of {batches}")
         began = time.monotonic()
         late = _send(application, records, began)
@@ -145,6 +152,11 @@ def play(
         sending += sent
         quiet += sent + application.await_quiet()
     return Timing(sending, quiet, late)
+
+
+def stamped(records: Sequence[Due], start: int) -> list[Due]:
+    """Return records with timestamps (ms) that count them, from `start` on."""
+    return [Due(at, sent._replace(timestamp=stamp)) for stamp, (at, sent) in enumerate(records, start)]
 
 
 def _send(application: Application, records: Sequence[Due], began: float) -> int:

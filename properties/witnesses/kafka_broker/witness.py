@@ -70,7 +70,7 @@ class KafkaBrokerWitness(Witness):
             for settings, indexes in alike.items():
                 cohort = [histories[index] for index in indexes]
                 with running(clients, settings) as application:
-                    play(application, cohort, Pauses(), seed=0)
+                    play(application, cohort, Pauses(), seed=0, own_times=True)
                     for index, rows in zip(indexes, folded(application.output(), cohort), strict=True):
                         table: Table = {(key, None): row for key, row in rows.items()}
                         outcomes[index] = Outcome(histories[index].name, Grain.END, final=table, knows_dropped=False)

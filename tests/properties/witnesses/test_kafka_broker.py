@@ -29,7 +29,15 @@ from streamproof.properties.witnesses.kafka_broker.broker import (
     server_properties,
 )
 from streamproof.properties.witnesses.kafka_broker.clients import Partition, Received, explained
-from streamproof.properties.witnesses.kafka_broker.cohort import PER_MS, Pauses, due, prefixed, tables, without_prefix
+from streamproof.properties.witnesses.kafka_broker.cohort import (
+    PER_MS,
+    Pauses,
+    due,
+    prefixed,
+    stamped,
+    tables,
+    without_prefix,
+)
 from streamproof.properties.witnesses.kafka_broker.judging import (
     MISSES,
     OUTDATED,
@@ -188,6 +196,11 @@ def test_with_pauses_no_more_is_due_at_once_than_can_be_sent():
     most = max(sum(start <= one.at < start + 100 for one in found) for start in range(0, 700, 50))
     assert most <= 1.2 * 100 * PER_MS
     assert 500 <= found[-1].at <= 700
+
+
+def test_timestamps_say_in_which_order_records_are_sent():
+    found = stamped(due([race("right-delete-update", INNER)] * 2, 1, TOPICS, Pauses(), generator()), 40)
+    assert [(one.sent.topic, one.sent.timestamp) for one in found] == [("R", 40), ("L", 41), ("R", 42), ("L", 43)]
 
 
 def test_a_history_without_such_a_batch_sends_nothing_in_it():
