@@ -6,7 +6,7 @@ import inspect
 import os
 import random
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from streamproof.properties.laws.scheduling import GOALS, goals_met
 from streamproof.properties.operators.mutants.foreign_key_join import MUTANTS
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.runner.samples import scheduled_sample
+from streamproof.properties.witnesses.kafka_broker.races import batches_of
+from streamproof.properties.witnesses.kafka_broker.races import race as race_on_a_broker
 from streamproof.properties.witnesses.messages import Staged, staged_differences
 from streamproof.properties.witnesses.spark.staged import play_staged
 from streamproof.properties.witnesses.spark.witness import SPARK
@@ -35,6 +37,7 @@ from streamproof.reference.foreign_key_join import meaning
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.spark_impl.decoupled_foreign_key_join import DecoupledForeignKeyJoin, decoupled_foreign_key_join
 from streamproof.spark_impl.topics import Topic, Topics, file_topics, kafka_topics
+from streamproof.specs.races import RACES as NAMED_RACES
 
 JOIN = "foreign_key_join"
 KIP, ANSWER, LEFT = {"protocol": "kip"}, {"protocol": "answer"}, {"join": "left"}
@@ -227,7 +230,7 @@ class CrashesOnce:
 class Deployment:
     """A decoupled join over two folders of changes, with what its receiver has emitted."""
 
-    def __init__(self, spark: SparkSession, folder: Path, topics: Topics) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, topics: Topics, protocol: str = "answer") -> None:
         self.folder, self.topics = folder, topics
         for side in ("left", "right"):
             (folder / side).mkdir()
@@ -241,6 +244,7 @@ class Deployment:
             value="value",
             foreign_key="artist",
             order="offset",
+            protocol=protocol,
         )
         self.rows: list[tuple[str, str, str | None, str | None]] = []
         self.table: dict[str, tuple[str, str]] = {}
@@ -289,6 +293,10 @@ def changes(generator: random.Random, names: Sequence[str], artists: Sequence[st
     return [(key, None if generator.random() < 0.2 else value, artist) for key, value, artist in drawn]
 
 
+OF_TWO_INPUTS = ("right-delete-update", "delete-insert-same-key")
+"""The races in which the order of two inputs plays a part."""
+
+
 def topics_of(kind: str, folder: Path) -> Topics:
     if kind == "files":
         return file_topics(folder / "topics")
@@ -325,6 +333,49 @@ def test_whatever_the_pace_of_three_queries_the_result_is_the_join_once_nothing_
     # A sender that begins anew repeats everything under its own name: nothing is taken for sent, and nothing is lost.
     more("left", 30)
     more("right", 5)
+    deployed.run("sender", checkpoint="anew")
+    deployed.run("right", "receiver")
+    assert deployed.table == deployed.meant
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("protocol", ["answer", "kip"])
+@pytest.mark.parametrize("kind", ["kafka"])
+def test_of_ten_thousand_races_none_ends_stale_where_every_change_is_answered(
+    spark: SparkSession, tmp_path: Path, kind: str, protocol: str
+) -> None:
+    races = [race_on_a_broker(name, "inner") for name, one in NAMED_RACES.items() if one.join == "inner"]
+    deployed = Deployment(spark, tmp_path, topics_of(kind, tmp_path), protocol)
+
+    def arrive(step: int) -> None:
+        for side in ("right", "left"):
+            deployed.arrive(side, *(row for number, records in played(step) for row in rows(side, number, records)))
+
+    def played(step: int) -> Iterator[tuple[int, list[Record]]]:
+        return ((number, batches_of(races[number % len(races)])[step]) for number in range(10_000))
+
+    def rows(side: str, number: int, records: list[Record]) -> Iterator[tuple[str, str | None, str | None]]:
+        for record in records:
+            if record.input == side:
+                value: Any = record.value if side == "left" else {"value": record.value}
+                named = None if value is None else value.get("foreign_key")
+                payload = None if value is None else value["value"]
+                yield f"{number}:{record.key}", payload, None if named is None else f"{number}:{named}"
+
+    def stale() -> set[str]:
+        wrong = deployed.table.keys() ^ deployed.meant.keys()
+        return {races[int(key.partition(":")[0]) % len(races)].name or "" for key in wrong}
+
+    arrive(0)
+    deployed.run("sender", "right", "receiver")
+    assert len(deployed.table) == 10_000
+    arrive(1)
+    deployed.run("sender", "right", "receiver")
+    if protocol == "kip":
+        assert stale() >= {one.name for one in races if one.name not in OF_TWO_INPUTS}
+        return
+    assert deployed.table == deployed.meant
+    # Messages that come again, all of them: a sender that begins anew doesn't know what it has sent.
     deployed.run("sender", checkpoint="anew")
     deployed.run("right", "receiver")
     assert deployed.table == deployed.meant

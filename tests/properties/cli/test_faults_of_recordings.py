@@ -47,7 +47,7 @@ def damaged(name: str, content: str | bytes, says: str, number: int = 2) -> Faul
     )
 
 
-LIST_OF_KNOWN = "use one of reference, spark, spark-native, duckdb, kafka, protocol"
+LIST_OF_KNOWN = "use one of reference, spark, spark-native, duckdb, kafka, kafka-broker, protocol"
 FAULTS = [
     damaged("empty", "", "empty: name a recording", 1),
     damaged("truncated", GOOD[:100], "not JSON: .* at column .*: write one JSON object a line"),
