@@ -30,6 +30,8 @@ LOGGING = Coordinates("org.slf4j", "slf4j-simple", "1.7.36")
 LOOPBACK = "127.0.0.1"
 _CLUSTER_ID = "c3RyZWFtcHJvb2Ytb24tMQ"  # 16 bytes in base64, as Kafka wants it; there is no other cluster here
 _START_SECONDS = 90
+_STARTED = ("kafka.server.KafkaRaftServer", "awaitShutdown")
+"""Where the server's thread is once it has started; threads that it shuts down have a method of that name, too."""
 _END_SECONDS = 5
 _ATTEMPTS = 3
 _OPTIONS = [
@@ -234,7 +236,8 @@ def _await_start(jvm: KafkaJvm, thread: Any) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         try:
-            if any(frame.getMethodName() == "awaitShutdown" for frame in thread.getStackTrace()):
+            frames = [(frame.getClassName(), frame.getMethodName()) for frame in thread.getStackTrace()]
+            if _STARTED in frames:
                 return
         except (Py4JError, OSError):
             jvm.ended(_END_SECONDS)  # where it can't start, it ends its process

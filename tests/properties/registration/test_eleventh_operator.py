@@ -44,7 +44,7 @@ def test_it_is_checked_like_the_ten(spark: SparkSession, deduplicate: Registrati
     reference, on_spark = check("deduplicate", 200, folder=tmp_path)
     assert (reference.verdict, on_spark.verdict) == ("conforms", "conforms")
     assert set(on_spark.not_checked) == {"duckdb", "repeats", "retention", "native", "schedules", "columns"}
-    assert set(reference.not_checked) == {"duckdb", "protocol", "schedules", "kafka"}
+    assert set(reference.not_checked) == {"duckdb", "protocol", "schedules", "kafka", "schedules on kafka"}
 
 
 def test_it_is_mutated_and_shrunk_like_the_ten(deduplicate: Registration, monkeypatch: pytest.MonkeyPatch) -> None:

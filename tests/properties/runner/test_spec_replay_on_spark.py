@@ -125,7 +125,7 @@ def test_with_the_reference_instead_of_spark_nothing_differs(monkeypatch: pytest
     as_spark(monkeypatch, lambda history, entries: entries)
     trace, constants = race()
     replayed = replay_cases_on_spark([Case(trace, constants)] * 2, MODULE)
-    assert replayed == (2, 2 * (len(trace) - 1), ())
+    assert replayed == Replayed(2, 2 * (len(trace) - 1), (), {})
 
 
 @pytest.mark.tlc
