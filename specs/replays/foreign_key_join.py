@@ -22,7 +22,7 @@ from ...reference.definitions.joins import ForeignKeyJoin
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription, digest_of, prefix_of
 from ..pytla import Step, Trace, Value
 from .common import Action, Constants, ModuleReplay, State, Unreadable, steps_of
-from .foreign_key_kafka import KAFKA, WITHOUT_KEY, KafkaProtocol
+from .foreign_key_kafka import KAFKA, WITHOUT_KEY
 from .foreign_key_mutants import MUTANTS, RoutesOutOfOrder
 
 MODULE = "ForeignKeyJoin"
@@ -321,7 +321,7 @@ class ProtocolMachine:
                 self.rows[digest_of(line.value)] = line.value
             emitted = self.protocol.arrive(line)
         elif isinstance(line, Delivery):
-            if action.overtaken and isinstance(self.protocol, (RoutesOutOfOrder, KafkaProtocol)):
+            if action.overtaken and isinstance(self.protocol, RoutesOutOfOrder):
                 self.protocol.overtake((line.channel, line.foreign_key, line.key), action.overtaken)
             emitted = self.protocol.deliver(*line)
         for change in emitted:

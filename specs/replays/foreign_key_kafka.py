@@ -19,10 +19,10 @@ from ...reference.foreign_key_protocol import (
     Protocol,
     Response,
     Right,
-    Route,
     Subscription,
     digest_of,
 )
+from .foreign_key_mutants import RoutesOutOfOrder
 
 WITHOUT_KEY: Key = "\0"
 """The route of messages about rows without a foreign key: Kafka's have no key, and may overtake each other."""
@@ -104,21 +104,14 @@ class KafkaRight(Right):
         return [Response(WITHOUT_KEY, subscription.key, subscription.digest, None, subscription.timestamp)]
 
 
-class KafkaProtocol(Protocol):
-    """Both sides of Kafka Streams 4.3, and the channels between them."""
+class KafkaProtocol(RoutesOutOfOrder):
+    """Both sides of Kafka Streams 4.3, and the channels between them; messages without a key overtake each other."""
 
     left_side: ClassVar[type[KafkaLeft]] = KafkaLeft
 
     def __init__(self, join: ForeignKeyJoin, clock: Clock) -> None:
         super().__init__(join, clock)
         self.left, self.right = self.left_side(join), KafkaRight(join)
-
-    def overtake(self, route: Route, index: int) -> None:
-        """Move the message at an index to the head of its route."""
-        messages = self.waiting[route]
-        message = messages[index]
-        del messages[index]
-        messages.appendleft(message)
 
 
 class AnsweredKafkaProtocol(KafkaProtocol):
