@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..reference.core.clocks import StreamTime
@@ -220,7 +221,7 @@ class _Part:
 
     def written(self, left_keys: Sequence[str], right_keys: Sequence[str]) -> Function:
         """Return the trace as the module takes it, with a log for each key."""
-        logs = self.logs()
+        logs = self.logs
 
         def of(log: str, keys: Sequence[Value], write: Callable[[Event], Value]) -> Function:
             return Function((key, tuple(write(event) for event in logs.get((log, key), ()))) for key in keys)
@@ -238,8 +239,9 @@ class _Part:
             }
         )
 
+    @cached_property
     def logs(self) -> dict[tuple[str, Value], list[Event]]:
-        """Return the events of each log of the module, in order."""
+        """The events of each log of the module, in order."""
         logs: dict[tuple[str, Value], list[Event]] = {}
         for event in self.trace.events:
             if event.kind == "right":
@@ -326,7 +328,7 @@ class _Part:
     def _unexplained(self, state: Any) -> list[Event]:
         at = state["at"]
         first = [
-            events[count] for (log, key), events in self.logs().items() if (count := at[log].get(key, 0)) < len(events)
+            events[count] for (log, key), events in self.logs.items() if (count := at[log].get(key, 0)) < len(events)
         ]
         return sorted(first, key=lambda event: event.line)
 
@@ -342,9 +344,9 @@ class _Part:
             if lacks:
                 after = self.groups[steps][0]
         else:
-            left = {id(one) for events in self.logs().values() for one in events}
+            left = {id(one) for events in self.logs.values() for one in events}
             at = state["at"]
-            done = {id(one) for (log, key), events in self.logs().items() for one in events[: at[log].get(key, 0)]}
+            done = {id(one) for (log, key), events in self.logs.items() for one in events[: at[log].get(key, 0)]}
             explained = len(left & done)
             event = self._contradicted(state, possible) or (unexplained[0] if unexplained else None)
             before = [one for one in self.trace.events if id(one) in done]
@@ -354,7 +356,7 @@ class _Part:
 
     def _contradicted(self, state: Any, possible: Sequence[Possible]) -> Event | None:
         """Return the first event that is another one than what a possible step would do there, if there is one."""
-        logs, found = self.logs(), []
+        logs, found = self.logs, []
         for one in (one for way in possible for one in way.does):
             if one.kind == "subscription sent":
                 log, key = "sent", self._right_name(one.foreign_key)
@@ -390,7 +392,7 @@ class _Part:
         if kind in ("left", "right"):
             # A table's change is the next one that the trace has.
             name = strayed["route"] if kind == "right" else strayed["key"]
-            step = self.logs()[kind, name][state["at"][kind][name]]
+            step = self.logs[kind, name][state["at"][kind][name]]
         else:
             step = Event(0, kind, key or "", foreign_key=self._key(strayed["route"]))
         does = [
