@@ -17,7 +17,7 @@ from streamproof.properties.laws.scheduling import scheduled
 from streamproof.properties.runner.races import raced
 from streamproof.properties.witnesses.kafka.divergences import explained
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
-from streamproof.properties.witnesses.messages import play_protocol, staged_differences
+from streamproof.properties.witnesses.messages import staged_by_protocol, staged_differences
 from streamproof.reference.core.errors import StreamproofError
 from streamproof.reference.core.history import History
 from streamproof.specs.races import chosen
@@ -96,9 +96,10 @@ def disagreements(histories: list[History]) -> tuple[list[History], Counter[str]
     """Return the histories on which Kafka differs without a name, and how often each name explains a difference."""
     unexplained, named = [], Counter[str]()
     for history, staged in zip(histories, KafkaWitness().stage(histories, strict=False), strict=True):
-        if not staged_differences(history, staged):
+        expected = staged_by_protocol(history)
+        if not staged_differences(history, staged, expected):
             continue
-        names = explained(history, staged.outcome) if staged.waiting == play_protocol(history)[1] else ()
+        names = explained(history, staged.outcome) if staged.waiting == expected.waiting else ()
         named.update(names)
         unexplained += [] if names else [history]
     return unexplained, named

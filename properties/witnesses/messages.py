@@ -72,11 +72,23 @@ def _message(message: Subscription | Response) -> Message:
     return Message(message.key, content, message.timestamp)
 
 
-def staged_differences(history: History, staged: Staged) -> list[Difference]:
-    """Return where a witness differs from the reference's protocol: in what it emitted, or in what waits."""
+def staged_by_protocol(history: History) -> Staged:
+    """Return what comes out of a history on the reference's protocol."""
     played, waiting = play_protocol(history)
-    found = differences(Outcome.of_play(history.name, played), staged.outcome)
-    for arrival, (ours, theirs) in enumerate(zip(waiting, staged.waiting, strict=True)):
+    return Staged(Outcome.of_play(history.name, played), waiting)
+
+
+def staged_differences(history: History, staged: Staged, expected: Staged | None = None) -> list[Difference]:
+    """Return where a witness differs from the reference's protocol: in what it emitted, or in what waits.
+
+    Args:
+        history: The history.
+        staged: What the witness says.
+        expected: What the protocol says, where that is known already.
+    """
+    expected = staged_by_protocol(history) if expected is None else expected
+    found = differences(expected.outcome, staged.outcome)
+    for arrival, (ours, theirs) in enumerate(zip(expected.waiting, staged.waiting, strict=True)):
         for route in sorted(ours.keys() | theirs.keys(), key=str):
             if ours.get(route) != theirs.get(route):
                 left, right = ([*messages.get(route, ())] for messages in (ours, theirs))

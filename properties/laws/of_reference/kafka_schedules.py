@@ -9,8 +9,7 @@ from ....reference.core.history import History
 from ...registration.registration import Registration
 from ...witnesses.by_name import witness_named
 from ...witnesses.kafka.versions import name_in_use, version_in_use
-from ...witnesses.messages import Staged, play_protocol, staged_differences
-from ...witnesses.outcomes import Outcome
+from ...witnesses.messages import Staged, staged_by_protocol, staged_differences
 from ...witnesses.spark.witness import QueryWitness
 from ..base import OWN, Comparison, Law, LawResult, Violation, violations
 from ..case import Case
@@ -80,9 +79,10 @@ def _staged(histories: Sequence[History]) -> list[Staged]:
 def _compared(history: History, staged: Staged, result: LawResult) -> Comparison:
     from ...witnesses.kafka.divergences import explained
 
-    played, waiting = play_protocol(history)
-    sides = ("the protocol", Outcome.of_play(history.name, played)), (name_in_use(), staged.outcome)
-    found = staged_differences(history, staged)
-    names = explained(history, staged.outcome, version_in_use()) if found and staged.waiting == waiting else ()
+    expected = staged_by_protocol(history)
+    sides = ("the protocol", expected.outcome), (name_in_use(), staged.outcome)
+    found = staged_differences(history, staged, expected)
+    alike = staged.waiting == expected.waiting
+    names = explained(history, staged.outcome, version_in_use()) if found and alike else ()
     result.divergences.update(names)
     return Comparison(*sides, () if names else found)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ....reference.core.history import History
-from ...witnesses.messages import Staged, play_protocol, staged_differences
-from ...witnesses.outcomes import Outcome
+from ...witnesses.messages import Staged, staged_by_protocol, staged_differences
 from ...witnesses.spark.witness import QueryWitness
 from ..base import OWN, Comparison, Law, LawResult, Violation, violations
 from ..case import Case
@@ -54,6 +53,6 @@ class Schedules(Law):
 
 def _compared(history: History, staged: object) -> Comparison:
     assert isinstance(staged, Staged)
-    expected = Outcome.of_play(history.name, play_protocol(history)[0])
-    sides = ("the protocol", expected), ("Spark in three queries", staged.outcome)
-    return Comparison(*sides, staged_differences(history, staged))
+    expected = staged_by_protocol(history)
+    sides = ("the protocol", expected.outcome), ("Spark in three queries", staged.outcome)
+    return Comparison(*sides, staged_differences(history, staged, expected))
