@@ -5,6 +5,7 @@ What goes in and comes out is JSON text, so that many records take one round tri
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -62,13 +63,13 @@ def playing(jvm: KafkaJvm) -> Any:
         _piped(functions, strings.serializer()),
         functions.ignoring(_read(functions, OUTPUT, strings.deserializer()), 0, "Object"),
     )
-    played = functions.filtered(functions.each(step, DRIVER), 0, _parsed(functions))
+    played = functions.filtered(functions.each(step, DRIVER), 0, parsed(functions))
     answer = "java.util.ArrayList"
     unchanged = functions.ignoring(functions.handles.identity(functions.kind(answer)), 1, "String", DRIVER)
     close = functions.ignoring(functions.method(DRIVER, "close", "void"), 0, "Throwable", answer, "String")
     played = functions.handles.tryFinally(played, functions.first(close, functions.ignoring(unchanged, 0, "Throwable")))
     driver = functions.constructor(DRIVER, f"{STREAMS}.Topology", "java.util.Properties")
-    return functions.handles.collectArguments(functions.then(played, _written(functions)), 1, driver)
+    return functions.handles.collectArguments(functions.then(played, written(functions)), 1, driver)
 
 
 @lru_cache(maxsize=128)
@@ -95,8 +96,8 @@ def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
 
     put = functions.method(own, "put", "Object", "Object", "Object")
     put = functions.handles.collectArguments(put, 2, functions.method(every, "get", "Object", "Object"))
-    put = functions.filtered(put, 1, _cell(functions, 0, "Object"))
-    put = functions.filtered(put, 3, _cell(functions, 0, "Object"))
+    put = functions.filtered(put, 1, cell(functions, 0, "Object"))
+    put = functions.filtered(put, 3, cell(functions, 0, "Object"))
     put = functions.retyped(put, "void", own, "Object", every, "Object")
     put = functions.arranged(put, kind, 2, 0, 3, 0)
 
@@ -115,32 +116,41 @@ def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
     read = functions.filtered(read, 0, *each)
     read = functions.arranged(read, functions.type("Object[]", "Object", DRIVER, own, every), *(1 for _ in topics))
     step = functions.first(put, functions.first(_piped(functions, serializer), functions.first(retain, read)))
-    played = functions.filtered(functions.each(step, DRIVER, own, every), 0, _parsed(functions))
-    return functions.then(played, _written(functions))
+    played = functions.filtered(functions.each(step, DRIVER, own, every), 0, parsed(functions))
+    return functions.then(played, written(functions))
 
 
-# Parts of both.
+# Parts of both, and of a broker's clients.
 
 
-def _parsed(functions: Functions) -> Any:
+def parsed(functions: Functions) -> Any:
     """Return the handle String → Iterable that parses a JSON list."""
     mapper = functions.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
     parse = functions.method(_MAPPER, "readValue", "Object", "String", "Class").bindTo(mapper)
     return functions.retyped(functions.bound(parse, 1, functions.kind("java.util.List")), "Iterable", "String")
 
 
-def _written(functions: Functions) -> Any:
+def written(functions: Functions) -> Any:
     """Return the handle Object → String that writes JSON."""
     mapper = functions.gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper()
     return functions.method(_MAPPER, "writeValueAsString", "String", "Object").bindTo(mapper)
 
 
-def _cell(functions: Functions, index: int, kind: str) -> Any:
+def cell(functions: Functions, index: int, kind: str) -> Any:
     """Return the handle that takes a row's cell."""
     got = functions.bound(functions.method("java.util.List", "get", "Object", "int"), 1, index)
-    if kind == "long":
+    if kind in ("long", "Long"):
         got = functions.then(got, functions.method("Number", "longValue", "long"))
     return functions.retyped(got, kind, "Object")
+
+
+def row_of(functions: Functions, record_kind: str, fields: Sequence[tuple[str, str]]) -> Any:
+    """Return the handle record → array of what its methods return, each of which is given with its type."""
+    array = functions.kind("Object[]")
+    row = functions.handles.identity(array).asCollector(array, len(fields))
+    cells = (functions.retyped(functions.method(record_kind, *one), "Object", "Object") for one in fields)
+    row = functions.filtered(row, 0, *cells)
+    return functions.arranged(row, functions.type("Object[]", "Object"), *(0 for _ in fields))
 
 
 def _piped(functions: Functions, serializer: Any) -> Any:
@@ -152,7 +162,7 @@ def _piped(functions: Functions, serializer: Any) -> Any:
     input_topic = functions.bound(input_topic, 2, serializer, serializer)
     pipe = functions.method(input_kind, "pipeInput", "void", "Object", "Object", "long")
     pipe = functions.handles.collectArguments(pipe, 0, input_topic)
-    cells = [_cell(functions, *cell) for cell in ((0, "String"), (1, "Object"), (2, "Object"), (3, "long"))]
+    cells = [cell(functions, *one) for one in ((0, "String"), (1, "Object"), (2, "Object"), (3, "long"))]
     pipe = functions.filtered(pipe, 1, *cells)
     return functions.arranged(pipe, functions.type("void", "Object", DRIVER), 1, 0, 0, 0, 0)
 
@@ -160,12 +170,7 @@ def _piped(functions: Functions, serializer: Any) -> Any:
 def _read(functions: Functions, topic: str, deserializer: Any) -> Any:
     """Return the handle driver → list of what was sent to a topic: key, value, timestamp."""
     output_kind, record_kind = f"{STREAMS}.TestOutputTopic", f"{STREAMS}.test.TestRecord"
-    emitted = functions.handles.identity(functions.kind("Object[]")).asCollector(functions.kind("Object[]"), 3)
-    fields = [("key", "Object"), ("value", "Object"), ("timestamp", "Long")]
-    emitted = functions.filtered(
-        emitted, 0, *(functions.retyped(functions.method(record_kind, *field), "Object", "Object") for field in fields)
-    )
-    emitted = functions.arranged(emitted, functions.type("Object[]", "Object"), 0, 0, 0)
+    emitted = row_of(functions, record_kind, [("key", "Object"), ("value", "Object"), ("timestamp", "Long")])
     output_topic = functions.method(
         DRIVER, "createOutputTopic", output_kind, "String", f"{_COMMON}.Deserializer", f"{_COMMON}.Deserializer"
     )

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from ....reference.core.errors import StreamproofError
 from ..kafka.functions import Functions
+from ..kafka.playing import cell, parsed, row_of, written
 from .broker import Cluster
 
 CLIENTS = "org.apache.kafka.clients"
-_MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 _TIMEOUT_MS = 20_000
 _POLL_MS = 50
 _BUFFERED = 16 << 20
@@ -282,24 +282,15 @@ class Clients:
         null, row[3], row[1], row[2]))`.
         """
         functions = self.functions
-
-        def cell(index: int, kind: str) -> Any:
-            got = functions.bound(functions.method("java.util.List", "get", "Object", "int"), 1, index)
-            if kind == "Long":
-                got = functions.then(got, functions.method("Number", "longValue", "long"))
-            return functions.retyped(got, kind, "Object")
-
         record_kind, producer_kind = f"{CLIENTS}.producer.ProducerRecord", f"{CLIENTS}.producer.KafkaProducer"
         record = functions.constructor(record_kind, "String", "Integer", "Long", "Object", "Object")
         record = functions.bound(record, 1, None)
-        record = functions.filtered(record, 0, cell(0, "String"), cell(3, "Long"), cell(1, "Object"), cell(2, "Object"))
+        cells = [cell(functions, *one) for one in ((0, "String"), (3, "Long"), (1, "Object"), (2, "Object"))]
+        record = functions.filtered(record, 0, *cells)
         record = functions.arranged(record, functions.type(record_kind, "Object"), 0, 0, 0, 0)
         send = functions.method(producer_kind, "send", "java.util.concurrent.Future", record_kind)
         sent = functions.then(record, send.bindTo(self._producer))
-        parse = functions.method(_MAPPER, "readValue", "Object", "String", "Class")
-        parse = functions.bound(parse.bindTo(self._mapper()), 1, functions.kind("java.util.List"))
-        parse = functions.retyped(parse, "Iterable", "String")
-        return self._function(functions.filtered(functions.each(sent), 0, parse))
+        return self._function(functions.filtered(functions.each(sent), 0, parsed(functions)))
 
     def _getting(self) -> Any:
         """Return the function that waits for futures, and raises what one of them raises."""
@@ -311,17 +302,10 @@ class Clients:
         """Return the function that polls a consumer once, and returns what came as JSON."""
         functions, record = self.functions, f"{CLIENTS}.consumer.ConsumerRecord"
         fields = [("partition", "int"), ("offset", "long"), ("key", "Object"), ("value", "Object")]
-        row = functions.handles.identity(functions.kind("Object[]")).asCollector(functions.kind("Object[]"), 5)
-        cells = [functions.method(record, *field) for field in (*fields, ("timestamp", "long"))]
-        row = functions.filtered(row, 0, *(functions.retyped(one, "Object", "Object") for one in cells))
-        row = functions.arranged(row, functions.type("Object[]", "Object"), 0, 0, 0, 0, 0)
+        row = row_of(functions, record, [*fields, ("timestamp", "long")])
         kind = f"{CLIENTS}.consumer.KafkaConsumer"
         poll = functions.method(kind, "poll", f"{CLIENTS}.consumer.ConsumerRecords", "java.time.Duration")
         poll = functions.bound(poll, 1, self.jvm.java.time.Duration.ofMillis(_POLL_MS))
-        write = functions.method(_MAPPER, "writeValueAsString", "String", "Object").bindTo(self._mapper())
         read = functions.each(row)
         read = read.asType(read.type().changeParameterType(0, poll.type().returnType()))
-        return self._function(functions.then(poll, read, write))
-
-    def _mapper(self) -> Any:
-        return self.jvm.com.fasterxml.jackson.databind.ObjectMapper()
+        return self._function(functions.then(poll, read, written(functions)))
