@@ -43,6 +43,8 @@ INSTRUCTIONS = (
 )
 """By the number that a subscription carries in its second byte."""
 HASH_BYTES = 16
+HASH_IS_NULL = 0x80
+"""The bit of a message's first byte that says that no hash follows."""
 
 Captured: TypeAlias = tuple[str | None, str | None, int]
 """A record as the driver has it: key and value as bytes, each a character of Latin-1, and the timestamp (ms)."""
@@ -453,7 +455,7 @@ class _Tables:
         own = _own(key)
         if value is None:
             return Change(own, None, None, timestamp)
-        left, right = self.kafka.read(self.definition, own, _text(value))
+        left, right = self.kafka.read(self.definition, own, utf8_of(value))
         return Change(own, None, [self.renamed(left, _unprefixed), right], timestamp)
 
 
@@ -466,12 +468,13 @@ def _bytes(text: str | None) -> str | None:
     return None if text is None else text.encode().decode("latin-1")
 
 
-def _text(characters: str) -> str:
+def utf8_of(characters: str) -> str:
+    """Return the text of bytes, each of which is a character of Latin-1."""
     return characters.encode("latin-1").decode()
 
 
 def _own(key: str) -> Key:
-    return _unprefixed(_text(key))
+    return _unprefixed(utf8_of(key))
 
 
 def _unprefixed(key: Key) -> Key:
@@ -489,5 +492,5 @@ def _content(channel: str, held: _Held) -> Message:
         # The old key is left without an answer, which the message without key asks for: together they ask the old key.
         asks = Instruction.DELETE_KEY_AND_PROPAGATE if more else instruction
         return Message(held.key, asks.value, timestamp)
-    text = value[1 if ord(value[0]) & 0x80 else 1 + HASH_BYTES :]
-    return Message(held.key, json.loads(_text(text)) if text else None, timestamp)
+    text = value[1 if ord(value[0]) & HASH_IS_NULL else 1 + HASH_BYTES :]
+    return Message(held.key, json.loads(utf8_of(text)) if text else None, timestamp)

@@ -12,7 +12,7 @@ from typing import Any
 from ....reference.core.errors import BadInput
 from ....reference.core.records import Value
 from ....specs.traces import UNKNOWN, Event, JoinTrace, Kind
-from ..kafka.held import HASH_BYTES, INSTRUCTIONS
+from ..kafka.held import HASH_BYTES, HASH_IS_NULL, INSTRUCTIONS, utf8_of
 from ..kafka.versions import asks_as_3_9_0, version_in_use
 from .application import INNER, INNER_BY_LEFT, LEFT, Application, Settings
 from .clients import Received
@@ -20,7 +20,6 @@ from .clients import Received
 PROTOCOLS = {INNER: "kafka 4.3", LEFT: "kafka 4.3", INNER_BY_LEFT: "kafka 4.3 answer"}
 """What the specification calls the instructions of each join; `OLDER` are those of a release up to 3.9.0, and 4.0.0."""
 OLDER = "kafka 3.9"
-_HASH_IS_NULL = 0x80
 _VERSION = 0x7F
 _PARTITION_BYTES = 4
 _LONG_BYTES = 8
@@ -84,26 +83,22 @@ def _hashes(left: Sequence[Received], hash128: Callable[[bytes], Sequence[int]])
 
 
 def _value(text: str | None) -> Value:
-    return None if text is None else json.loads(_text(text))
-
-
-def _text(characters: str) -> str:
-    return characters.encode("latin-1").decode()
+    return None if text is None else json.loads(utf8_of(text))
 
 
 def _change(kind: Kind, record: Received, foreign_key: str) -> Event:
     value: Any = _value(record.value)
     names = value.get(foreign_key) if kind == "left" and isinstance(value, dict) else None
-    return Event(0, kind, _text(record.key), foreign_key=names, value=value)
+    return Event(0, kind, utf8_of(record.key), foreign_key=names, value=value)
 
 
 def _subscription(record: Received, hashed: dict[bytes | None, Value]) -> Event:
     """Read `{hash is null, version}{instruction}{hash}{left key}{partition}`; version 0 has no partition."""
     assert record.value is not None
     content = record.value.encode("latin-1")
-    start = 2 if content[0] & _HASH_IS_NULL else 2 + HASH_BYTES
+    start = 2 if content[0] & HASH_IS_NULL else 2 + HASH_BYTES
     end = len(content) - (_PARTITION_BYTES if content[0] & _VERSION else 0)
-    to = None if record.key is None else _text(record.key)
+    to = None if record.key is None else utf8_of(record.key)
     of = hashed.get(content[2:start] or None, UNKNOWN)
     asks = INSTRUCTIONS[content[1]].value
     return Event(0, "subscription sent", content[start:end].decode(), foreign_key=to, instruction=asks, of=of)
@@ -113,11 +108,11 @@ def _response(record: Received, hashed: dict[bytes | None, Value]) -> Event:
     """Read `{hash is null, version}{hash}{right value}`; it doesn't say which right key it is of."""
     assert record.value is not None
     content = record.value.encode("latin-1")
-    start = 1 if content[0] & _HASH_IS_NULL else 1 + HASH_BYTES
+    start = 1 if content[0] & HASH_IS_NULL else 1 + HASH_BYTES
     value = json.loads(content[start:]) if content[start:] else None
     of = hashed.get(content[1:start] or None, UNKNOWN)
-    return Event(0, "response sent", _text(record.key), foreign_key=UNKNOWN, value=value, of=of)
+    return Event(0, "response sent", utf8_of(record.key), foreign_key=UNKNOWN, value=value, of=of)
 
 
 def _output(record: Received) -> Event:
-    return Event(0, "output", _text(record.key), value=_value(record.value))
+    return Event(0, "output", utf8_of(record.key), value=_value(record.value))
