@@ -92,7 +92,6 @@ def races(
     from ..witnesses.kafka_broker.run import Plan, run
 
     use_version(kafka_version)
-    version_in_use()  # one that the environment names is judged before anything is started
     pauses = Pauses(*_pauses(pause_ms))
     if client_config is not None and bootstrap is None:
         raise BadInput("--client-config is for a cluster that runs already: name it by --bootstrap too")

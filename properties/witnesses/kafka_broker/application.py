@@ -224,14 +224,11 @@ def running(clients: Clients, settings: Settings) -> Iterator[Application]:
 
 def _removed(application: Application) -> None:
     clients = application.clients
-    if clients.cluster.is_own:
-        with contextlib.suppress(Exception):  # what fails here hides what failed before
-            application.stop()
-        return
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # what fails here hides what failed before
         application.stop()
-        clients.delete_topics(clients.topics(f"{application.name}-"))
-        clients.delete_group(application.name)
+        if not clients.cluster.is_own:
+            clients.delete_topics(clients.topics(f"{application.name}-"))
+            clients.delete_group(application.name)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ....reference.core.history import History
-from ....reference.core.operator import operator_named
 from ....reference.core.records import Key, Record, Value
 from ...registration.kafka import as_text
 from ...registration.key_space import owner, prefixed_key
@@ -100,10 +99,10 @@ def due(
     paced = sum(len(batches[batch]) for batches in batched if batch < len(batches)) if any(pauses) else 0
     for index, (history, batches) in enumerate(zip(histories, batched, strict=True), first):
         at = (index - first) * paced // (PER_MS * len(histories))
-        join: Any = operator_named(history.operator).declare(history.options)
+        foreign_key = str(history.options["foreign_key"])
         for record in batches[batch] if batch < len(batches) else []:
             at += generator.randint(*pauses)
-            own = prefixed(index, record, join.foreign_key)
+            own = prefixed(index, record, foreign_key)
             assert own.key is not None
             value = None if own.value is None else as_text(own.value)
             found.append(Due(at, Sent(topics[own.input], own.key, value, own.timestamp)))
@@ -189,7 +188,6 @@ def folded(
 ) -> list[dict[Key, tuple[Value, int]]]:
     """Return as `tables`, each value with its timestamp (ms)."""
     found: dict[int, dict[Key, tuple[Value, int]]] = defaultdict(dict)
-    joins: list[Any] = [operator_named(history.operator).declare(history.options) for history in histories]
     for record in output:
         whose = owner(record.key)
         assert whose is not None
@@ -199,6 +197,6 @@ def folded(
         if record.value is None:
             found[index].pop(key, None)
         else:
-            value = without_prefix(json.loads(record.value), joins[index].foreign_key)
+            value = without_prefix(json.loads(record.value), str(histories[index].options["foreign_key"]))
             found[index][key] = (value, record.timestamp)
     return [found[index] for index in range(len(histories))]
