@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -102,10 +102,9 @@ def unpack(
     """
     space = key_space(sources)
     own = [{row[space.columns[name]] for batch in history.batches for name, row in batch} for history in histories]
-    found: list[list[Row]] = [[] for _ in histories]
+    owners: list[int] = []
     for row in rows:
         owner = None
-        restored = dict(row)
         for column in keys:
             if column not in row:
                 raise BadInput(
@@ -118,14 +117,51 @@ def unpack(
             known = unpacked is not None and unpacked[0] <= len(own) and unpacked[1] in own[unpacked[0] - 1]
             if unpacked is None or not known or owner not in (None, unpacked[0]):
                 raise BadInput(_unreadable(space, column, value, owner, unpacked if known else None))
-            owner, restored[column] = unpacked
+            owner = unpacked[0]
         if owner is None:
             raise BadInput(
                 f"the job's output has a row whose key is null, {_shown(row)}: select the key of a side that has one, "
                 f"as by coalesce, or run each history in a query of its own"
             )
-        found[owner - 1].append(restored)
+        owners.append(owner)
+    found: list[list[Row]] = [[] for _ in histories]
+    for owner, row in zip(owners, _restored(rows, owners, own, space), strict=True):
+        found[owner - 1].append(row)
     return found
+
+
+def _restored(
+    rows: Sequence[Row], owners: Sequence[int], own: Sequence[set[Any]], space: KeySpace
+) -> list[dict[str, Any]]:
+    """Return rows with their histories' own keys, wherever a job has put them: under another name, or within a struct.
+
+    A text that begins as a packed key does is made of it. An integer may be in a history's range by chance, so that of
+    integers a place in the rows has keys only where it has them in each row.
+    """
+
+    def key(owner: int, value: Any) -> Any:
+        if not space.stride:
+            prefix = space.packed(owner, "")
+            return value.removeprefix(prefix) if isinstance(value, str) else value
+        unpacked = space.unpacked(value)
+        known = unpacked is not None and unpacked[0] == owner and unpacked[1] in own[owner - 1]
+        return unpacked[1] if unpacked is not None and known else value
+
+    others: set[tuple[str, ...]] = set()
+
+    def walk(owner: int, value: Any, place: tuple[str, ...], change: bool) -> Any:
+        if isinstance(value, Mapping):
+            return {name: walk(owner, inner, (*place, str(name)), change) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [walk(owner, inner, (*place, ""), change) for inner in value]
+        restored = key(owner, value)
+        if space.stride and restored is value and isinstance(value, int):
+            others.add(place)
+        return restored if change and place not in others else value
+
+    for change in (False, True) if space.stride else (True,):
+        made = [walk(owner, row, (), change) for owner, row in zip(owners, rows, strict=True)]
+    return made
 
 
 def _unreadable(space: KeySpace, column: str, value: Any, owner: int | None, unpacked: tuple[int, Any] | None) -> str:

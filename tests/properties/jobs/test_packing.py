@@ -152,6 +152,36 @@ def test_after_an_outer_join_the_key_of_one_side_is_enough() -> None:
         back(user="00001|a")
 
 
+@pytest.mark.parametrize(("kind", "key"), [("string", "a"), ("string", "00001|a"), ("bigint", 7), ("int", -1)])
+def test_a_key_is_read_back_wherever_the_job_has_put_it(kind: str, key: Any) -> None:
+    given = resolve(Input(f"user {kind}, at timestamp", key="user"))
+    history = JobHistory(((Arrival("events", {"user": key, "at": from_microseconds(5)}),),), (5,))
+    (tables,) = pack([history] * 3, [given])
+    users = tables["events"].column("user").to_pylist()
+    rows = [
+        {"user": user, "who": user, "nested": {"of": [user, None]}, "n": number} for number, user in enumerate(users)
+    ]
+    wanted = {"user": key, "who": key, "nested": {"of": [key, None]}}
+    of_each = unpack(rows, [history] * 3, [given.source], ["user"])
+    assert [[{**row, "n": 0} for row in of] for of in of_each] == [[{**wanted, "n": 0}]] * 3
+
+
+def test_a_number_that_is_no_key_everywhere_stays_as_it_is() -> None:
+    given = resolve(Input("user int, at timestamp", key="user"))
+    history = JobHistory(((Arrival("events", {"user": 1, "at": from_microseconds(5)}),),), (5,))
+    (tables,) = pack([history] * 2, [given])
+    users = tables["events"].column("user").to_pylist()
+    rows = [{"user": user, "total": users[0]} for user in users]
+    assert unpack(rows, [history] * 2, [given.source], ["user"]) == [[{"user": 1, "total": users[0]}]] * 2
+
+
+def test_a_text_that_is_made_of_the_key_has_the_history_s_own() -> None:
+    given = resolve(Input("user string, at timestamp", key="user"))
+    history = JobHistory(((Arrival("events", {"user": "a", "at": from_microseconds(5)}),),), (5,))
+    rows = [{"user": "00001|a", "label": "00001|a: 3"}]
+    assert unpack(rows, [history], [given.source], ["user"]) == [[{"user": "a", "label": "a: 3"}]]
+
+
 def test_a_null_key_is_not_packed() -> None:
     given = resolve(Input("user string, at timestamp", key="user"))
     history = JobHistory(((Arrival("events", {"user": None, "at": from_microseconds(5)}),),), (5,))
