@@ -7,12 +7,13 @@ and as *inconclusive* where it differs on none, but the histories show nothing.
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from ...reference.core.errors import BadInput
 from ...reference.spark.durations import microseconds_of
 from ..witnesses.spark.query import QueryFailed
 from ..witnesses.spark.session import time_zone_of
-from .comparison import STRENGTHS, RowDifference, check_columns, difference, flat, table_of
+from .comparison import STRENGTHS, WINDOWS, RowDifference, canonical, check_columns, difference, flat, table_of
 from .counterexamples import JobCounterexample, failure, kept_meanwhile, saved_histories, violation
 from .failing import failing_history
 from .histories.drawing import closed, covered, draw_histories, duration, goals
@@ -33,23 +34,34 @@ from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, T
 from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, SqlOracle
 from .queries.clock import delays_in, derived_time, durations_in
 from .queries.rows import rows_of
-from .queries.running import Job, Runner, RunOptions, Sink, name_of
+from .queries.running import RESTORED, Job, Output, Runner, RunOptions, Sink, name_of
 from .rendering.notebook import Shown
+from .rendering.values import shown_row
 from .rules.rule import Rule
+from .variations import Variation, saved_variation
 from .verdicts import Inconclusive, Violated
 
 BATCHES = 5
-PLAINER = 8
-"""So many ways to write a counterexample without its clock are tried, each in a query of its own."""
+PLAINER = 3
+"""Ways to write a counterexample without its clock that are tried, each in a query of its own."""
+PARTS = 4
+"""Parts of a variation that are tried alone, each in a query of its own."""
+ALONE_AGAIN = 3
+"""Histories that run alone and in a shared query, to see whether the others in it play a part."""
 LEAST = 10
-"""So few histories are no sample, whatever they cover."""
+"""Fewer histories are inconclusive."""
 EMITTING = 0.05
-"""On so many of the histories something is to be expected, at the least."""
+"""The least share of histories on which a row is expected."""
+SHRINKING = 2
+"""Shrinking takes at most this many times as long as the check took until it found the violation,"""
+SHRINKING_S = 20
+"""and at least so many seconds, if `seconds` allows as many."""
 DAY_US = 86_400_000_000
 MODES = ("append", "update", "complete")
 TRIGGERS = ("default", "available_now")
 Emitted = list[list[Row]]
 """The rows of each batch; of a sink one list, of the end."""
+_LOG = logging.getLogger("streamproof")
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,7 @@ def check_job(
         unique: The columns that tell the rows of an updated table apart; by default the key's and the window's.
         alone: Whether each history runs in a query of its own, as many as the time allows.
         settings: Further settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
-        seconds: How long a query may take, and how long all queries of histories that run alone.
+        seconds: How long a query may take, how long all queries of histories that run alone, and how long shrinking.
         examples: Histories that are run first: texts or files, as a counterexample has them.
         folder: Where counterexamples are saved, and replayed first; without it none is saved.
 
@@ -137,7 +149,8 @@ def check_job(
     check_arguments(histories, mode, trigger)
     resolved, runner = runner_of(job, inputs, seed, static)
     run = RunOptions(trigger, mode, settings=dict(settings or {}), seconds=seconds)
-    checking = JobCheck(runner, resolved, oracle_of(expect), run, seed, unique, out_of_order, folder, alone)
+    plain = Variation(run)
+    checking = JobCheck(runner, resolved, oracle_of(expect), plain, seed, unique, out_of_order, folder, alone)
     checking.replay(examples)
     return checking.check(histories)
 
@@ -202,6 +215,14 @@ def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
     return tables
 
 
+class _Alone(NamedTuple):
+    """A history in a query of its own: what is expected, what came, and where they differ first."""
+
+    expected: Expected
+    emitted: Emitted
+    difference: RowDifference | None
+
+
 @dataclass
 class JobCheck:
     """One check of a job.
@@ -210,29 +231,29 @@ class JobCheck:
         runner: Runs the job.
         inputs: Its inputs.
         oracle: Says what is expected.
-        run: How its queries are run.
+        variation: How its queries are run.
         seed: What histories are drawn from.
         unique: The columns that tell the rows of an updated table apart, if they are given.
         out_of_order: By how much rows may be out of order, if it is given.
         folder: Where counterexamples are saved, if they are.
         alone: Whether each history runs in a query of its own.
         why: Why they do.
-        vary: Returns the history that the job is given in place of one that is drawn.
-        late: Whether histories may have late rows; None: as what is expected takes them.
+        late: Whether histories may have late rows; None: as the oracle takes them.
+        again: Whether a history that agrees in a shared query is run alone, too.
     """
 
     runner: Runner
     inputs: Sequence[ResolvedInput]
     oracle: Oracle | BatchOracle | JobOracle
-    run: RunOptions
+    variation: Variation
     seed: int
     unique: Sequence[str] | None = None
     out_of_order: str | None = None
     folder: Path | None = None
     alone: bool = False
     why: str = ""
-    vary: Callable[[JobHistory], JobHistory] = lambda history: history
     late: bool | None = None
+    again: bool = True
     columns: Sequence[str] = ()
     extra: Sequence[str] = ()
     comparing: Comparing = "end"
@@ -240,9 +261,15 @@ class JobCheck:
     deadline: float = field(default=float("inf"))
 
     def __post_init__(self) -> None:
-        result, watermarks, self.plan = self.runner.declare(self.run)
-        self.columns = [] if result is None else result.columns
+        declared = self.runner.declare(self.run)
+        self.columns, self.plan, watermarks = declared.columns, declared.plan, declared.watermarks
+        self.grouping = declared.grouping
         self.name = name_of(self.runner.job)
+        self.covered: set[str] = set()
+        self.crashed = self.stateful = self.gave_up = False
+        self.alike: str | None = None
+        self.alone_runs: dict[str, _Alone] = {}
+        self.last: Output = Output([])
         if watermarks.without_clock:
             self.alone, self.why = True, "a watermark of the job is on a column within another one"
         elif self.alone:
@@ -260,6 +287,11 @@ class JobCheck:
                 f"{self.oracle_name} goes by the clock of the input's event time: make it a column of the Input, or "
                 "expect sql(…), as_batch(), another job, or a function without a clock"
             )
+
+    @property
+    def run(self) -> RunOptions:
+        """How the queries are run."""
+        return self.variation.run
 
     @property
     def sources(self) -> Sequence[Source]:
@@ -299,10 +331,6 @@ class JobCheck:
             return self.delay_us
         return microseconds_of("out_of_order", self.out_of_order)
 
-    def shrunk(self, history: JobHistory, fails: Callable[[Sequence[JobHistory]], list[bool]]) -> JobHistory:
-        """Return the smallest history that fails, which has no late rows where none may be."""
-        return shrink(history, self.inputs, fails, delay_us=None if self.takes_late else self.out_of_order_us)
-
     def draw(self, count: int) -> list[JobHistory]:
         """Draw histories under one clock schedule."""
         drawn = draw_histories(
@@ -328,14 +356,18 @@ class JobCheck:
         """
         __tracebackhide__ = True
         found = saved_histories(examples, self.folder, self.sources)
-        failing = []
+        found = [history for history in found if history.variation.get("law", self.variation.law) == self.variation.law]
+        failing, drawn = [], self.variation
         for history in found:
+            self.variation = saved_variation(drawn.run, history.variation) if history.variation else drawn
             with self.named_failure([history]):
-                failing += [history] * (self.differ_alone([history])[0] is not None)
+                failing += [history] * (self.differs_alone(history) is not None)
         if failing:
             smallest = min(failing, key=lambda history: size(history, self.inputs))
+            self.variation = saved_variation(drawn.run, smallest.variation) if smallest.variation else drawn
             head = f"{len(failing)} of {len(found)} histories that were found before still differ; no other was drawn."
             raise self.violation(smallest, head)
+        self.variation = drawn
 
     def check(self, count: int) -> JobReport:
         """Draw histories, run them, and compare.
@@ -345,6 +377,7 @@ class JobCheck:
             Inconclusive: It differs on none, but they show nothing.
         """
         __tracebackhide__ = True
+        started = time.monotonic()
         drawn = self.draw(count)
         expecting = 0
         if not self.alone:
@@ -352,24 +385,38 @@ class JobCheck:
                 differences = self.differ(drawn)
             said = self.said
             expecting = count_expecting(said)
-            failing = [history for history, bad in zip(drawn, differences, strict=True) if bad is not None]
+            failing = {number: bad for number, bad in enumerate(differences) if bad is not None}
             if failing:
-                with kept_meanwhile(failing[0], self.sources, self.folder):
+                number = min(failing, key=lambda number: size(drawn[number], self.inputs))
+                differ = f"{len(failing)} of {count} histories differ"
+                with kept_meanwhile(self.as_saved(drawn[number]), self.sources, self.folder):
                     smallest = self.shrunk(
-                        failing[0], lambda candidates: [bad is not None for bad in self.differ(candidates)]
+                        drawn[number], lambda candidates: [bad is not None for bad in self.differ(candidates)], started
                     )
-                    if self.differ_alone([smallest])[0] is not None:
-                        raise self.violation(self.plainest(smallest), f"{len(failing)} of {count} histories differ.")
+                    if self.differs_alone(smallest) is not None:
+                        raise self.violation(self.plainest(smallest), f"{differ}.")
                 self.alone = True
-                self.why = "what becomes of one depends on the others in its query, though none shares a key with it"
+                self.why = (
+                    f"{differ} in one query, such as one that {self.in_words(failing[number])}; alone in its query it "
+                    "agrees. So a history's result depends on the others, though no two share a key"
+                )
+                _LOG.info("%s: %s; running each history alone for %g s", self.name, self.why, self.run.seconds)
             elif (lone := self.lone_difference(drawn, said)) is not None:
-                raise self.violation(lone, "It differs where it runs alone, and not beside others.")
+                if self.differs_alone(lone) is not None:
+                    raise self.violation(lone, "It differs where it runs alone, and not beside others.")
+                self.alone, self.why = True, "another result is expected of a history alone than beside others"
         if self.alone:
-            drawn, expecting = self.check_alone(drawn)
+            drawn, expecting = self.check_alone(drawn, started)
         self.conclude(drawn, expecting)
         return JobReport(
             self.name, self.oracle_name, len(drawn), expecting, self.comparing, self.why, self.not_checked()
         )
+
+    def in_words(self, found: RowDifference) -> str:
+        """Return a difference in a few words."""
+        where = "at the end" if found.batch is None else f"in batch {found.batch}"
+        rows = [shown_row(side[0]) if side else "no such row" for side in (found.missing, found.surplus)]
+        return f"expects {rows[0]} and emits {rows[1]} {where}"
 
     @contextlib.contextmanager
     def named_failure(self, histories: Sequence[JobHistory]) -> Iterator[None]:
@@ -384,7 +431,7 @@ class JobCheck:
 
             def fails(some: Sequence[JobHistory]) -> bool:
                 try:
-                    self.differ(some) if len(some) > 1 else self.differ_alone(some)
+                    self.differ(some) if len(some) > 1 else self.differs_alone(some[0])
                 except QueryFailed:
                     return True
                 return False
@@ -401,53 +448,112 @@ class JobCheck:
             drawn: The histories.
             said: What is expected of each, beside the others.
         """
+        if not self.again:
+            return None
         fullest = max(range(len(drawn)), key=lambda number: len(drawn[number].arrivals))
-        emitted = self.emitted_alone(self.runner, self.vary(drawn[fullest]), self.run)
+        emitted = self.emitted_alone(self.runner, self.variation.vary(drawn[fullest]), self.run)
         return None if self.difference(said[fullest], emitted) is None else drawn[fullest]
 
-    def check_alone(self, drawn: Sequence[JobHistory]) -> tuple[list[JobHistory], int]:
+    def check_others(self, count: int) -> int:
+        """Run the histories with the most rows alone, and compare with their rows in the shared query.
+
+        Returns:
+            How many histories were run alone.
+
+        Raises:
+            Violated: The job differs on one.
+        """
+        __tracebackhide__ = True
+        drawn = self.draw(count)
+        said = self.expected(drawn)
+        fullest = sorted(range(count), key=lambda number: -len(drawn[number].arrivals))[:ALONE_AGAIN]
+        for number in fullest:
+            if self.lone_difference([drawn[number]], [said[number]]) is not None:
+                raise self.violation(drawn[number], "It differs where it runs alone, and not beside others.")
+        return len(fullest)
+
+    def check_alone(self, drawn: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
         """Run as many histories alone as the time allows; return them, and on how many rows were expected.
 
         Raises:
             Violated: The job differs on one.
         """
         __tracebackhide__ = True
-        self.deadline = time.monotonic() + self.run.seconds
+        until = time.monotonic() + self.run.seconds
         done: list[JobHistory] = []
         expecting = 0
         for history in sorted(drawn, key=lambda one: -len(one.arrivals)):
-            if done and time.monotonic() > self.deadline:
+            if done and time.monotonic() > until:
                 break
             with self.named_failure([history]):
-                differs = self.differ_alone([history])[0] is not None
+                differs = self.differs_alone(history) is not None
             if differs:
-                with kept_meanwhile(history, self.sources, self.folder):
-                    smallest = self.shrunk(history, self.fail_within_time)
+                with kept_meanwhile(self.as_saved(history), self.sources, self.folder):
+                    smallest = self.shrunk(history, self.fail_alone, started)
                     head = f"1 of {len(done) + 1} histories that ran alone differs."
                     raise self.violation(self.plainest(smallest), head)
             expecting += count_expecting(self.said)
             done.append(history)
         return done, expecting
 
-    def fail_within_time(self, candidates: Sequence[JobHistory]) -> list[bool]:
+    def fail_alone(self, candidates: Sequence[JobHistory]) -> list[bool]:
         """Return which of a round's candidates fails: the smallest that does; those after it aren't run."""
         failing = [False] * len(candidates)
         for index in sorted(range(len(candidates)), key=lambda index: size(candidates[index], self.inputs)):
-            if time.monotonic() > self.deadline + self.run.seconds:
+            if self.is_over():
                 break
-            if self.differ_alone([candidates[index]])[0] is not None:
+            if self.differs_alone(candidates[index]) is not None:
                 failing[index] = True
                 break
         return failing
+
+    def is_over(self) -> bool:
+        """Return whether shrinking has to stop, and note that it did."""
+        self.gave_up |= time.monotonic() > self.deadline
+        return self.gave_up
+
+    def shrunk(
+        self, history: JobHistory, fails: Callable[[Sequence[JobHistory]], list[bool]], started: float
+    ) -> JobHistory:
+        """Return the smallest history found in time that fails, which has no late rows where none may be.
+
+        Args:
+            history: The history.
+            fails: Returns which of a round's candidates fail.
+            started: When the check was started, of `time.monotonic()`.
+        """
+        allowed_s = min(max(SHRINKING * (time.monotonic() - started), SHRINKING_S), self.run.seconds)
+        self.deadline = time.monotonic() + allowed_s
+        _LOG.info("%s: shrinking a history of %d rows, %.0f s at most", self.name, len(history.arrivals), allowed_s)
+
+        def in_time(candidates: Sequence[JobHistory]) -> list[bool]:
+            _LOG.info("%s: trying %d smaller histories", self.name, len(candidates))
+            return [False] * len(candidates) if self.is_over() else fails(candidates)
+
+        self.narrow(history)
+        return shrink(history, self.inputs, in_time, delay_us=None if self.takes_late else self.out_of_order_us)
+
+    def narrow(self, history: JobHistory) -> None:
+        """Run a history under parts of its variation, and parts of the first under which the job differs."""
+        whole = self.variation
+        for part in whole.parts(self.last)[:PARTS] if whole.parts is not None else ():
+            if self.is_over():
+                break
+            self.variation = part
+            if self.differs_alone(history) is not None:
+                return self.narrow(history)
+        self.variation = whole
 
     def plainest(self, history: JobHistory) -> JobHistory:
         """Return the history as one would write it by hand, without its clock, where it fails so, too."""
         if self.closes:  # only its clock says that everything is closed
             return history
-        found = self.differ_alone([history])[0]
+        found = self.differs_alone(history)
         first = None if found is None else found.batch
         for plain in standing_alone(history, self.inputs, first, self.run.trigger)[:PLAINER]:
-            if self.differ_alone([plain])[0] is not None:
+            if self.is_over():
+                break
+            if self.differs_alone(plain) is not None:
                 return plain
         return history
 
@@ -471,13 +577,16 @@ class JobCheck:
             # All inputs follow one clock, under which the largest of several delays is the only one that matters.
             named = [" and ".join(map(duration, sorted(each))) or "nothing" for each in (wanted_delays, delays)]
             missing.insert(0, f"watermarks that are delayed by {named[0]}, as expected (the job's are by {named[1]})")
+        if self.crashed or not isinstance(self.runner.job, Sink):
+            unmet = [goal for goal in self.variation.goals if goal not in self.covered]
+            missing = [*(goal for goal in unmet if self.stateful or goal != RESTORED), *missing]
         if missing:
             more = f"histories={4 * len(drawn)}" if not self.alone else f"seconds={4 * self.run.seconds:g}"
             raise Inconclusive(
                 f"inconclusive: {self.name} agrees with {self.oracle_name} on all {len(drawn)} histories, but that "
                 f"shows nothing, for they leave unmet: {'; '.join(missing[:5])}"
                 f"{f'; and {len(missing) - 5} more' * (len(missing) > 5)}. Give more, such as {more}, or another seed "
-                f"than {self.seed}."
+                f"than {self.seed}.{f' Each history ran in a query of its own: {self.why}.' * bool(self.why)}"
             )
 
     def not_checked(self) -> list[str]:
@@ -502,42 +611,56 @@ class JobCheck:
             return self.oracle.called or name_of(self.oracle.job)
         return self.oracle.name
 
+    def as_saved(self, history: JobHistory) -> JobHistory:
+        """Return a history with the variation under which it is replayed."""
+        return replace(history, variation=self.variation.saved)
+
     def violation(self, history: JobHistory, head: str) -> Violated:
         """Return the failure on a history, which is saved."""
-        expected, emitted = self.expected([history])[0], self.emitted_alone(self.runner, self.vary(history), self.run)
-        found = self.difference(expected, emitted)
+        found = self.run_alone(history)
         run = replace(self.run, mode="complete") if isinstance(self.runner.job, Sink) else self.run
         counterexample = JobCounterexample(
             self.name,
             self.oracle_name,
-            history,
+            self.as_saved(history),
             self.sources,
-            expected,
-            emitted,
-            found,
+            found.expected,
+            found.emitted,
+            found.difference,
             run,
             self.unique_columns,
             self.seed,
             self.only_delay_us,
+            (self.variation.when, self.variation.otherwise) if self.variation.when else None,
         )
+        if self.gave_up:
+            head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."
         return Violated(violation(counterexample, head, self.folder), counterexample)
 
     def differ(self, histories: Sequence[JobHistory]) -> list[RowDifference | None]:
         """Return for each of histories that share a query where the job differs."""
         if not histories:
             return []
-        return self.differences(histories, self.emitted(self.runner, [*map(self.vary, histories)], self.run))
+        return self.differences(histories, self.emitted(self.runner, [*map(self.variation.vary, histories)], self.run))
 
-    def differ_alone(self, histories: Sequence[JobHistory]) -> list[RowDifference | None]:
-        """Return for each history where the job differs, when it runs in a query of its own."""
-        if not histories:
-            return []
-        emitted = [self.emitted_alone(self.runner, self.vary(history), self.run) for history in histories]
-        return self.differences(histories, emitted)
+    def differs_alone(self, history: JobHistory) -> RowDifference | None:
+        """Return where the job differs on a history that runs in a query of its own."""
+        return self.run_alone(history).difference
+
+    def run_alone(self, history: JobHistory) -> _Alone:
+        """Run a history in a query of its own, unless that was done before."""
+        asked = repr((history.batches, history.clock, self.variation.saved))
+        if asked not in self.alone_runs:
+            emitted = self.emitted_alone(self.runner, self.variation.vary(history), self.run)
+            (found,) = self.differences([history], [emitted])
+            self.alone_runs[asked] = _Alone(self.said[0], emitted, found)
+        return self.alone_runs[asked]
 
     def differences(self, histories: Sequence[JobHistory], emitted: Sequence[Emitted]) -> list[RowDifference | None]:
         """Return for each history where what was emitted differs from what is expected."""
         expected = self.said = self.expected(histories)
+        if self.alike is not None and any(of.comparing != "batches" for of in expected):
+            raise BadInput(self.alike)
         if expected:
             self.comparing = "end" if isinstance(self.runner.job, Sink) else expected[0].comparing
         rows = [row for one in emitted for of_batch in one for row in of_batch]
@@ -557,20 +680,25 @@ class JobCheck:
         return difference(expected, emitted, mode, self.unique_columns)
 
     @property
-    def unique_columns(self) -> list[str]:
-        """The columns that tell the rows of an updated table apart."""
-        if self.unique is not None:
-            return list(self.unique)
-        keys = {column for source in self.sources for column in source.key}
-        windows = {"window", "session_window", "start", "end"}
-        found = [column for column in self.columns if column in keys | windows]
-        return [part for column in found for part in (("start", "end") if "window" in column else (column,))]
+    def unique_columns(self) -> list[str] | None:
+        """The columns that tell the rows of an updated table apart; None where each row is one of its own."""
+        if self.unique is None and self.grouping is None:
+            return None
+        named = self.grouping.columns if self.unique is None and self.grouping is not None else self.unique or ()
+        return [part for column in named for part in (("start", "end") if column in WINDOWS else (column,))]
 
     def expected(self, histories: Sequence[JobHistory]) -> list[Expected]:
         """Return what is expected of each history."""
         if isinstance(self.oracle, JobOracle):
             other = replace(self.runner, job=self.oracle.job)
-            return [self.expected_of(rows) for rows in self.emitted_of(other, histories, self.oracle.run or self.run)]
+            asked = repr([(history.batches, history.clock) for history in histories])
+            plain = self.oracle.plain
+            if plain is None or asked not in plain:
+                found = self.emitted_of(other, histories, self.oracle.run or self.run)
+                if plain is None:
+                    return [*map(self.expected_of, found)]
+                plain[asked] = found
+            return [*map(self.expected_of, plain[asked])]
         if isinstance(self.oracle, BatchOracle):
             other = self.runner if self.oracle.job is None else replace(self.runner, job=self.oracle.job)
             return [Expected("end", [rows]) for rows in self.as_batch(other, histories)]
@@ -596,13 +724,58 @@ class JobCheck:
 
     def emitted(self, runner: Runner, histories: Sequence[JobHistory], run: RunOptions) -> list[Emitted]:
         """Return what a job emits of each of histories that share a query."""
-        emitted = runner.run(pack(histories, self.inputs, self.seed), histories[0].clock, run)
-        batches = [self.unpacked(rows, histories) for rows in emitted]
+        output = self.noted(runner.run(pack(histories, self.inputs, self.seed), histories[0].clock, run), run)
+        batches = [self.unpacked(rows, histories) for rows in output.batches]
         return [[batch[number] for batch in batches] for number in range(len(histories))]
 
     def emitted_alone(self, runner: Runner, history: JobHistory, run: RunOptions) -> Emitted:
         """Return what a job emits of a history in a query of its own."""
-        return runner.run(tables_alone(history, self.sources), history.clock, run)
+        return self.noted(runner.run(tables_alone(history, self.sources), history.clock, run), run).batches
+
+    def noted(self, output: Output, run: RunOptions) -> Output:
+        """Note what a query met, and return it.
+
+        Raises:
+            BadInput: The job went by another clock than the check's, so that the comparison says nothing.
+        """
+        self.crashed |= bool(output.crashed)
+        self.stateful |= output.stateful
+        if run == self.run:
+            self.covered |= output.covered
+            self.last = output
+        if output.ahead or (output.other_times and output.dropped and not self.takes_late):
+            how = "moved the watermark beyond the check's" if output.ahead else "were behind the watermark"
+            raise BadInput(
+                f"{self.name} takes its event time from other columns than the Input's, and rows that the check has "
+                f"drawn {how}: let the check draw that time as a column of the Input, and make the payload of it: "
+                'lambda rows: job(rows.select(to_json(struct("*")).alias("value")))'
+            )
+        if run.mode == "update" and not isinstance(self.runner.job, Sink) and self.alike is None:
+            self.alike = self.rows_alike(output)
+        return output
+
+    def rows_alike(self, output: Output) -> str | None:
+        """Say which two rows of one micro-batch `unique_columns` doesn't tell apart; None where there are none."""
+        unique = self.unique_columns
+        if unique is None:
+            return None
+        given = "unique=" if self.unique is not None else "the columns of its grouping"
+        remedy = "name the columns of the result that tell the rows of its table apart, unique=[…]"
+        if self.unique is None and self.grouping is not None and self.grouping.by and not unique:
+            return f"{self.name} groups by {', '.join(self.grouping.by)}, and selects nothing of it: {remedy}"
+        for part in output.parts:
+            seen: dict[Any, Row] = {}
+            for row in flat(part):
+                key = tuple(canonical(row.get(column)) for column in unique)
+                if key in seen:
+                    space = None if self.alone else key_space(self.sources)
+                    both = [shown_row(row if space is None else space.plain(row)) for row in (seen[key], row)]
+                    return (
+                        f"{self.name} emits two rows in one batch that {given}, {', '.join(unique) or 'none'}, can't "
+                        f"tell apart, {both[0]} and {both[1]}: {remedy}"
+                    )
+                seen[key] = row
+        return None
 
     def as_batch(self, runner: Runner, histories: Sequence[JobHistory]) -> list[list[Row]]:
         """Return what a job gives of each history as a batch."""

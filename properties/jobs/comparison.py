@@ -19,7 +19,7 @@ STRENGTHS: Mapping[Comparing, str] = {
     "end": "the table at the end",
 }
 """How strong a comparison is, in words."""
-_WINDOWS = ("session_window", "window")
+WINDOWS = ("session_window", "window")
 
 
 @dataclass(frozen=True)
@@ -69,20 +69,20 @@ def flat(rows: Sequence[Row]) -> list[Row]:
     """Return rows in which a column `window` or `session_window` stands as its two fields, `start` and `end`."""
     flattened = []
     for row in rows:
-        window = next((name for name in _WINDOWS if isinstance(row.get(name), Mapping)), None)
+        window = next((name for name in WINDOWS if isinstance(row.get(name), Mapping)), None)
         if window is not None and not {"start", "end"} & set(row):
             row = {**{name: value for name, value in row.items() if name != window}, **row[window]}
         flattened.append(row)
     return flattened
 
 
-def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str]) -> list[list[Row]]:
+def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str] | None) -> list[list[Row]]:
     """Return the table after each batch, of the rows that the batches emitted.
 
     Args:
         batches: The rows of each batch.
         mode: `append`: all rows so far; `update`: of each value of `unique` the last; `complete`: the batch's rows.
-        unique: The columns that tell the rows of the table apart.
+        unique: The columns that tell the rows of the table apart; None where each row is one of its own.
     """
     if mode == "complete":
         return [list(batch) for batch in batches]
@@ -90,7 +90,7 @@ def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str]
     rows: list[Row] = []
     by_key: dict[Any, Row] = {}
     for batch in batches:
-        if mode == "append":
+        if mode == "append" or unique is None:
             rows = [*rows, *batch]
         else:
             by_key |= {tuple(canonical(row.get(column)) for column in unique): row for row in batch}
@@ -100,7 +100,7 @@ def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str]
 
 
 def difference(
-    expected: Expected, batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str]
+    expected: Expected, batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str] | None
 ) -> RowDifference | None:
     """Return where what was emitted differs first from what is expected, or None; other columns aren't compared.
 
@@ -108,7 +108,7 @@ def difference(
         expected: What is expected.
         batches: The rows of each batch that were emitted; of a sink one list, the table at the end.
         mode: The job's output mode.
-        unique: The columns that tell the rows of the table apart.
+        unique: The columns that tell the rows of the table apart; None where each row is one of its own.
     """
     wanted = [flat(rows) for rows in expected.rows]
     columns = sorted({column for rows in wanted for row in rows for column in row})
@@ -161,7 +161,7 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
         for rows in one.rows:
             for row in flat(rows):
                 wanted |= dict.fromkeys(row)
-    came = [column for name in columns for column in (("start", "end") if name in _WINDOWS else (name,))]
+    came = [column for name in columns for column in (("start", "end") if name in WINDOWS else (name,))]
     missing = [column for column in wanted if column not in came]
     if missing:
         raise BadInput(

@@ -48,6 +48,7 @@ class JobCounterexample:
         unique: The columns that tell the rows of an updated table apart.
         seed: What the history was drawn from.
         delay_us: The delay of the watermark of every input, in microseconds; None where they have none, or several.
+        runs: How the query was run, and how the plain one that it is compared with; None: there is one run.
     """
 
     job: str
@@ -58,9 +59,10 @@ class JobCounterexample:
     emitted: Sequence[Sequence[Row]]
     difference: RowDifference | None
     run: RunOptions
-    unique: Sequence[str]
+    unique: Sequence[str] | None
     seed: int
     delay_us: int | None = None
+    runs: tuple[str, str] | None = None
 
     @property
     def text(self) -> str:
@@ -77,12 +79,22 @@ class JobCounterexample:
         if found is None:
             return f"violated: {self.job} differs from {self.oracle}, but not each time that it runs."
         where = "at the end" if found.batch is None else f"in batch {found.batch}"
-        missing, surplus = list(map(shown_row, found.missing)), list(map(shown_row, found.surplus))
-        came = surplus[0] if surplus else "no such row"
-        if missing and missing[0] == came:
-            missing[0], came = typed_row(found.missing[0]), typed_row(found.surplus[0])
-        wanted = missing[0] if missing else "no such row"
+        came, wanted = (shown_row(rows[0]) if rows else "no such row" for rows in (found.surplus, found.missing))
+        if came == wanted:
+            wanted, came = typed_row(found.missing[0]), typed_row(found.surplus[0])
+        elif not (found.surplus and found.missing):
+            came, wanted = self._counted(came, wanted)
+        if self.runs is not None:
+            when, otherwise = self.runs
+            return f"violated: {when}, {self.job} emits {came} {where}; {otherwise} it emits {wanted}."
         return f"violated: {where} {self.oracle} expects {wanted}, and {self.job} emits {came}."
+
+    def _counted(self, came: str, wanted: str) -> tuple[str, str]:
+        """Return a row that comes on one side alone with how often it comes on each, where it is on both."""
+        row = next(text for text in (came, wanted) if text != "no such row")
+        both = sum(of.side == "both" and shown_row(of.row) == row for of in self.results)
+        counts = [_times(both + (text == row)) for text in (came, wanted)]
+        return (f"{row} {counts[0]}", f"it {counts[1]}") if both else (came, wanted)
 
     @property
     def results(self) -> list[ResultRow]:
@@ -123,6 +135,10 @@ class JobCounterexample:
         )
 
 
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
 def folder_of(name: str, folder: Path) -> Path:
     """Return the folder of one test's counterexamples, or of one job's; `name` is a node id, or module:function."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[-80:].strip("-")
@@ -143,7 +159,7 @@ def failure(history: JobHistory, sources: Sequence[Source], why: str, folder: Pa
 
 def _saved(history: JobHistory, sources: Sequence[Source], report: str, folder: Path | None) -> list[str]:
     """Save a history and what is said of it, and return what to say of that, with the lines to paste."""
-    text, lines = to_text(history, sources), [""]
+    text, lines, check = to_text(history, sources), [""], "invariants" if history.variation else "check_job"
     if folder is not None:
         saved = folder / f"job-{sha256(text.encode()).hexdigest()[:12]}"
         saved.mkdir(parents=True, exist_ok=True)
@@ -152,8 +168,8 @@ def _saved(history: JobHistory, sources: Sequence[Source], report: str, folder: 
         lines += [f"Saved in {saved}, and run first the next time.", ""]
     shown = text.splitlines()
     if len(shown) > MOST_LINES:
-        return [*lines, "It is too long to be pasted: give check_job the saved file, as examples=[Path(…)]."]
-    lines += ["To run it first in every run of the test, give check_job these examples:", ""]
+        return [*lines, f"It is too long to be pasted: give {check} the saved file, as examples=[Path(…)]."]
+    lines += [f"To run it first in every run of the test, give {check} these examples:", ""]
     return [*lines, "    examples=['''", *("    " + line for line in shown), "    ''']"]
 
 

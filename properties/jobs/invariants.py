@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .check import BATCHES, JobCheck, check_arguments, runner_of
 from .histories.inputs import Input
-from .model import Comparing, JobHistory, Mode, Trigger
+from .model import Mode, Trigger
 from .oracles import JobOracle
 from .queries.running import Job, RunOptions, Sink
 from .rendering.notebook import Shown
-
-
-@dataclass(frozen=True)
-class Invariant:
-    """Something that changes nothing.
-
-    Attributes:
-        name: What reports call it.
-        says: What holds, as a sentence.
-        run: How the query is run then.
-        comparing: What is the same: the rows of each batch, or the table at the end.
-        vary: The history that the job is given then.
-    """
-
-    name: str
-    says: str
-    run: RunOptions
-    comparing: Comparing = "batches"
-    vary: Callable[[JobHistory], JobHistory] = lambda history: history
+from .variations import Variation, variations_of
 
 
 @dataclass(frozen=True)
@@ -56,64 +37,6 @@ class InvariantsReport(Shown):
         return "\n".join(lines)
 
 
-def merged(batches: Sequence[Sequence[int]]) -> Callable[[JobHistory], JobHistory]:
-    """Return what gives a history other cuts: each list names the batches that become one."""
-
-    def with_cuts(history: JobHistory) -> JobHistory:
-        groups = [[number for number in group if number < len(history.batches)] for group in batches]
-        groups += [[number] for number in range(BATCHES, len(history.batches))]
-        rows = tuple(tuple(arrival for number in group for arrival in history.batches[number]) for group in groups)
-        clock = tuple(history.clock[group[-1]] for group in groups) if history.clock else ()
-        return replace(history, batches=rows, clock=clock)
-
-    return with_cuts
-
-
-def reversed_rows(history: JobHistory) -> JobHistory:
-    """Return the history with the rows of each batch in the opposite order."""
-    return history.with_batches([batch[::-1] for batch in history.batches])
-
-
-def invariants_of(run: RunOptions, seed: int) -> list[Invariant]:
-    """Return what is asked of a job, at batches that are drawn from the seed."""
-    generator = random.Random(f"{seed} of the invariants")
-    stops = sorted(generator.sample(range(BATCHES), 2))
-    crash = generator.randrange(1, BATCHES)
-    first = generator.randrange(1, BATCHES)
-    cuts = [list(range(first)), list(range(first, BATCHES))]
-    return [
-        Invariant(
-            "a restart",
-            f"stopped after batches {stops[0]} and {stops[1]} and started again, the job emits the same",
-            replace(run, stop_after=stops),
-        ),
-        Invariant(
-            "a crash",
-            f"dying in batch {crash} between its output and its commit, the job emits the same",
-            replace(run, crash_in=[crash]),
-        ),
-        Invariant(
-            "the number of partitions",
-            "with five shuffle partitions the job emits the same",
-            replace(run, partitions=5),
-        ),
-        Invariant(
-            "the cuts between batches",
-            f"with a single cut, before batch {first}, the job's table at the end is the same",
-            run,
-            "end",
-            merged(cuts),
-        ),
-        Invariant(
-            "the order within a batch",
-            "with the rows of each batch in the opposite order the job's table at the end is the same",
-            run,
-            "end",
-            reversed_rows,
-        ),
-    ]
-
-
 def invariants(
     job: Job,
     *inputs: Input,
@@ -127,19 +50,20 @@ def invariants(
     alone: bool = False,
     settings: Mapping[str, str] | None = None,
     seconds: float = 120,
+    examples: Sequence[str | Path] = (),
     folder: Path | None = None,
 ) -> InvariantsReport:
     """Check without knowing what a job should emit that nothing of how its query runs changes it.
 
-    Asked are a restart, a crash between a batch's output and its commit, which repeats the batch, the number of
-    shuffle partitions, the cuts between batches and the order of rows within one, where no row is late, and whether
-    histories of other keys in the same query play a part.
+    The query is restarted after each batch; it dies in each micro-batch, with and without data, before its output and
+    between that and its commit, and so repeats it; the number of shuffle partitions changes, and, where no row is
+    late, the cuts between batches and the order of rows within one; and histories run without those of other keys.
 
     Args:
         job: As `check_job`.
         inputs: As `check_job`.
         histories: How many histories are drawn.
-        seed: What they are drawn from, and where the query stops and dies.
+        seed: What they are drawn from, and the batch before which the single cut is.
         mode: The job's output mode.
         trigger: As `check_job`.
         static: As `check_job`.
@@ -148,6 +72,7 @@ def invariants(
         alone: As `check_job`.
         settings: As `check_job`.
         seconds: As `check_job`.
+        examples: As `check_job`; one that violates an invariant says which, and how the query is run.
         folder: As `check_job`.
 
     Returns:
@@ -163,31 +88,35 @@ def invariants(
     check_arguments(histories, mode, trigger)
     resolved, runner = runner_of(job, inputs, seed, static)
     run = RunOptions(trigger, mode, settings=dict(settings or {}), seconds=seconds)
+    common: Any = {"seed": seed, "unique": unique, "out_of_order": out_of_order}
     held: dict[str, int] = {}
-    name = ""
-    for invariant in invariants_of(run, seed):
-        plain = JobOracle(job, run, invariant.comparing, f"the job, for {invariant.says},")
-        own = folder / invariant.name.replace(" ", "-") if folder is not None else None
-        check = JobCheck(
-            runner,
-            resolved,
-            plain,
-            invariant.run,
-            seed,
-            unique,
-            out_of_order,
-            own,
-            alone,
-            vary=invariant.vary,
-            late=False if invariant.comparing == "end" else None,
+    emitted: dict[str, Any] = {}
+    crashed = False
+
+    def check_of(variation: Variation) -> JobCheck:
+        plain = JobOracle(job, run, variation.comparing, f"the job {variation.otherwise}".strip(), plain=emitted)
+        own = folder / variation.law.replace(" ", "-") if folder is not None else None
+        late = False if variation.comparing == "end" else None
+        return JobCheck(
+            runner, resolved, plain, variation, **common, folder=own, alone=alone, late=late, again=not variation.law
         )
-        check.replay(())
-        report = check.check(histories)
-        held[invariant.name], name = report.histories, report.job
+
+    # A history that is drawn for append mode has one batch more, which closes everything.
+    variations = variations_of(run, seed, BATCHES + (mode == "append"), BATCHES)
+    for variation in variations:
+        check_of(variation).replay(examples)
+    for variation in variations:
+        check = check_of(variation)
+        held[variation.law] = check.check(histories).histories
         alone = alone or check.alone
-    unsure = ["a crash of a sink without foreachBatch"] if isinstance(job, Sink) else []
+        crashed |= check.crashed
+    unsure = []
+    if isinstance(job, Sink) and not crashed:
+        del held["a crash"]
+        unsure.append("a crash, and rows after a stop with state: the sink doesn't write by foreachBatch")
+    plain = check_of(Variation(run, otherwise="beside histories of other keys", when="alone in its query"))
     if alone:
         unsure.append("histories of other keys, for each runs in a query of its own")
     else:
-        held["histories of other keys in the query"] = len(invariants_of(run, seed))
-    return InvariantsReport(name, held, unsure)
+        held["histories of other keys in the query"] = plain.check_others(histories)
+    return InvariantsReport(plain.name, held, unsure)

@@ -69,11 +69,13 @@ class JobHistory:
         clock: The largest event time (microseconds since 1970) that the inputs have seen by the end of each batch,
             where other rows than the history's move the watermark; empty where its own alone do.
         name: What reports call it.
+        variation: Which invariant it violates, and how the query is run then; empty where it is run as it stands.
     """
 
     batches: tuple[tuple[Arrival, ...], ...]
     clock: tuple[int, ...] = ()
     name: str = field(default="history", compare=False)
+    variation: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def arrivals(self) -> list[Arrival]:

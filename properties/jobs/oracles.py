@@ -226,6 +226,7 @@ class JobOracle:
         comparing: What is compared: the rows of each batch, or the table at the end.
         called: What reports call it; by default its name and line.
         late: Whether histories have late rows.
+        plain: What it has emitted of histories, by their text, for checks that share them; None: it runs each time.
     """
 
     job: Job
@@ -233,6 +234,7 @@ class JobOracle:
     comparing: Comparing = "batches"
     called: str = ""
     late: bool = True
+    plain: dict[str, Any] | None = None
 
 
 def sql(statement: str) -> SqlOracle:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
-from ..model import Source
+from ..model import Row, Source
 from .inputs import ResolvedInput
 
 MOST = 99_999
@@ -61,6 +61,12 @@ class KeySpace:
             return None
         number, rest = divmod(value + self.stride // 2, self.stride)
         return (number, rest - self.stride // 2) if 0 < number <= MOST else None
+
+    def plain(self, row: Row) -> Row:
+        """Return a row whose packed keys are a history's own."""
+        carriers = {*self.columns.values()}
+        unpacked = {name: self.unpacked(value) for name, value in row.items() if name in carriers}
+        return {**row, **{name: both[1] for name, both in unpacked.items() if both is not None}}
 
 
 def packable(source: Source) -> str | None:

@@ -1,8 +1,8 @@
 """A job's history as text: JSON Lines, to be kept in a file, read by people and played again.
 
-The first line has the history's name and the columns of its inputs; each other line is a row that arrives, a heartbeat
-(the clock at the end of a batch) or a cut between batches. Timestamps are ISO 8601, with a zone where their type has
-one; decimals are text, bytes base64, durations microseconds, maps lists of pairs.
+The first line has the history's name, the columns of its inputs and, of a violated invariant, how the query is run;
+each other line is a row that arrives, a heartbeat (the clock at the end of a batch) or a cut. Timestamps are ISO 8601,
+with a zone where their type has one; decimals are text, bytes base64, durations microseconds, maps lists of pairs.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ def to_text(history: JobHistory, sources: Sequence[Source]) -> str:
     lines: list[dict[str, Any]] = [
         {"job": history.name, "inputs": {source.name: columns_text(source) for source in sources}}
     ]
+    if history.variation:
+        lines[0]["variation"] = dict(history.variation)
     for number, batch in enumerate(history.batches):
         lines += [{"cut": True}] if number else []
         for name, row in batch:
@@ -78,7 +80,8 @@ class _Parsing:
         """Return the history of its lines."""
         header = self._object(*lines[0])
         name, inputs = header.get("job"), header.get("inputs")
-        if not isinstance(name, str) or not isinstance(inputs, Mapping):
+        variation = header.get("variation", {})
+        if not isinstance(name, str) or not isinstance(inputs, Mapping) or not isinstance(variation, Mapping):
             self._refuse('this is no header: begin with {"job": "name", "inputs": {"events": "user string, …"}}')
         if set(inputs) != set(self.sources):
             self._refuse(f"it has the inputs {', '.join(inputs)}, and the job {', '.join(self.sources)}: rename them")
@@ -98,7 +101,7 @@ class _Parsing:
                     self._refuse('use {"input": …, "row": {…}}, {"heartbeat": "2024-…"} or {"cut": true}')
         if clock:
             self._check(batches, clock)
-        return JobHistory(tuple(map(tuple, batches)), tuple(clock.values()), name)
+        return JobHistory(tuple(map(tuple, batches)), tuple(clock.values()), name, variation)
 
     def _check(self, batches: Sequence[Sequence[Arrival]], clock: Mapping[int, int]) -> None:
         if len(clock) < len(batches):

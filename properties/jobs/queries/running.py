@@ -11,9 +11,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,9 +23,19 @@ from ...system.work import temporary_folder
 from ...witnesses.spark.query import PlannedCrash, hand_over, reported_failures, schema_of_file
 from ...witnesses.spark.session import partitions_of_users_session, partitions_setting, session_for_query, work_folder
 from ...witnesses.spark.versions import arrow_table_of, frame_of_arrow
-from ..model import Mode, Row, Source, Trigger, from_microseconds
-from .clock import TIME, Watermarks, clock_behind_watermarks, delays_in, plan_of
+from ..model import Mode, Row, Source, Trigger, from_microseconds, microseconds
+from .clock import (
+    TIME,
+    Watermarks,
+    by_processing_time,
+    clock_behind_watermarks,
+    delays_in,
+    derived_time,
+    event_times,
+    plan_of,
+)
 from .contract import called, frame_of, location, query_of, refused
+from .grouping import Grouping, grouping_of
 from .rows import rows_of
 
 if TYPE_CHECKING:
@@ -35,6 +45,9 @@ if TYPE_CHECKING:
 Tables: TypeAlias = Mapping[str, pa.Table]
 """By the name of an input: its rows of one batch."""
 _CLOCK_SCHEMA = pa.schema([(TIME, pa.timestamp("us", "UTC"))])
+Moment: TypeAlias = Literal["before its output", "between its output and its commit"]
+REPEATED = "rows in a repeated batch"
+RESTORED = "state before a stop, rows after it"
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,23 @@ class Sink:
 Job: TypeAlias = "Callable[..., DataFrame] | Sink"
 
 
+class Crash(NamedTuple):
+    """Where a query dies, in the function that `foreachBatch` is given; started again, it repeats the micro-batch.
+
+    Attributes:
+        batch: The index of the batch.
+        data: Whether it dies in the micro-batch with the batch's rows, or in the one without data that follows.
+        moment: Whether it dies before it has written the micro-batch, or after that and before the commit.
+    """
+
+    batch: int
+    data: bool
+    moment: Moment
+
+    def __str__(self) -> str:
+        return f"batch {self.batch}{'' if self.data else ' without data'}, {self.moment}"
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """How a job's query is run.
@@ -62,8 +92,7 @@ class RunOptions:
         trigger: Whether a batch without data follows each batch, or the last one alone.
         mode: The output mode; of a sink its own holds.
         stop_after: The query is stopped after each of these batches, and started again.
-        crash_in: In each of these batches the query dies after `foreachBatch` has written the batch and before its
-            commit, and is started again, which runs the batch again.
+        crashes: Where the query dies, and is started again.
         partitions: The number of shuffle partitions; None: the session's.
         settings: Further settings of the session.
         seconds: How long the query may take.
@@ -72,10 +101,64 @@ class RunOptions:
     trigger: Trigger = "default"
     mode: Mode = "append"
     stop_after: Sequence[int] = ()
-    crash_in: Sequence[int] = ()
+    crashes: Sequence[Crash] = ()
     partitions: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 120
+
+    @property
+    def steps(self) -> int:
+        """How many micro-batches each batch takes."""
+        return 2 if self.trigger == "default" else 1
+
+    def crashes_everywhere(self, batches: int) -> tuple[Crash, ...]:
+        """Return every place of a query over so many batches in which it can die, in order."""
+        places = [(batch, data) for batch in range(batches) for data in (True, False)[: self.steps]]
+        places += [(batches - 1, False)] * (self.steps == 1)
+        moments: tuple[Moment, ...] = ("before its output", "between its output and its commit")
+        return tuple(Crash(*place, moment) for place in places for moment in moments)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a job's declaration says of it.
+
+    Attributes:
+        columns: The columns of its result.
+        watermarks: The watermarks that it has declared.
+        plan: The text of its analyzed plan.
+        grouping: The grouping whose rows it updates, if it does.
+    """
+
+    columns: Sequence[str] = ()
+    watermarks: Watermarks = field(default_factory=Watermarks)
+    plan: str = ""
+    grouping: Grouping | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a job's query wrote, and which faults and late rows it met.
+
+    Attributes:
+        batches: The rows of each batch; of a sink one list, of the end.
+        parts: The rows of each micro-batch; of a sink none.
+        covered: Which of `REPEATED` and `RESTORED` were met.
+        stateful: Whether the query has state.
+        crashed: The places in which it died, in order, with rows in the micro-batch or without.
+        dropped: How many rows Spark's operators dropped because they were behind the watermark.
+        ahead: Whether the watermark went beyond the clock.
+        other_times: Whether the job derives its event time, and gets other times than the input's.
+    """
+
+    batches: list[list[Row]]
+    parts: Sequence[Sequence[Row]] = ()
+    covered: frozenset[str] = frozenset()
+    stateful: bool = False
+    crashed: Sequence[tuple[Crash, bool]] = ()
+    dropped: int = 0
+    ahead: bool = False
+    other_times: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,9 +175,7 @@ class Runner:
     sources: Sequence[Source]
     static: Mapping[str, pa.Table] = field(default_factory=dict)
 
-    def run(
-        self, batches: Sequence[Tables], clock: Sequence[int] = (), run: RunOptions = RunOptions()
-    ) -> list[list[Row]]:
+    def run(self, batches: Sequence[Tables], clock: Sequence[int] = (), run: RunOptions = RunOptions()) -> Output:
         """Run the job's query over batches.
 
         Args:
@@ -102,9 +183,6 @@ class Runner:
             clock: The event time (microseconds since 1970) to which the watermarks move in each batch; empty: they
                 follow the job's rows alone.
             run: How it is run.
-
-        Returns:
-            The rows of each batch; of a sink one list, what is written at the end.
 
         Raises:
             BadInput: The job breaks the contract, or Spark refuses its query.
@@ -132,8 +210,8 @@ class Runner:
                 with reported_failures():
                     return rows_of(result)
 
-    def declare(self, run: RunOptions = RunOptions()) -> tuple[DataFrame | None, Watermarks, str]:
-        """Declare the job without running it; return its result, its watermarks and its plan.
+    def declare(self, run: RunOptions = RunOptions()) -> Declared:
+        """Declare the job without running it; of a sink nothing is known before it runs.
 
         Raises:
             BadInput: The job breaks the contract.
@@ -142,10 +220,10 @@ class Runner:
         with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
             query = _Query(self, spark, folder, empty, (0,), run)
             if isinstance(self.job, Sink):
-                return None, Watermarks(), ""
+                return Declared()
             with refused(), _limited(run.seconds):
                 result, watermarks = query.result()
-                return result, watermarks, query.plan
+                return Declared(result.columns, watermarks, query.plan, grouping_of(result))
 
     def _static(self, spark: SparkSession, folder: Path) -> list[DataFrame]:
         tables = enumerate(self.static.values())
@@ -175,7 +253,7 @@ class _Query:
         run: RunOptions,
     ) -> None:
         self.runner, self.spark, self.folder, self.run = runner, spark, folder, run
-        self.steps = 2 if run.trigger == "default" else 1
+        self.steps = run.steps
         self.batches, self.clock = batches, clock
         self.tables: dict[int, pa.Table] = {}
         self.available = 0
@@ -183,7 +261,12 @@ class _Query:
         self.plan = ""
         self.delays_us: list[int] = []
         self.progress: Any = None
-        self.to_crash = {batch * self.steps for batch in run.crash_in}
+        self.committed, self.state_rows, self.dropped = -1, 0, 0
+        self.stateful = self.other_times = False
+        self.to_crash = {(at.batch * self.steps + (not at.data), at.moment): at for at in run.crashes}
+        self.crashed: list[tuple[Crash, bool]] = []
+        self.with_rows: set[int] = set()
+        self.restored_in: set[int] = set()
         self.own = folder / "job"
         self.own.mkdir()
         self.checkpoint = folder / "checkpoint"
@@ -215,10 +298,38 @@ class _Query:
             returned = called(job, self.inputs(), self.runner._static(self.spark, self.folder))
         frame = frame_of(job, returned, streaming=True)
         self.refuse_others(0)
-        self.plan = plan_of(frame)
-        if watermarks.count and not watermarks.without_clock:
-            self.delays_us = delays_in(self.plan)
+        self.take_up(plan_of(frame), watermarks)
         return frame, watermarks
+
+    def take_up(self, plan: str, watermarks: Watermarks) -> None:
+        """Take up the job's plan.
+
+        Raises:
+            BadInput: The job goes by a clock that the check doesn't move.
+        """
+        self.plan, where = plan, name_of(self.runner.job)
+        if by_processing_time(plan):
+            raise BadInput(
+                f"{where} has timeouts or timers of processing time, which a check can't move: such a query never "
+                "comes to an end; let the job take them by event time, or check the rest of it"
+            )
+        for time in event_times(plan):
+            own = {source.time for source in self.runner.sources if [*source.schema.names] == [*time.beside]}
+            if own and time.given not in own:
+                raise BadInput(
+                    f"{where} has its watermark on {time.given!r}, and the event time of its input is "
+                    f"{' or '.join(sorted(own))!r}: name the column of the watermark, Input(…, time={time.given!r})"
+                )
+        if watermarks.count and not watermarks.without_clock:
+            self.delays_us = delays_in(plan)
+
+    def take_up_of(self, query: StreamingQuery, watermarks: Watermarks) -> None:
+        """Take up the plan of a query that a sink has started; stop the query where that is refused."""
+        try:
+            self.take_up(str(query._jsq.streamingQuery().analyzedPlan().toString()), watermarks)
+        except BadInput:
+            query.stop()
+            raise
 
     def refuse_others(self, own: int) -> None:
         """Stop the queries that the job has started beside its own.
@@ -246,7 +357,7 @@ class _Query:
                 hand_over(table.schema.empty_table() if rest else table, number, self.folder / f"input {name}")
         self.available = max(self.available, count)
 
-    def output(self) -> list[list[Row]]:
+    def output(self) -> Output:
         """Run all batches, with the stops that are asked for."""
         job, last = self.runner.job, len(self.batches) - 1
         for stop in sorted({*(min(stop, last) for stop in self.run.stop_after), last}):
@@ -254,30 +365,50 @@ class _Query:
             while not self.drained():
                 pass
         if isinstance(job, Sink):
-            return [[*rows_of(called(job.read, [], [], [self.own]))]]
-        self.check_watermark()
+            return self.output_of([[*rows_of(called(job.read, [], [], [self.own]))]], [])
+        parts: list[list[Row]] = []
         batches: list[list[Row]] = [[] for _ in self.batches]
         for number in sorted(self.tables):
-            rows: list[Row] = [*rows_of(self.tables[number])]
+            parts.append([*rows_of(self.tables[number])])
+            self.with_rows |= {number} if parts[-1] else set()
             batch = min(number // self.steps, last)
-            batches[batch] = rows if self.run.mode == "complete" else [*batches[batch], *rows]
-        return batches
+            batches[batch] = parts[-1] if self.run.mode == "complete" else [*batches[batch], *parts[-1]]
+        return self.output_of(batches, parts)
 
-    def check_watermark(self) -> None:
-        """Make sure that the watermark has followed the clock, for what is expected is said by the clock.
+    def output_of(self, batches: list[list[Row]], parts: Sequence[Sequence[Row]]) -> Output:
+        """Return what was written, with the faults and late rows that the query met."""
+        covered = {REPEATED} if any(has_rows for _, has_rows in self.crashed) else set()
+        if any(number >= restored for restored in self.restored_in for number in self.with_rows):
+            covered.add(RESTORED)
+        return Output(
+            batches,
+            parts,
+            frozenset(covered),
+            self.stateful,
+            self.crashed,
+            self.dropped,
+            self.is_ahead_of_clock(),
+            derived_time(self.plan) is not None and self.other_times,
+        )
+
+    def is_ahead_of_clock(self) -> bool:
+        """Make sure that the watermark has followed the clock, for expectations go by it; return whether it is ahead.
 
         Raises:
-            StreamproofError: It has not.
+            StreamproofError: The watermark is behind the clock.
         """
-        if not (self.clock and self.delays_us and self.run.trigger == "default"):
-            return  # the last batch may be run under an earlier watermark
+        if not (self.clock and self.delays_us):
+            return False
         reached = (self.progress or {}).get("eventTime", {}).get("watermark")
         expected = from_microseconds((self.clock[-1] - max(self.delays_us)) // 1000 * 1000)
         if reached is None or datetime.fromisoformat(reached) < expected:
+            if self.run.trigger != "default" or isinstance(self.runner.job, Sink):
+                return False  # the last batch may be run under an earlier watermark
             raise StreamproofError(
                 f"the job's watermark has only reached {reached} where the check moved it to {expected.isoformat()}: "
                 "its plan keeps the check's clock from it; give the job its watermark next to its input"
             )
+        return datetime.fromisoformat(reached) > expected
 
     def drained(self) -> bool:
         """Run what is available; return whether all is done, which it isn't where a crash was planned and happened."""
@@ -285,17 +416,43 @@ class _Query:
         with reported_failures(planned=bool(crashes)), refused():
             with _limited(self.run.seconds), self.crashing():
                 if isinstance(job, Sink):
-                    with self.watermarks():
+                    with self.watermarks() as watermarks:
                         started = called(
                             job.start, self.inputs(), self.runner._static(self.spark, self.folder), [self.own]
                         )
                     query = query_of(job, started)
                     self.refuse_others(1)
+                    self.take_up_of(query, watermarks)
                 else:
                     query = self.write(self.result()[0])
-            _wait(query, self.run.seconds)
-            self.progress = query.lastProgress
+            try:
+                _wait(query, self.run.seconds)
+            finally:
+                self.note(query.recentProgress)
         return len(self.to_crash) == crashes
+
+    def note(self, progress: Sequence[Any]) -> None:
+        """Note what the query said of the micro-batches that it has committed since it was started."""
+        for committed in progress:
+            self.progress = committed
+            self.other_times |= self.has_other_times(committed)
+            if operators := committed["stateOperators"]:
+                self.stateful, self.committed = True, committed["batchId"]
+                self.state_rows = sum(operator["numRowsTotal"] for operator in operators)
+                self.dropped += sum(operator["numRowsDroppedByWatermark"] for operator in operators)
+        if self.state_rows:
+            self.restored_in.add(self.committed + 1)
+
+    def has_other_times(self, committed: Any) -> bool:
+        """Return whether the least event time of a micro-batch is another one than that of the rows it was given."""
+        batch, rest = divmod(committed["batchId"], self.steps)
+        if rest or batch >= len(self.batches):
+            return False
+        (source, *others), least = self.runner.sources, committed["eventTime"].get("min")
+        times = [time for time in self.batches[batch][source.name][source.time].to_pylist() if time is not None]
+        given_us = [*(microseconds(time.replace(tzinfo=UTC)) for time in times), *self.clock[batch : batch + 1]]
+        expected = from_microseconds(min(given_us) // 1000 * 1000) if given_us else None
+        return bool(others) or expected != (None if least is None else datetime.fromisoformat(least))
 
     def write(self, frame: DataFrame) -> StreamingQuery:
         def keep(rows: DataFrame, batch_id: int) -> None:
@@ -306,17 +463,16 @@ class _Query:
 
     @contextlib.contextmanager
     def crashing(self) -> Iterator[None]:
-        """Let functions that are given to `foreachBatch` within it raise once they have written a batch of a crash."""
+        """Let functions that are given to `foreachBatch` within it raise where a crash is planned."""
         from pyspark.sql.streaming.readwriter import DataStreamWriter
 
         original = DataStreamWriter.foreachBatch
 
         def for_each_batch(writer: DataStreamWriter, function: Callable[[DataFrame, int], None]) -> DataStreamWriter:
             def and_crash(rows: DataFrame, batch_id: int) -> None:
+                self.crash(rows, batch_id, "before its output")
                 function(rows, batch_id)
-                if batch_id in self.to_crash:
-                    self.to_crash.remove(batch_id)
-                    raise PlannedCrash
+                self.crash(rows, batch_id, "between its output and its commit")
 
             return original(writer, and_crash)
 
@@ -325,6 +481,15 @@ class _Query:
             yield
         finally:
             DataStreamWriter.foreachBatch = original  # type: ignore[method-assign]
+
+    def crash(self, rows: DataFrame, number: int, moment: Moment) -> None:
+        """Raise where a crash is planned, once each, and note whether the micro-batch has rows."""
+        at = self.to_crash.pop((number, moment), None)
+        if at is not None:
+            has_rows = not rows.isEmpty()
+            self.with_rows |= {number} if has_rows else set()
+            self.crashed.append((at, has_rows))
+            raise PlannedCrash
 
 
 def _wait(query: StreamingQuery, seconds: float) -> None:

@@ -1,0 +1,86 @@
+"""Which columns of a job's result tell the rows of its table apart, read off the grouping in its analyzed plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BY_FUNCTION = ("FlatMapGroups", "TransformWithState")
+"""Operators whose rows a user's function makes: a key that it passes on is known by its name alone."""
+_AGGREGATES = ("AggregateExpression", "PythonUDAF")
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The grouping of the operator that updates the rows of a result.
+
+    Attributes:
+        by: The grouping's expressions, as the plan names them; none for an aggregate over all rows.
+        columns: The columns of the result that are made of the grouping alone, such as the window's start, whatever
+            they are called; of an operator whose rows a function makes, those with the name of a grouping column.
+    """
+
+    by: Sequence[str]
+    columns: Sequence[str]
+
+
+def grouping_of(frame: DataFrame) -> Grouping | None:
+    """Return the grouping of a streaming result; None where no operator updates rows: each is a row of its own."""
+    plan = frame._jdf.queryExecution().analyzed()
+    found = _grouping(plan)
+    if found is None:
+        return None
+    by, known = found
+    return Grouping(by, [column.name() for column in _members(plan.output()) if column.exprId().id() in known])
+
+
+def _grouping(plan: Any) -> tuple[list[str], set[int]] | None:
+    """Return the grouping, and the ids of the plan's output columns that are made of it alone."""
+    kind = plan.getClass().getSimpleName()
+    if kind == "Aggregate":
+        made = {column.exprId().id() for column in _members(plan.aggregateExpressions()) if not _aggregates(column)}
+        return [by.sql() for by in _members(plan.groupingExpressions())], made
+    if kind == "Distinct":
+        columns = [*_members(plan.output())]
+        return [column.name() for column in columns], {column.exprId().id() for column in columns}
+    if kind.startswith(_BY_FUNCTION):
+        names = _grouping_names(plan, kind)
+        return names, {column.exprId().id() for column in _members(plan.output()) if column.name() in names}
+    streams = [child for child in _members(plan.children()) if child.isStreaming()]
+    below = [found for child in streams if (found := _grouping(child)) is not None]
+    if not below:
+        return None
+    if len(streams) > 1:
+        return below[0][0], set()
+    by, known = below[0]
+    if kind == "Project":
+        known |= {column.exprId().id() for column in _members(plan.projectList()) if _ids_used(column) <= known}
+    return by, known
+
+
+def _grouping_names(plan: Any, kind: str) -> list[str]:
+    if kind.startswith("TransformWithStateIn"):
+        columns = [*_members(plan.children().apply(0).output())][: plan.groupingAttributesLen()]
+    else:
+        columns = [*_members(plan.groupingAttributes())]
+    return [column.name() for column in columns]
+
+
+def _ids_used(expression: Any) -> set[int]:
+    return {used.exprId().id() for used in _members(expression.references().toSeq())}
+
+
+def _aggregates(expression: Any) -> bool:
+    """Return whether an expression has an aggregate function within it."""
+    return expression.getClass().getSimpleName() in _AGGREGATES or any(
+        map(_aggregates, _members(expression.children()))
+    )
+
+
+def _members(sequence: Any) -> Iterator[Any]:
+    """Yield the members of a sequence of Scala's."""
+    return (sequence.apply(index) for index in range(sequence.size()))

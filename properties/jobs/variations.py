@@ -1,0 +1,185 @@
+"""How a job's query is run otherwise than plainly, where that may change nothing of what the job emits.
+
+A variation is small enough to be saved with its counterexample, so that this is replayed as it was found.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from ...reference.core.errors import BadInput
+from .model import Comparing, JobHistory
+from .queries.running import REPEATED, RESTORED, Crash, Output, RunOptions
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One way to run a job's query; by default the plain one.
+
+    Attributes:
+        run: How the query is run.
+        law: The law that asks for it; empty for the plain one.
+        given: What the law was given, such as where the query dies, as JSON has it.
+        when: The run in words, such as `with five shuffle partitions`.
+        otherwise: The plain run in words.
+        comparing: What must be the same: the rows of each batch, or the table at the end.
+        vary: Returns the history that the job is given in place of one that is drawn.
+        goals: The coverage goals of the run.
+        parts: Returns, by what a run under it met, its parts, of which one may be enough; None where it has none.
+    """
+
+    run: RunOptions
+    law: str = ""
+    given: Any = None
+    when: str = ""
+    otherwise: str = ""
+    comparing: Comparing = "batches"
+    vary: Callable[[JobHistory], JobHistory] = field(default=lambda history: history, compare=False)
+    goals: Sequence[str] = ()
+    parts: Callable[[Output], Sequence[Variation]] | None = field(default=None, compare=False)
+
+    @property
+    def saved(self) -> Mapping[str, Any]:
+        """What a counterexample's file says of it; nothing of the plain run."""
+        return {"law": self.law, "given": self.given} if self.law else {}
+
+
+def restart(run: RunOptions, given: Sequence[int]) -> Variation:
+    """Stop the query after batches, and start it again from its checkpoint."""
+    # A stop lets the batch without data run that `available_now` has at the end alone: late rows are late sooner.
+    comparing: Comparing = "batches" if run.trigger == "default" else "end"
+    return Variation(
+        replace(run, stop_after=[*given]),
+        "a restart",
+        [*given],
+        f"stopped after batch {', '.join(map(str, given))} and started again",
+        "without a stop",
+        comparing,
+        goals=(RESTORED,),
+        parts=(lambda output: [restart(run, [stop]) for stop in given]) if len(given) > 1 else None,
+    )
+
+
+def crash(run: RunOptions, given: Sequence[Sequence[Any]]) -> Variation:
+    """Let the query die, before a batch's output or between that and its commit, and start it again."""
+    crashes = [Crash(*at) for at in given]
+    where = "in each batch" if len(crashes) > 1 else f"in {crashes[0]}"
+
+    def parts(output: Output) -> list[Variation]:
+        # Mostly it is an output with rows that is repeated, and one of them is enough.
+        repeated = [at for at, has_rows in output.crashed if has_rows and at.moment != "before its output"]
+        some = [repeated, [at for at in crashes if at.moment == "before its output"]]
+        if len(repeated) == len(crashes):
+            some = [[at] for at in crashes]
+        return [crash(run, part) for part in some if 0 < len(part) < len(crashes)]
+
+    return Variation(
+        replace(run, crashes=crashes),
+        "a crash",
+        [[*at] for at in crashes],
+        f"dying {where}, and started again",
+        "without a crash",
+        goals=(REPEATED, RESTORED),
+        parts=parts if len(crashes) > 1 else None,
+    )
+
+
+def partitions(run: RunOptions, given: int) -> Variation:
+    """Run the query with another number of shuffle partitions."""
+    return Variation(
+        replace(run, partitions=given),
+        "the number of partitions",
+        given,
+        f"with {given} shuffle partitions",
+        "with the session's own number",
+    )
+
+
+def cuts(run: RunOptions, given: int) -> Variation:
+    """Cut the history once, before a batch."""
+
+    def merged(history: JobHistory) -> JobHistory:
+        last = len(history.batches) - 1
+        # The last batch has no rows and closes everything, where there is one.
+        closing = 1 if last and history.clock and not history.batches[last] else 0
+        ends = sorted({min(given, last + 1 - closing), last + 1 - closing, last + 1})
+        spans = list(zip([0, *ends], ends, strict=False))
+        rows = tuple(tuple(arrival for batch in history.batches[a:b] for arrival in batch) for a, b in spans if a < b)
+        clock = tuple(history.clock[b - 1] for a, b in spans if a < b) if history.clock else ()
+        return replace(history, batches=rows, clock=clock)
+
+    return Variation(
+        run,
+        "the cuts between batches",
+        given,
+        f"with a single cut between batches, before batch {given},",
+        "with all cuts",
+        "end",
+        merged,
+    )
+
+
+def order(run: RunOptions, given: str) -> Variation:
+    """Reverse the rows of each batch."""
+    return Variation(
+        run,
+        "the order within a batch",
+        given,
+        "with the rows of each batch in the opposite order",
+        "in the order of arrival",
+        "end",
+        lambda history: history.with_batches([batch[::-1] for batch in history.batches]),
+    )
+
+
+LAWS: Mapping[str, Callable[[RunOptions, Any], Variation]] = {
+    "a restart": restart,
+    "a crash": crash,
+    "the number of partitions": partitions,
+    "the cuts between batches": cuts,
+    "the order within a batch": order,
+}
+
+
+def variations_of(run: RunOptions, seed: int, batches: int, drawn: int) -> list[Variation]:
+    """Return the variations of a job's run.
+
+    Args:
+        run: The plain run.
+        seed: The seed of what is drawn.
+        batches: How many batches a history has.
+        drawn: How many of them may have rows.
+    """
+    first = random.Random(f"{seed} of the invariants").randrange(1, drawn)
+    return [
+        restart(run, range(batches - 1)),
+        crash(run, run.crashes_everywhere(batches)),
+        partitions(run, 5),
+        cuts(run, first),
+        order(run, "reversed"),
+    ]
+
+
+def saved_variation(run: RunOptions, saved: Mapping[str, Any]) -> Variation:
+    """Return the variation that a counterexample was found under.
+
+    Raises:
+        BadInput: There is none of that law, or with what it was given.
+    """
+
+    def refuse() -> NoReturn:
+        known = ", ".join(LAWS)
+        raise BadInput(f"a saved history has the variation {dict(saved)!r}: remove it, or give it a law of {known}")
+
+    if not saved:
+        return Variation(run)
+    law = LAWS.get(str(saved.get("law")))
+    if law is None:
+        refuse()
+    try:
+        return law(run, saved.get("given"))
+    except (TypeError, ValueError, IndexError):
+        refuse()

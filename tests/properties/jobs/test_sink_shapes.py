@@ -1,0 +1,117 @@
+"""Sinks as people write them: none that repeats its rows passes the invariants, and none that is right is condemned."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from streamproof import Inconclusive, Input, Sink, Violated, invariants
+
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
+
+CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
+HISTORIES = 20
+Write = Callable[[DataFrame, int, Path], None]
+
+
+def sessions(clicks: DataFrame) -> DataFrame:
+    gaps = clicks.withWatermark("at", "10 minutes").groupBy("user", F.session_window("at", "30 minutes"))
+    return gaps.agg(F.sum("amount").alias("total"))
+
+
+def hours(clicks: DataFrame) -> DataFrame:
+    return clicks.withWatermark("at", "10 minutes").groupBy("user", F.window("at", "1 hour")).count()
+
+
+def rows(clicks: DataFrame) -> DataFrame:
+    return clicks
+
+
+def sink(job: Callable[[DataFrame], DataFrame], write: Write | None, mode: str = "append") -> Sink:
+    def start(clicks: DataFrame, folder: Path) -> StreamingQuery:
+        writer: DataStreamWriter = job(clicks).writeStream.outputMode(mode)
+        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        if write is None:
+            return writer.format("parquet").start(str(folder / "out"))
+        return writer.foreachBatch(lambda batch, number: write(batch, number, folder)).start()
+
+    return Sink(start, in_database if write in (upsert, insert) else in_files)
+
+
+def in_files(folder: Path) -> list[dict[str, Any]]:
+    files = sorted(map(str, (folder / "out").rglob("*.parquet")))
+    return ds.dataset(files).to_table().to_pylist() if files else []
+
+
+def in_database(folder: Path) -> list[dict[str, Any]]:
+    with sqlite3.connect(folder / "table.db") as database:
+        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
+        found = database.execute("SELECT * FROM hours").fetchall()
+    return [dict(zip(("user", "start", "count"), row, strict=True)) for row in found]
+
+
+def append_without_number(batch: DataFrame, number: int, folder: Path) -> None:
+    batch.write.mode("append").parquet(str(folder / "out"))
+
+
+def overwrite_by_number(batch: DataFrame, number: int, folder: Path) -> None:
+    batch.write.mode("overwrite").parquet(str(folder / "out" / f"batch={number}"))
+
+
+def overwrite_all(batch: DataFrame, number: int, folder: Path) -> None:
+    batch.write.mode("overwrite").parquet(str(folder / "out"))
+
+
+def upsert(batch: DataFrame, number: int, folder: Path) -> None:
+    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
+    with sqlite3.connect(folder / "table.db") as database:
+        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
+        database.executemany("DELETE FROM hours WHERE user = ? AND start = ?", [row[:2] for row in found])
+        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
+
+
+def insert(batch: DataFrame, number: int, folder: Path) -> None:
+    found = [(row["user"], str(row["window"]["start"]), row["count"]) for row in batch.collect()]
+    with sqlite3.connect(folder / "table.db") as database:
+        database.execute("CREATE TABLE IF NOT EXISTS hours (user, start, count)")
+        database.executemany("INSERT INTO hours VALUES (?, ?, ?)", found)
+
+
+REPEATING = {
+    "sessions appended, which come out without data": sink(sessions, append_without_number),
+    "windows appended": sink(hours, append_without_number),
+    "rows appended": sink(rows, append_without_number),
+    "updated windows inserted": sink(hours, insert, "update"),
+}
+RIGHT = {
+    "sessions by the batch's number": sink(sessions, overwrite_by_number),
+    "updated windows by their key": sink(hours, upsert, "update"),
+    "the whole table": sink(hours, overwrite_all, "complete"),
+    "Spark's own files": sink(sessions, None),
+}
+
+
+@pytest.mark.parametrize("name", REPEATING)
+def test_a_sink_that_repeats_its_rows_does_not_pass(name: str) -> None:
+    with pytest.raises(Violated, match=r"violated: dying in batch \d.*, between its output and its commit") as failure:
+        invariants(REPEATING[name], CLICKS, histories=HISTORIES, seconds=60)
+    assert len(failure.value.counterexample.history.variation["given"]) == 1
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_sink_is_not_condemned(name: str) -> None:
+    report = invariants(RIGHT[name], CLICKS, histories=HISTORIES)
+    assert ("a crash" in report.held) == (name != "Spark's own files")
+
+
+def test_a_crash_that_repeats_no_rows_shows_nothing() -> None:
+    nothing = sink(lambda clicks: clicks.where("false"), overwrite_by_number)
+    with pytest.raises(Inconclusive, match="rows"):
+        invariants(nothing, CLICKS, histories=HISTORIES)

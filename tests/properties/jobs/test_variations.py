@@ -1,0 +1,116 @@
+"""How a job's query is run otherwise than plainly: what is drawn, saved and read again, and told of."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from streamproof import BadInput
+from streamproof.properties.jobs.comparison import RowDifference
+from streamproof.properties.jobs.counterexamples import JobCounterexample
+from streamproof.properties.jobs.histories.text import parse, to_text
+from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Source
+from streamproof.properties.jobs.queries.running import Crash, Output, RunOptions
+from streamproof.properties.jobs.variations import LAWS, cuts, saved_variation, variations_of
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+CLICKS = Source("clicks", pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC"))]), "at", ("user",))
+RUN = RunOptions()
+BEFORE, BETWEEN = "before its output", "between its output and its commit"
+
+
+def history(*batches: int, clock: tuple[int, ...] = ()) -> JobHistory:
+    rows = iter(Arrival("clicks", {"user": "a", "at": NOON + timedelta(minutes=minute)}) for minute in range(99))
+    return JobHistory(tuple(tuple(next(rows) for _ in range(count)) for count in batches), clock)
+
+
+def test_the_query_dies_in_each_micro_batch_with_and_without_data_at_each_moment() -> None:
+    assert RUN.crashes_everywhere(2) == tuple(
+        Crash(batch, data, moment) for batch in (0, 1) for data in (True, False) for moment in (BEFORE, BETWEEN)
+    )
+    with_one_batch_without_data = RunOptions("available_now").crashes_everywhere(2)
+    assert [(at.batch, at.data) for at in with_one_batch_without_data[::2]] == [(0, True), (1, True), (1, False)]
+
+
+def test_it_is_stopped_after_each_batch_but_the_last() -> None:
+    assert [*variations_of(RUN, 0, 6, 5)[0].run.stop_after] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_counterexample_saves_is_the_variation_that_it_was_found_under(seed: int) -> None:
+    for variation in variations_of(RUN, seed, 6, 5):
+        assert saved_variation(RUN, json.loads(json.dumps(variation.saved))) == variation
+    assert {variation.law for variation in variations_of(RUN, seed, 6, 5)} == {*LAWS}
+
+
+def test_a_history_s_text_has_its_variation() -> None:
+    (crash,) = (variation for variation in variations_of(RUN, 0, 2, 2) if variation.law == "a crash")
+    whole = JobHistory(history(1, 1).batches, variation=crash.saved)
+    text = to_text(whole, [CLICKS])
+    assert saved_variation(RUN, parse(text, [CLICKS]).variation) == crash
+    assert "variation" not in to_text(history(1, 1), [CLICKS])
+
+
+@pytest.mark.parametrize(
+    "saved", [{"law": "nope"}, {"law": "a crash", "given": 5}, {"law": "a crash", "given": [[1]]}, {"given": 1}]
+)
+def test_a_variation_that_can_t_be_read_is_refused_with_the_laws(saved: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=r"has the variation .*: remove it, or give it a law of a restart, a crash"):
+        saved_variation(RUN, saved)
+
+
+@pytest.mark.parametrize(
+    ("batches", "clock", "first", "cut"),
+    [
+        ((1, 2, 0, 1), (), 2, [3, 1]),
+        ((1, 2, 0, 1), (), 9, [4]),
+        ((1, 2, 0), (10, 20, 99), 1, [1, 2, 0]),
+        ((1, 2, 1, 0), (10, 20, 30, 99), 1, [1, 3, 0]),
+        ((1,), (10,), 1, [1]),
+        ((0, 0), (10, 20), 1, [0, 0]),
+    ],
+)
+def test_one_cut_is_left_and_the_batch_that_closes_everything(
+    batches: tuple[int, ...], clock: tuple[int, ...], first: int, cut: list[int]
+) -> None:
+    given = history(*batches, clock=clock)
+    varied = cuts(RUN, first).vary(given)
+    assert [len(batch) for batch in varied.batches] == cut
+    assert varied.arrivals == given.arrivals
+    if clock:
+        assert varied.clock[-1] == clock[-1]
+        assert len(varied.clock) == len(cut)
+
+
+def test_of_a_crash_everywhere_the_repeated_rows_are_tried_first() -> None:
+    crash = variations_of(RUN, 0, 2, 2)[1]
+    crashes = [*crash.run.crashes]
+    rows = Crash(1, False, BETWEEN)
+    assert crash.parts is not None
+    parts = crash.parts(Output([], crashed=[(at, at == rows) for at in crashes]))
+    assert [[*part.run.crashes] for part in parts] == [[rows], [at for at in crashes if at.moment == BEFORE]]
+    assert parts[0].parts is None
+    assert parts[0].when == "dying in batch 1 without data, between its output and its commit, and started again"
+
+
+def counterexample(expected: list[Any], emitted: list[Any], difference: RowDifference) -> JobCounterexample:
+    runs = ("dying in batch 1", "without a crash")
+    given = history(1), [CLICKS], Expected("end", [expected]), [emitted], difference, RunOptions(mode="complete")
+    return JobCounterexample("job (x.py:1)", "the job without a crash", *given, [], 0, runs=runs)
+
+
+def test_a_violated_invariant_says_what_both_runs_emit() -> None:
+    one, two = {"n": 1}, {"n": 2}
+    twice = counterexample([one], [one, one], RowDifference(None, [], [one]))
+    assert twice.sentence == (
+        "violated: dying in batch 1, job (x.py:1) emits n 1 twice at the end; without a crash it emits it once."
+    )
+    lost = counterexample([one, one], [one], RowDifference(None, [one], []))
+    assert lost.sentence.endswith("emits n 1 once at the end; without a crash it emits it twice.")
+    never = counterexample([one], [], RowDifference(None, [one], []))
+    assert never.sentence.endswith("emits no such row at the end; without a crash it emits n 1.")
+    other = counterexample([one], [two], RowDifference(None, [one], [two]))
+    assert other.sentence.endswith("emits n 2 at the end; without a crash it emits n 1.")
