@@ -481,10 +481,11 @@ class JobCheck:
         __tracebackhide__ = True
         until = time.monotonic() + self.run.seconds
         done: list[JobHistory] = []
-        expecting = 0
+        expecting, whole = 0, self.variation
         for history in sorted(drawn, key=lambda one: -len(one.arrivals)):
             if done and time.monotonic() > until:
                 break
+            self.variation = whole if whole.share is None else whole.share(len(done))
             with self.named_failure([history]):
                 differs = self.differs_alone(history) is not None
             if differs:
@@ -494,6 +495,7 @@ class JobCheck:
                     raise self.violation(self.plainest(smallest), head)
             expecting += count_expecting(self.said)
             done.append(history)
+        self.variation = whole
         return done, expecting
 
     def fail_alone(self, candidates: Sequence[JobHistory]) -> list[bool]:

@@ -14,6 +14,9 @@ from ...reference.core.errors import BadInput
 from .model import Comparing, JobHistory
 from .queries.running import REPEATED, RESTORED, Crash, Output, RunOptions
 
+RESTARTS, CRASHES = 2, 6
+"""Histories that each run alone and share all stops, or all crashes: a query with all of them takes long."""
+
 
 @dataclass(frozen=True)
 class Variation:
@@ -29,6 +32,7 @@ class Variation:
         vary: Returns the history that the job is given in place of one that is drawn.
         goals: The coverage goals of the run.
         parts: Returns, by what a run under it met, its parts, of which one may be enough; None where it has none.
+        share: Returns the share of a history, by its number, where each runs in a query of its own; None for the whole.
     """
 
     run: RunOptions
@@ -40,6 +44,7 @@ class Variation:
     vary: Callable[[JobHistory], JobHistory] = field(default=lambda history: history, compare=False)
     goals: Sequence[str] = ()
     parts: Callable[[Output], Sequence[Variation]] | None = field(default=None, compare=False)
+    share: Callable[[int], Variation] | None = field(default=None, compare=False)
 
     @property
     def saved(self) -> Mapping[str, Any]:
@@ -60,6 +65,7 @@ def restart(run: RunOptions, given: Sequence[int]) -> Variation:
         comparing,
         goals=(RESTORED,),
         parts=(lambda output: [restart(run, [stop]) for stop in given]) if len(given) > 1 else None,
+        share=lambda number: restart(run, [*given][number % RESTARTS :: RESTARTS] or given),
     )
 
 
@@ -84,6 +90,7 @@ def crash(run: RunOptions, given: Sequence[Sequence[Any]]) -> Variation:
         "without a crash",
         goals=(REPEATED, RESTORED),
         parts=parts if len(crashes) > 1 else None,
+        share=lambda number: crash(run, crashes[number % CRASHES :: CRASHES] or crashes),
     )
 
 

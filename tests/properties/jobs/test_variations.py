@@ -96,6 +96,14 @@ def test_of_a_crash_everywhere_the_repeated_rows_are_tried_first() -> None:
     assert parts[0].when == "dying in batch 1 without data, between its output and its commit, and started again"
 
 
+def test_histories_that_run_alone_share_all_stops_and_crashes() -> None:
+    for variation, places in zip(variations_of(RUN, 0, 6, 5)[:2], (5, 24), strict=True):
+        assert variation.share is not None
+        shares = [variation.share(number).given for number in range(6)]
+        assert {str(place) for share in shares for place in share} == {str(place) for place in variation.given}
+        assert len(variation.given) == places > len(shares[0])
+
+
 def counterexample(expected: list[Any], emitted: list[Any], difference: RowDifference) -> JobCounterexample:
     runs = ("dying in batch 1", "without a crash")
     given = history(1), [CLICKS], Expected("end", [expected]), [emitted], difference, RunOptions(mode="complete")
