@@ -25,7 +25,7 @@ from .comparison import STRENGTHS, WINDOWS, RowDifference, canonical, check_colu
 from .counterexamples import JobCounterexample, failure, kept_meanwhile, saved_histories, violation
 from .failing import failing_history
 from .histories.drawing import closed, covered, draw_histories, duration, goals
-from .histories.inputs import Input, ResolvedInput, resolve_all
+from .histories.inputs import Input, ResolvedInput, distinct_names, resolve_all
 from .histories.key_spaces import ALONE, key_space, why_alone
 from .histories.packing import pack, tables_alone, unpack
 from .histories.shrinking import shrink, size
@@ -194,10 +194,11 @@ def runner_of(
     """Return what the rows of a job's inputs are drawn from, and what runs it.
 
     Raises:
-        BadInput: An input can't be drawn for, or a static table is no table.
+        BadInput: An input can't be drawn for, a static table is no table, or two of them have one name.
     """
-    resolved = resolve_all(inputs, seed)
-    return resolved, Runner(job, [given.source for given in resolved], static_tables(static))
+    resolved, tables = resolve_all(inputs, seed), static_tables(static)
+    distinct_names("inputs or static tables", [*(given.name for given in resolved), *tables])
+    return resolved, Runner(job, [given.source for given in resolved], tables)
 
 
 def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
@@ -270,6 +271,7 @@ class JobCheck:
         self.alike: str | None = None
         self.alone_runs: dict[str, _Alone] = {}
         self.last: Output = Output([])
+        self.require_unique()
         if watermarks.without_clock:
             self.alone, self.why = True, "a watermark of the job is on a column within another one"
         elif self.alone:
@@ -286,6 +288,20 @@ class JobCheck:
                 f"{self.name} has its watermark on {derived!r}, which it makes of other columns, and "
                 f"{self.oracle_name} goes by the clock of the input's event time: make it a column of the Input, or "
                 "expect sql(…), as_batch(), another job, or a function without a clock"
+            )
+
+    def require_unique(self) -> None:
+        """Refuse columns of `unique` that the job's result doesn't have, which of a Sink aren't known yet.
+
+        Raises:
+            BadInput: It doesn't have one.
+        """
+        known = [*self.columns, *(("start", "end") if {*WINDOWS} & {*self.columns} else ())]
+        unknown = [column for column in self.unique or () if known and column not in known]
+        if unknown:
+            raise BadInput(
+                f"unique has {unknown[0]!r}, and the result of {self.name} has the columns {', '.join(known)}: "
+                "name those that tell the rows of the table apart"
             )
 
     @property

@@ -20,6 +20,7 @@ STRENGTHS: Mapping[Comparing, str] = {
 }
 """How strong a comparison is, in words."""
 WINDOWS = ("session_window", "window")
+"""The columns of a window, whose `start` and `end` are compared."""
 
 
 @dataclass(frozen=True)

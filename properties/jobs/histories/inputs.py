@@ -89,10 +89,30 @@ def resolve_all(inputs: Sequence[Input], seed: int = 0) -> list[ResolvedInput]:
             raise BadInput(
                 f"an input is a {type(given).__name__}, {given!r}: wrap its schema as Input(schema, time=…, key=…)"
             )
-    names = [given.name for given in inputs]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise BadInput(f'two inputs have the name {twice!r}: give each a name of its own, Input(…, name="orders")')
-    return [resolve(given, seed) for given in inputs]
+    resolved = [resolve(given, seed) for given in inputs]
+    distinct_names("inputs", [given.name for given in resolved])
+    return resolved
+
+
+def distinct_names(what: str, names: Sequence[str]) -> None:
+    """Refuse two names that are the same to SQL, which ignores their case.
+
+    Args:
+        what: What messages call the things that are named.
+        names: Their names.
+
+    Raises:
+        BadInput: Two are the same.
+    """
+    by_name: dict[str, list[str]] = {}
+    for name in names:
+        by_name.setdefault(name.casefold(), []).append(name)
+    for same in by_name.values():
+        if len(same) > 1:
+            named = " and ".join(map(repr, dict.fromkeys(same)))
+            raise BadInput(
+                f'two {what} have the name {named} (SQL ignores case): give each a name of its own, name="orders"'
+            )
 
 
 def resolve(given: Input, seed: int = 0) -> ResolvedInput:

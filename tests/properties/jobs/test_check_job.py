@@ -369,6 +369,21 @@ def test_what_fails_in_a_worker_or_never_ends_is_one_clear_message() -> None:
         check_job(endless, CLICKS, expect="select user, 1 as x from clicks", histories=5, seconds=3)
 
 
+@pytest.mark.parametrize(("unique", "known"), [("nope", "user, session_window, total, start, end"), ("User", "user")])
+def test_columns_that_tell_rows_apart_are_columns_of_the_result(unique: str, known: str) -> None:
+    with pytest.raises(
+        BadInput, match=rf"unique has '{unique}', and the result of sessions \(.* has the columns {known}"
+    ):
+        check_job(sessions, CLICKS, expect=expected_sessions(), unique=[unique])
+
+
+def test_a_window_may_tell_the_rows_of_a_table_apart() -> None:
+    counted = sql(
+        "select customer, time_bucket(interval '1 hour', placed) as start, count(*) as orders from orders group by all"
+    )
+    assert check_job(hourly, ORDERS, expect=counted, mode="update", unique=["customer", "window"]).comparing == "cuts"
+
+
 def test_what_is_expected_is_refused_where_it_can_t_be_said() -> None:
     with pytest.raises(BadInput, match=r"DuckDB refuses the SQL statement: .*its tables are clicks"):
         check_job(sessions, CLICKS, expect="select nope from clicks", histories=5)

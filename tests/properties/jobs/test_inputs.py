@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     VarcharType,
     VariantType,
 )
+from streamproof.properties.jobs.check import check_job
 from streamproof.properties.jobs.histories.inputs import Input, resolve, resolve_all
 from streamproof.properties.jobs.histories.schemas import arrow_schema
 from streamproof.reference.core.errors import BadInput
@@ -242,6 +243,13 @@ def test_two_inputs_have_two_names() -> None:
     with pytest.raises(BadInput, match="two inputs have the name 'events'"):
         resolve_all([Input(CLICKS), Input(CLICKS)])
     assert [given.name for given in resolve_all([Input(CLICKS), Input(CLICKS, name="more")])] == ["events", "more"]
+
+
+def test_names_that_differ_in_case_alone_are_one_to_sql() -> None:
+    with pytest.raises(BadInput, match=r"two inputs have the name 'a' and 'A' \(SQL ignores case\): give each"):
+        resolve_all([Input(CLICKS, name="a"), Input(CLICKS, name="A")])
+    with pytest.raises(BadInput, match="two inputs or static tables have the name 'events' and 'Events'"):
+        check_job(lambda events, static: events, Input(CLICKS), expect="select 1", static={"Events": [{"id": 1}]})
 
 
 def test_a_bare_schema_is_no_input() -> None:
