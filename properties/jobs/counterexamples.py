@@ -18,7 +18,7 @@ from ...reference.core.files import read_text
 from ...reference.spark.watermarks import micro_batches
 from ..system.files import write_whole
 from .comparison import RowDifference, flat, table_of
-from .histories.text import parse, to_text
+from .histories.text import parse, pasted, to_text
 from .model import Expected, JobHistory, Row, Source, microseconds
 from .queries.running import RunOptions
 from .rendering.tables import BatchWatermarks, ResultRow, arrivals_table, result_rows, results_table
@@ -166,11 +166,10 @@ def _saved(history: JobHistory, sources: Sequence[Source], report: str, folder: 
         write_whole(saved / HISTORY, text)
         write_whole(saved / REPORT, report + "\n")
         lines += [f"Saved in {saved}, and run first the next time.", ""]
-    shown = text.splitlines()
-    if len(shown) > MOST_LINES:
+    if len(text.splitlines()) > MOST_LINES:
         return [*lines, f"It is too long to be pasted: give {check} the saved file, as examples=[Path(…)]."]
     lines += [f"To run it first in every run of the test, give {check} these examples:", ""]
-    return [*lines, "    examples=['''", *("    " + line for line in shown), "    ''']"]
+    return [*lines, *("    " + line for line in pasted(history, sources))]
 
 
 @contextlib.contextmanager

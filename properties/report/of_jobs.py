@@ -13,7 +13,7 @@ from ...reference.core.errors import BadInput
 from ..jobs.check import JobReport
 from ..jobs.comparison import STRENGTHS
 from ..jobs.counterexamples import JobCounterexample
-from ..jobs.histories.text import to_text
+from ..jobs.histories.text import pasted, to_text
 from ..jobs.invariants import InvariantsReport
 from ..jobs.model import microseconds
 from ..jobs.rendering.values import shown_row
@@ -94,8 +94,7 @@ def _found(one: JobCounterexample) -> Found:
         compared += [Compared(when, *pair, True) for pair in pairs]
     first = one.difference
     where = "at the end" if first is None or first.batch is None else f"batch {first.batch}"
-    examples = to_text(one.history, one.sources)
-    test = f"check_job(…, examples=['''\n{examples}'''])\n"
+    test = "\n".join(["check_job(", "    …,", *("    " + line for line in pasted(one.history, one.sources)), ")", ""])
     return Found(
         one.job,
         one.oracle,
@@ -106,7 +105,7 @@ def _found(one: JobCounterexample) -> Found:
         _timeline(one),
         compared,
         [Vote(one.oracle, "expects this", True), Vote(one.job, "differs", False)],
-        examples,
+        to_text(one.history, one.sources),
         test=test,
         seed=one.seed,
     )

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
+from ...system.visible import json_line
 from ...witnesses.spark.versions import struct_of_arrow
 from ..model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .drawing import time_us_of
@@ -40,7 +41,14 @@ def to_text(history: JobHistory, sources: Sequence[Source]) -> str:
             lines.append({"input": name, "row": values})
         if history.clock:
             lines.append({"heartbeat": _time_text(from_microseconds(history.clock[number]))})
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    return "".join(json_line(line) + "\n" for line in lines)
+
+
+def pasted(history: JobHistory, sources: Sequence[Source]) -> list[str]:
+    """Return the lines of Python that say a history as `examples`."""
+    # Where three quotes stand in a line, a text of JSON holds them, in which they may be escaped.
+    lines = [line.replace("'''", r"\u0027" * 3) for line in to_text(history, sources).splitlines()]
+    return ["examples=[r'''", *lines, "''']"]
 
 
 def parse(text: str, sources: Sequence[Source], file: str = "history") -> JobHistory:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from streamproof.properties.jobs.counterexamples import failure, saved_histories
 from streamproof.properties.jobs.histories.drawing import draw_histories
 from streamproof.properties.jobs.histories.inputs import Input, resolve, resolve_all
 from streamproof.properties.jobs.histories.standing_alone import without_clock
 from streamproof.properties.jobs.histories.text import columns_text, parse, to_text
+from streamproof.properties.jobs.histories.values import key_kinds, kinds
 from streamproof.properties.jobs.model import Arrival, JobHistory, microseconds
+from streamproof.properties.system.visible import visible
 from streamproof.reference.core.errors import BadInput
 
 EVERY_TYPE = (
@@ -21,6 +25,18 @@ EVERY_TYPE = (
     "q struct<a: date, `b c`: timestamp>, r map<int, array<binary>>, s map<string, timestamp_ntz>"
 )
 AT = datetime(2024, 1, 15, 12, tzinfo=UTC)
+EVERY = resolve(Input(EVERY_TYPE, time="at", key="k")).source
+STRANGE = (
+    r"\b\N{BULLET}\u0041",
+    "\x1b[31m",
+    "\u202e",
+    "\u2028\r\x85\x0b",
+    "'''",
+    "'''''",
+    "\\",
+    '"""',
+    "\U000e0041",
+)
 CLICKS = resolve(Input("user string, at timestamp, amount decimal(5,2) not null", key="user"))
 
 
@@ -47,6 +63,19 @@ def test_strange_values_come_back_exactly() -> None:
     ]
     history = JobHistory((tuple(Arrival("events", of) for of in rows),))
     assert repr(parse(to_text(history, [given.source]), [given.source])) == repr(history)
+
+
+@pytest.mark.parametrize("column", EVERY.schema.names)
+def test_every_value_that_is_drawn_comes_back_from_the_lines_to_paste(column: str) -> None:
+    kind = EVERY.schema.field(column).type
+    plainest = dict.fromkeys(EVERY.schema.names) | {"at": AT, "k": "a"}
+    for values in [*kinds(kind, AT), *key_kinds(kind, AT), *[STRANGE] * (kind == "string")]:
+        rows = [Arrival("events", {**plainest, column: value}) for value in values]
+        history = JobHistory((tuple(rows), ()), name="it's '''\\")
+        printed = failure(history, [EVERY], "it fails", None).partition("    examples=")[2]
+        assert visible(printed, lines=True) == printed
+        (back,) = saved_histories(ast.literal_eval(printed), None, [EVERY])
+        assert (back, back.name, repr(back)) == (history, history.name, repr(history))
 
 
 def test_the_text_reads_like_a_history_file() -> None:
