@@ -71,8 +71,9 @@ def main() -> NoReturn:
         by = f" by {signals.received()}" if signals.received() not in ("", "SIGINT") else ""
         with contextlib.suppress(OSError):  # the terminal may be gone
             messages.print(f"interrupted{by}: what was found until then is on disk", style="yellow")
-    except SystemExit:  # nobody's but a library's, and no verdict
+    except SystemExit as error:  # nobody's but a library's, and no verdict
         code = COULD_NOT_RUN
+        _say_error(f"there is no verdict: code that was called ended the program with exit({error.code!r})")
     except Exception as error:
         code = COULD_NOT_RUN
         _say_why(error)

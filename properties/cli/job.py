@@ -19,7 +19,9 @@ import typer
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.files import read_text
 from ..system import signals
+from ..system.exits import without_exit
 from ..system.visible import visible
+from .failures import explained
 from .reporting import again, reporting
 from .terminal import EXITS, STYLES, results, steps
 
@@ -200,11 +202,17 @@ def checking(
     """
     from ..jobs.check import check_job
     from ..jobs.invariants import invariants
+    from ..jobs.verdicts import Inconclusive, Violated
 
     def noting(check: Callable[..., JobOutcome]) -> Callable[..., JobOutcome]:
         def noted(*arguments: Any, **named: Any) -> JobOutcome:
             asked = {} if options.histories is None else {"histories": options.histories}
-            outcomes.append(check(*arguments, **{**common, **named, **asked}))
+            try:
+                outcomes.append(check(*arguments, **{**common, **named, **asked}))
+            except (StreamproofError, Violated, Inconclusive):
+                raise
+            except Exception as error:
+                raise explained(error) from error  # what else a test raises is its own
             return outcomes[-1]
 
         return noted
@@ -214,7 +222,7 @@ def checking(
     if parameters and {*parameters} <= fixtures.keys():
         if options.given:
             raise BadInput(f"{name} is a test, which says all itself: leave out --{options.given[0]}")
-        return partial(job, **{parameter: fixtures[parameter] for parameter in parameters})
+        return partial(_run_test, job, {parameter: fixtures[parameter] for parameter in parameters})
     if not options.inputs:
         raise BadInput(
             f'{name} has no input: say its columns, as in --input "user string, at timestamp" --key user, once for each'
@@ -228,6 +236,19 @@ def checking(
     if options.expect is None:
         return partial(fixtures["invariants"], job, *inputs_of(options), **more)
     return partial(fixtures["check_job"], job, *inputs_of(options), expect=expected(options.expect), **more)
+
+
+def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> None:
+    from ..jobs.queries.contract import location, raised
+    from ..jobs.verdicts import Inconclusive, Violated
+
+    with without_exit(location(test)):
+        try:
+            test(**fixtures)
+        except (StreamproofError, Violated, Inconclusive):
+            raise
+        except Exception as error:
+            raise BadInput(raised(test, error)) from error
 
 
 def named(name: str) -> Any:
@@ -247,7 +268,8 @@ def named(name: str) -> Any:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found: Any = importlib.import_module(module)
+        with without_exit(f"{name}: its module"):
+            found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and module != error.name and not module.startswith(f"{error.name}."):
             raise BadInput(f"{name}: its module imports {error.name}, which isn't installed") from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...reference.core.errors import BadInput, StreamproofError
+from ..system.exits import without_exit
 from .histories.packing import table_of
 from .model import Comparing, Expected, JobHistory, Row, Source, Way, from_microseconds
 from .queries.contract import location
@@ -39,15 +40,17 @@ def by_input(history: JobHistory, batches: int, sources: Sequence[Source]) -> li
 
 @contextlib.contextmanager
 def _raising(function: Any, history: JobHistory) -> Iterator[None]:
-    try:
-        yield
-    except StreamproofError:
-        raise
-    except Exception as error:
-        raise BadInput(
-            f"what is expected can't be said: {location(function)} raised {type(error).__name__}: {error}, for the "
-            f"rows {[dict(row) for _, row in history.arrivals][:3]}"
-        ) from error
+    rows = [dict(row) for _, row in history.arrivals][:3]
+    with without_exit(f"what is expected can't be said: {location(function)}, for the rows {rows},"):
+        try:
+            yield
+        except StreamproofError:
+            raise
+        except Exception as error:
+            raise BadInput(
+                f"what is expected can't be said: {location(function)} raised {type(error).__name__}: {error}, for the "
+                f"rows {rows}"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,16 @@ class FunctionOracle:
     def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
         with _raising(self.function, history):
             if not self._takes_clock:
-                return Expected("end", [rows_of(self.function(*by_input(history, len(history.batches), sources)))])
+                return Expected("end", [self._rows(by_input(history, len(history.batches), sources))])
             tables = []
             for batch in range(len(history.batches)):
                 clock = clock_of(history, batch, sources)
                 given = by_input(history, batch + 1, sources)
-                tables.append([] if clock is None else rows_of(self.function(*given, clock)))
+                tables.append([] if clock is None else self._rows([*given, clock]))
             return Expected("cuts", tables)
+
+    def _rows(self, given: Sequence[Any]) -> list[dict[str, Any]]:
+        return rows_of(self.function(*given), location(self.function))
 
 
 @dataclass(frozen=True)
@@ -125,16 +131,17 @@ class ModelOracle:
     def _of(self, history: JobHistory, sources: Sequence[Source], way: Way) -> Expected:
         with _raising(self.model, history):
             model = self.model()
+            where = location(self.model)
             with_input = len(inspect.signature(model.arrive).parameters) > 1
             batches = []
             for number, arrivals in enumerate(history.batches):
                 rows: list[Row] = []
                 for name, row in arrivals:
                     came = model.arrive(name, dict(row)) if with_input else model.arrive(dict(row))
-                    rows += rows_of(came or [])
+                    rows += rows_of(came or [], where)
                 clock = clock_of(history, number, sources)
                 if clock is not None and hasattr(model, "advance"):
-                    rows += rows_of(model.advance(clock) or [])
+                    rows += rows_of(model.advance(clock) or [], where)
                 batches.append(rows)
             return Expected("batches", batches)
 

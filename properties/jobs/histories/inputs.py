@@ -14,7 +14,8 @@ import pyarrow.parquet
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
-from ....reference.core.errors import BadInput
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.exits import without_exit
 from ..model import Row, Source
 from .schemas import arrow_schema
 from .values import examples_of, plain_values, unsupported
@@ -230,7 +231,10 @@ def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]
         where = f"values[{column!r}]"
         if isinstance(values, st.SearchStrategy):
             try:
-                drawn = examples_of(values, seed)
+                with without_exit(f"input {source.name}: the strategy of {where}"):
+                    drawn = examples_of(values, seed)
+            except StreamproofError:
+                raise
             except Exception as error:  # the strategy may call functions of the user's own
                 said = f"{type(error).__name__}: {error}".splitlines()[0]
                 raise BadInput(f"input {source.name}: {where} can't be drawn from: {said}; change the strategy") from (

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ...system.exits import without_exit
 from ...system.visible import visible_path
 
 
@@ -29,7 +30,7 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
     """Call a function of the user's with frames.
 
     Raises:
-        BadInput: It can't take so many arguments, raises, or stops the Spark session.
+        BadInput: It can't take so many arguments, raises, ends the program, or stops the Spark session.
     """
     from pyspark.sql import SparkSession
 
@@ -45,22 +46,21 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
             f"{location(function)} takes other parameters than {' and '.join(given)}: it is called with "
             f"{len(arguments)} in the order in which they are given to the check"
         ) from None
-    try:
-        returned = function(*arguments)
-    except StreamproofError:
-        raise
-    except Exception as error:
-        raise BadInput(_raised(function, error)) from error
-    except SystemExit as error:
-        raise BadInput(f"{location(function)} ended the program with exit({error.code}): return instead") from None
+    with without_exit(location(function)):
+        try:
+            returned = function(*arguments)
+        except StreamproofError:
+            raise
+        except Exception as error:
+            raise BadInput(raised(function, error)) from error
     context = SparkSession._instantiatedSession
     if context is None or context._jsc.sc().isStopped():
         raise BadInput(f"{location(function)} stopped the Spark session: leave that to whoever started it")
     return returned
 
 
-def _raised(function: Any, error: BaseException) -> str:
-    """Say what a function raised, and in which of its lines."""
+def raised(function: Any, error: BaseException) -> str:
+    """Return what a function raised, and in which of its lines, as a message says it."""
     from pyspark.errors import AnalysisException
 
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")

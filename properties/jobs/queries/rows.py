@@ -12,12 +12,17 @@ from ....reference.core.errors import BadInput
 from ...witnesses.spark.versions import arrow_table_of
 
 
-def rows_of(table: Any) -> list[dict[str, Any]]:
+def rows_of(table: Any, of: str = "") -> list[dict[str, Any]]:
     """Return the rows of an arrow table, of a pandas, Spark or DuckDB frame, or of what iterates over mappings.
+
+    Args:
+        table: The table.
+        of: What messages call the function that returned it.
 
     Raises:
         BadInput: It is nothing of these, or two of its columns have one name.
     """
+    where = of and f"{of}: "
     if hasattr(table, "sparkSession"):  # Spark's
         table = arrow_table_of(table)
     elif hasattr(table, "to_arrow_table"):  # DuckDB's
@@ -27,17 +32,18 @@ def rows_of(table: Any) -> list[dict[str, Any]]:
     if isinstance(table, pa.Table):
         twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
         if twice:
-            raise BadInput(f"two columns are called {twice[0]!r}: give each a name of its own with .alias()")
+            raise BadInput(f"{where}two columns are called {twice[0]!r}: give each a name of its own with .alias()")
         return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
     if not isinstance(table, Iterable) or isinstance(table, (str, bytes, Mapping)):
         raise BadInput(
-            f"{type(table).__name__} came where rows were expected: return dicts, or a pandas or arrow table"
+            f"{where}{'None' if table is None else type(table).__name__} came where rows were expected: return dicts, "
+            "or a pandas or arrow table"
         )
     rows = []
     for row in table:
         as_mapping = row.asDict(recursive=True) if hasattr(row, "asDict") else row
         if not isinstance(as_mapping, Mapping):
-            raise BadInput(f"a row is {row!r}: return each as a dict from the columns' names to values")
+            raise BadInput(f"{where}a row is {row!r}: return each as a dict from the columns' names to values")
         rows.append({name: plain(value) for name, value in as_mapping.items()})
     return rows
 

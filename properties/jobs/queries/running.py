@@ -365,7 +365,7 @@ class _Query:
             while not self.drained():
                 pass
         if isinstance(job, Sink):
-            return self.output_of([[*rows_of(called(job.read, [], [], [self.own]))]], [])
+            return self.output_of([[*rows_of(called(job.read, [], [], [self.own]), location(job.read))]], [])
         parts: list[list[Row]] = []
         batches: list[list[Row]] = [[] for _ in self.batches]
         for number in sorted(self.tables):

@@ -155,6 +155,33 @@ def test_a_job_that_is_not_there_is_named(jobs: Any, tmp_path: Path, name: str, 
         named(name)
 
 
+@pytest.mark.parametrize(
+    "leave", ["sys.exit(0)", "raise SystemExit", "os._exit(0)", "os.fork() or os._exit(0); exit(5)"]
+)
+def test_a_module_that_ends_the_program_is_refused(jobs: Any, tmp_path: Path, leave: str) -> None:
+    (tmp_path / "broken.py").write_text(f"import os, sys\n{leave}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"broken:visits: its module ended the program with exit\((0|5|None)\): return"):
+        named("broken:visits")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("exit(0)", r"test_own \(broken.py:1\) ended the program with exit\(0\)"),
+        (
+            "assert 1 == 2, 'no'",
+            r"test_own \(broken.py:1\) raised AssertionError: no, in line 2: `assert 1 == 2, 'no'`",
+        ),
+    ],
+)
+def test_what_a_test_itself_raises_is_no_fault_of_streamproof(
+    jobs: Any, tmp_path: Path, line: str, message: str
+) -> None:
+    (tmp_path / "broken.py").write_text(f"def test_own(check_job):\n    {line}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=message):
+        run("broken:test_own")
+
+
 def test_keys_and_times_are_for_all_inputs_or_one_for_each() -> None:
     two = (f"left={COLUMNS}", f"right={COLUMNS}, seen timestamp")
     assert [one.key for one in inputs_of(JobOptions(two, ("user",)))] == [("user",), ("user",)]

@@ -257,6 +257,10 @@ def test_values_of_mixed_types_are_refused(
         (("check", "--histories", "0"), ("'--histories'", "1", "`streamproof check --help`")),
         (("check", "--histories", "many"), ("'--histories'", "integer", "`streamproof check --help`")),
         (("check", "--mutant", "nobody"), ("unknown mutant 'nobody': use one of exclusive_gap,",)),
+        (
+            ("check", "--mutant", "exclusive_gap", "--only", "reference"),
+            ("--mutant exclusive_gap runs on Spark", "leave"),
+        ),
         (("check", "--fast"), ("No such option: --fast",)),
         (("mutants",), ("Missing argument 'operator'",)),
         (("mutants", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -237,6 +238,12 @@ def test_a_sample_may_be_compressed(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "clicks.csv.gz", "wt") as file:
         file.write("user,at,amount\na,2024-05-01 12:00:00,1\n")
     assert resolve(Input(sample=tmp_path / "clicks.csv.gz", key="user")).sample[0]["at"] == AT
+
+
+def test_a_strategy_that_ends_the_program_is_refused() -> None:
+    values = {"amount": st.integers().map(lambda number: sys.exit(number))}
+    with pytest.raises(BadInput, match=r"the strategy of values\['amount'\] ended the program with exit\(0\): return"):
+        resolve(Input(CLICKS, values=values))
 
 
 def test_two_inputs_have_two_names() -> None:

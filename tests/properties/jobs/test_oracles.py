@@ -1,0 +1,71 @@
+"""What is said of oracles that can't say what is expected: the function with its file and line, and the remedy."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from streamproof.properties.jobs.check import oracle_of
+from streamproof.properties.jobs.histories.inputs import Input, resolve
+from streamproof.properties.jobs.model import Arrival, JobHistory, Way
+from streamproof.reference.core.errors import BadInput
+
+SOURCE = resolve(Input("user string, at timestamp", key="user", name="clicks")).source
+ROW = Arrival("clicks", {"user": "a", "at": datetime(2024, 1, 1, tzinfo=UTC)})
+
+
+def nothing(clicks: Any) -> None: ...
+
+
+def a_number(clicks: Any, clock: Any) -> int:
+    return 3
+
+
+def numbers(clicks: Any) -> list[int]:
+    return [3]
+
+
+def leaves(clicks: Any) -> Any:
+    sys.exit(0)
+
+
+def leaves_at_once(clicks: Any) -> Any:
+    os._exit(0)
+
+
+class Model:
+    def arrive(self, row: Any) -> list[int]:
+        return [4]
+
+
+class Unmakeable:
+    def __init__(self, size: int) -> None: ...
+
+    def arrive(self, row: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        (
+            nothing,
+            r"nothing \(tests/.*test_oracles.py:\d+\): None came where rows were expected: return dicts",
+        ),
+        (a_number, r"a_number \(.*:\d+\): int came where rows were expected: return dicts"),
+        (numbers, r"numbers \(.*:\d+\): a row is 3: return each as a dict"),
+        (Model, r"Model: a row is 4: return each as a dict"),
+        (Unmakeable, r"what is expected can't be said: Unmakeable raised TypeError: .*'size'"),
+        (
+            leaves,
+            r"what is expected can't be said: leaves \(.*:\d+\), for the rows .*, ended the program with exit\(0\)",
+        ),
+        (leaves_at_once, r"leaves_at_once \(.*:\d+\), for the rows .*, ended the program with exit\(0\): return"),
+    ],
+)
+def test_an_oracle_that_says_no_rows_is_named(expect: Any, message: str) -> None:
+    oracle: Any = oracle_of(expect)
+    with pytest.raises(BadInput, match=message):
+        oracle.expected([JobHistory(((ROW,),))], [SOURCE], Way())
