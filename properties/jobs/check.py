@@ -18,22 +18,23 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ...reference.core.errors import BadInput
-from ...reference.spark.durations import microseconds_of
+from ...reference.spark.durations import Duration, microseconds_of
+from ..system.arguments import checked, folder_at
 from ..witnesses.spark.query import QueryFailed
 from ..witnesses.spark.session import time_zone_of
+from .arguments import check_arguments, oracle_of, runner_of, settings_of
 from .comparison import STRENGTHS, WINDOWS, RowDifference, canonical, check_columns, difference, flat, table_of
 from .counterexamples import JobCounterexample, failure, kept_meanwhile, saved_histories, violation
 from .failing import failing_history
 from .histories.drawing import closed, covered, draw_histories, duration, goals
-from .histories.inputs import Input, ResolvedInput, distinct_names, resolve_all
+from .histories.inputs import Input, ResolvedInput
 from .histories.key_spaces import ALONE, key_space, why_alone
 from .histories.packing import pack, tables_alone, unpack
 from .histories.shrinking import shrink, size
 from .histories.standing_alone import standing_alone
 from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
-from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, SqlOracle
+from .oracles import BatchOracle, JobOracle, SqlOracle
 from .queries.clock import delays_in, derived_time, durations_in
-from .queries.rows import rows_of
 from .queries.running import RESTORED, Job, Output, Runner, RunOptions, Sink, name_of
 from .rendering.notebook import Shown
 from .rendering.values import shown_row
@@ -57,8 +58,6 @@ SHRINKING = 2
 SHRINKING_S = 20
 """and at least so many seconds, if `seconds` allows as many."""
 DAY_US = 86_400_000_000
-MODES = ("append", "update", "complete")
-TRIGGERS = ("default", "available_now")
 Emitted = list[list[Row]]
 """The rows of each batch; of a sink one list, of the end."""
 _LOG = logging.getLogger("streamproof")
@@ -96,6 +95,7 @@ class JobReport(Shown):
         return "\n".join(lines)
 
 
+@checked
 def check_job(
     job: Job,
     *inputs: Input,
@@ -105,13 +105,13 @@ def check_job(
     mode: Mode = "append",
     trigger: Trigger = "default",
     static: Mapping[str, Any] | None = None,
-    out_of_order: str | None = None,
+    out_of_order: Duration | None = None,
     unique: Sequence[str] | None = None,
     alone: bool = False,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | int] | None = None,
     seconds: float = 120,
     examples: Sequence[str | Path] = (),
-    folder: Path | None = None,
+    folder: str | Path | None = None,
 ) -> JobReport:
     """Check a streaming job over drawn histories against what is expected of it.
 
@@ -146,74 +146,14 @@ def check_job(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    check_arguments(histories, mode, trigger)
+    check_arguments(histories, seed, seconds, out_of_order)
     resolved, runner = runner_of(job, inputs, seed, static)
-    run = RunOptions(trigger, mode, settings=dict(settings or {}), seconds=seconds)
+    run = RunOptions(trigger, mode, settings=settings_of(settings), seconds=seconds)
+    kept = None if folder is None else folder_at(folder)
     plain = Variation(run)
-    checking = JobCheck(runner, resolved, oracle_of(expect), plain, seed, unique, out_of_order, folder, alone)
+    checking = JobCheck(runner, resolved, oracle_of(expect), plain, seed, unique, out_of_order, kept, alone)
     checking.replay(examples)
     return checking.check(histories)
-
-
-def check_arguments(histories: int, mode: str, trigger: str) -> None:
-    """Refuse arguments that no check can be made of.
-
-    Raises:
-        BadInput: One is none of what it may be.
-    """
-    if isinstance(histories, bool) or not isinstance(histories, int) or histories < 1:
-        raise BadInput(f"histories is {histories!r}: give a whole number, 1 or more; 300 is a good one")
-    for name, value, known in (("mode", mode, MODES), ("trigger", trigger, TRIGGERS)):
-        if value not in known:
-            raise BadInput(f"{name} is {value!r}: use one of {', '.join(known)}")
-
-
-def oracle_of(expect: Any) -> Oracle | BatchOracle | JobOracle:
-    """Return what says what is expected.
-
-    Raises:
-        BadInput: It is nothing that can say it.
-    """
-    if isinstance(expect, (BatchOracle, JobOracle)) or hasattr(expect, "expected"):
-        return expect  # type: ignore[no-any-return]
-    if isinstance(expect, str):
-        return SqlOracle(expect)
-    if isinstance(expect, type) and hasattr(expect, "arrive"):
-        return ModelOracle(expect)
-    if callable(expect):
-        return FunctionOracle(expect)
-    raise BadInput(
-        f"expect is {type(expect).__name__}: give a rule such as session_windows(…), a function from rows to rows, a "
-        "class with arrive and advance, sql(…), as_batch() or other_job(…)"
-    )
-
-
-def runner_of(
-    job: Job, inputs: Sequence[Input], seed: int, static: Mapping[str, Any] | None
-) -> tuple[list[ResolvedInput], Runner]:
-    """Return what the rows of a job's inputs are drawn from, and what runs it.
-
-    Raises:
-        BadInput: An input can't be drawn for, a static table is no table, or two of them have one name.
-    """
-    resolved, tables = resolve_all(inputs, seed), static_tables(static)
-    distinct_names("inputs or static tables", [*(given.name for given in resolved), *tables])
-    return resolved, Runner(job, [given.source for given in resolved], tables)
-
-
-def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
-    """Return the tables that don't change.
-
-    Raises:
-        BadInput: One is no table.
-    """
-    tables = {}
-    for name, table in (static or {}).items():
-        try:
-            tables[name] = table if isinstance(table, pa.Table) else pa.Table.from_pylist(rows_of(table))
-        except (BadInput, pa.ArrowException) as error:
-            raise BadInput(f"the static table {name}: {error}") from None
-    return tables
 
 
 class _Alone(NamedTuple):
@@ -249,7 +189,7 @@ class JobCheck:
     variation: Variation
     seed: int
     unique: Sequence[str] | None = None
-    out_of_order: str | None = None
+    out_of_order: Duration | None = None
     folder: Path | None = None
     alone: bool = False
     why: str = ""

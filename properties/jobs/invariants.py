@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .check import BATCHES, JobCheck, check_arguments, runner_of
+from ...reference.spark.durations import Duration
+from ..system.arguments import checked, folder_at
+from .arguments import check_arguments, runner_of, settings_of
+from .check import BATCHES, JobCheck
 from .histories.inputs import Input
 from .model import Mode, Trigger
 from .oracles import JobOracle
@@ -37,6 +40,7 @@ class InvariantsReport(Shown):
         return "\n".join(lines)
 
 
+@checked
 def invariants(
     job: Job,
     *inputs: Input,
@@ -45,13 +49,13 @@ def invariants(
     mode: Mode = "append",
     trigger: Trigger = "default",
     static: Mapping[str, Any] | None = None,
-    out_of_order: str | None = None,
+    out_of_order: Duration | None = None,
     unique: Sequence[str] | None = None,
     alone: bool = False,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | int] | None = None,
     seconds: float = 120,
     examples: Sequence[str | Path] = (),
-    folder: Path | None = None,
+    folder: str | Path | None = None,
 ) -> InvariantsReport:
     """Check without knowing what a job should emit that nothing of how its query runs changes it.
 
@@ -85,9 +89,9 @@ def invariants(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    check_arguments(histories, mode, trigger)
+    check_arguments(histories, seed, seconds, out_of_order)
     resolved, runner = runner_of(job, inputs, seed, static)
-    run = RunOptions(trigger, mode, settings=dict(settings or {}), seconds=seconds)
+    run = RunOptions(trigger, mode, settings=settings_of(settings), seconds=seconds)
     common: Any = {"seed": seed, "unique": unique, "out_of_order": out_of_order}
     held: dict[str, int] = {}
     emitted: dict[str, Any] = {}
@@ -95,7 +99,7 @@ def invariants(
 
     def check_of(variation: Variation) -> JobCheck:
         plain = JobOracle(job, run, variation.comparing, f"the job {variation.otherwise}".strip(), plain=emitted)
-        own = folder / variation.law.replace(" ", "-") if folder is not None else None
+        own = None if folder is None else folder_at(folder) / variation.law.replace(" ", "-")
         late = False if variation.comparing == "end" else None
         return JobCheck(
             runner, resolved, plain, variation, **common, folder=own, alone=alone, late=late, again=not variation.law

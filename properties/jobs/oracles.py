@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...reference.core.errors import BadInput, StreamproofError
+from ..system.arguments import checked
 from ..system.exits import without_exit
 from .histories.packing import table_of
 from .model import Comparing, Expected, JobHistory, Row, Source, Way, from_microseconds
@@ -192,8 +193,9 @@ class SqlOracle:
         for source, rows in zip(sources, by_input(history, batches, sources), strict=True):
             connection.register(source.name, in_utc(table_of(source, rows)))
         try:
-            return rows_of(connection.sql(self.statement).to_arrow_table())
-        except duckdb.Error as error:
+            found = connection.sql(self.statement)
+            return rows_of(None if found is None else found.to_arrow_table(), self.name)
+        except (duckdb.Error, UnicodeError) as error:
             said = " ".join(str(error).split())
             raise BadInput(
                 f"DuckDB refuses the SQL statement: {said}; its tables are "
@@ -244,11 +246,19 @@ class JobOracle:
     plain: dict[str, Any] | None = None
 
 
+@checked
 def sql(statement: str) -> SqlOracle:
-    """Expect the rows of a SQL statement, which DuckDB runs over the inputs as tables of their names."""
+    """Expect the rows of a SQL statement, which DuckDB runs over the inputs as tables of their names.
+
+    Raises:
+        BadInput: It is empty.
+    """
+    if not statement.strip():
+        raise BadInput("the SQL statement is empty: write a SELECT over the inputs, as tables of their names")
     return SqlOracle(statement)
 
 
+@checked
 def as_batch(job: Job | None = None) -> BatchOracle:
     """Expect what the same job, or another one, gives as a batch over the same rows.
 
@@ -257,6 +267,7 @@ def as_batch(job: Job | None = None) -> BatchOracle:
     return BatchOracle(job)
 
 
+@checked
 def other_job(job: Job, *, late: bool = True) -> JobOracle:
     """Expect what another job emits: the last version of the job, or a rewrite.
 

@@ -18,6 +18,7 @@ from ..jobs.invariants import InvariantsReport
 from ..jobs.model import microseconds
 from ..jobs.rendering.values import shown_row
 from ..jobs.verdicts import Inconclusive, Violated
+from ..system.arguments import checked, folder_at
 from .content import Checked, Compared, Content, Found, LawCount, Step, Timeline, Verdict, Vote
 from .counterexamples import versions
 from .writing import require_folder, write_content
@@ -26,6 +27,7 @@ JobOutcome: TypeAlias = JobReport | InvariantsReport | Violated | Inconclusive
 """What `check_job` and `invariants` return, or raise."""
 
 
+@checked
 def write_report(folder: str | Path, *outcomes: JobOutcome) -> Path:
     """Write what checks of jobs returned, or raised, as a report: a page that stands alone, text, JSON and JUnit XML.
 
@@ -39,7 +41,7 @@ def write_report(folder: str | Path, *outcomes: JobOutcome) -> Path:
     Raises:
         BadInput: The folder can't be written, or an outcome is none of these.
     """
-    path = Path(folder)
+    path = folder_at(folder)
     require_folder(path)
     return write_content(path, content(outcomes))
 

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import play
 from ..generators.coverage import draw_covering
+from ..jobs.arguments import check_arguments
 from ..jobs.counterexamples import SAVED, folder_of
 from ..jobs.verdicts import Inconclusive
 from ..laws.base import REFERENCE, Comparison
@@ -28,6 +28,7 @@ from ..report.counterexamples import FolderStore, counterexample_text, test_to_p
 from ..report.store import saved
 from ..runner.counterexample import ALONE, Counterexample, verdict_sentence
 from ..runner.shrinking import shrink, size, trimmed, without_clock_advances
+from ..system.arguments import checked, folder_at
 from ..witnesses.base import Witness
 from ..witnesses.outcomes import Difference, Outcome, differences
 from ..witnesses.spark.witness import JobWitness
@@ -42,6 +43,7 @@ LEAST = 10
 SHOWN = 5
 
 
+@checked
 def assert_conforms(
     job: Job,
     options: Mapping[str, Any],
@@ -49,7 +51,7 @@ def assert_conforms(
     seed: int = 0,
     operator: str = "session_windows",
     *,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
 ) -> None:
     """Check a streaming job against the reference over random, out-of-order histories, all in one query.
 
@@ -77,7 +79,8 @@ def assert_conforms(
         StreamproofError: The query failed, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    check_witness(JobWitness(job), options, histories, seed, operator, folder=folder, job=job)
+    kept = None if folder is None else folder_at(folder)
+    check_witness(JobWitness(job), options, histories, seed, operator, folder=kept, job=job)
 
 
 def folder_of_test(root: Path, test: str) -> Path:
@@ -118,8 +121,7 @@ def check_witness(
     """
     __tracebackhide__ = True
     operator_named(operator).declare(options)
-    if not isinstance(histories, int) or histories < 1:
-        raise BadInput(f"histories is {histories!r}: give a whole number, 1 or more; 300 is a good one")
+    check_arguments(histories, seed)
     if folder is not None:
         _replay_saved(witness, options, operator, folder, job)
     drawn = draw_covering(operator, options, histories, seed, BATCHES)

@@ -25,6 +25,8 @@ UNITS_US = {
     "week": 604_800_000_000,
 }
 """By the singular name of a unit of fixed length: its microseconds."""
+LONGEST_DAYS = 3_650
+"""The sum of several durations, and of all of a history's, is then a time that Python and Spark have."""
 _TERM = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d{0,9})?|\.\d{1,9})\s+([a-z]+)(?=\s|$)", re.IGNORECASE)
 _REMEDY = 'write it as "10 minutes", "1 hour 30 minutes" or "250 milliseconds", or give a timedelta'
 
@@ -33,12 +35,20 @@ def microseconds_of(name: str, duration: object) -> int:
     """Return a duration in microseconds; `name` is what messages call it.
 
     Raises:
-        BadInput: It is no duration, has a unit without fixed length, or is no whole number of microseconds.
+        BadInput: It is no duration, has a unit without fixed length, is no whole number of microseconds, or too long.
     """
     if isinstance(duration, timedelta):
-        return duration // timedelta(microseconds=1)
-    if not isinstance(duration, str):
+        duration_us = duration // timedelta(microseconds=1)
+    elif isinstance(duration, str):
+        duration_us = _of_text(name, duration)
+    else:
         raise BadInput(f"{name} is {duration!r}, which is no duration: {_REMEDY}")
+    if abs(duration_us) > LONGEST_DAYS * UNITS_US["day"]:
+        raise BadInput(f"{name} is {duration!r}: give {LONGEST_DAYS:,} days or less")
+    return duration_us
+
+
+def _of_text(name: str, duration: str) -> int:
     text = re.sub(r"(?i)^\s*interval\s+", "", duration).rstrip()
     position, total = 0, Decimal(0)
     while position < len(text):

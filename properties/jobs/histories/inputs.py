@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,9 @@ from .schemas import arrow_schema
 from .values import examples_of, plain_values, unsupported
 
 SAMPLED = 1000
-"""So many rows of a sample are drawn from, evenly spread over it."""
+"""So many rows of a sample are drawn from, evenly spread over it; and so many of the values and keys that are given."""
+RESERVED = "__streamproof_"
+"""How the names of what is put beside a job's own rows begin."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Input:
         key: The column of the key, or several; none for a job without a key.
         name: What reports call it; every input of a job has a name of its own.
         keys: The keys that the job may meet, tuples of several columns. Its histories then can't share a query.
-        values: By column a Hypothesis strategy or a sequence of values to draw from.
+        values: By column a Hypothesis strategy, or a sequence of values to draw from: of many 1,000 are drawn from.
         sample: Rows of the user's own: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table.
             Histories take rows from it, and change their times and keys.
     """
@@ -137,6 +140,8 @@ def resolve(given: Input, seed: int = 0) -> ResolvedInput:
         schema = table.schema
     else:
         raise BadInput(f'input {name} has neither schema nor sample: give a schema such as "user string, at timestamp"')
+    if reserved := [one for one in (name, *schema.names) if one.lower().startswith(RESERVED)]:
+        raise BadInput(f"input {name}: {reserved[0]!r} is a name of streamproof's own: rename it")
     time = _time_column(given, schema)
     key = _key_columns(given, schema, time)
     source = Source(name, schema, time, key)
@@ -150,7 +155,14 @@ def resolve(given: Input, seed: int = 0) -> ResolvedInput:
                 f"input {name}: no values can be drawn for the column {column.name!r} of the type {lacking}{within}: "
                 f"give some, values={{{column.name!r}: [...]}}"
             )
-    return ResolvedInput(source, _real_keys(given, source), pools, rows)
+    return ResolvedInput(source, _real_keys(given, source, seed), pools, rows)
+
+
+def _some(values: Sequence[Any], seed: str) -> list[Any]:
+    """Return values, some of them where they are many: a range may be longer than the memory is large."""
+    if len(values) <= SAMPLED:
+        return list(values)
+    return [values[0], values[-1], *random.Random(seed).sample(values, SAMPLED - 2)]
 
 
 def _column(schema: pa.Schema, column: Any, name: str, what: str) -> str:
@@ -245,7 +257,7 @@ def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]
                 f"input {source.name}: {where} is {values!r}: give a Hypothesis strategy or a list of values"
             )
         else:
-            drawn = list(values)
+            drawn = _some(values, f"{seed} of {column}")
         if not drawn:
             raise BadInput(f"input {source.name}: {where} has no values: give one or more")
         if column in source.key and None in drawn:
@@ -257,7 +269,7 @@ def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]
     return pools
 
 
-def _real_keys(given: Input, source: Source) -> tuple[tuple[Any, ...], ...]:
+def _real_keys(given: Input, source: Source, seed: int) -> tuple[tuple[Any, ...], ...]:
     if given.keys is None:
         return ()
     if not source.key:
@@ -265,7 +277,7 @@ def _real_keys(given: Input, source: Source) -> tuple[tuple[Any, ...], ...]:
     if isinstance(given.keys, (str, bytes)) or not isinstance(given.keys, Sequence) or not given.keys:
         raise BadInput(f'input {source.name}: keys is {given.keys!r}: give a list of one or more, keys=["a", "b"]')
     keys = []
-    for key in given.keys:
+    for key in _some(given.keys, f"{seed} of the keys"):
         parts = (key,) if len(source.key) == 1 and not isinstance(key, tuple) else key
         if not isinstance(parts, tuple) or len(parts) != len(source.key):
             raise BadInput(f"input {source.name}: keys has {key!r}: give a tuple of {', '.join(source.key)}")

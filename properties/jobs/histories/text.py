@@ -171,6 +171,8 @@ class _Parsing:
             value = json.loads(line)
         except ValueError as error:
             self._refuse(f"this is no JSON: {error}")
+        except RecursionError:
+            self._refuse("nested too deeply to be read: flatten the value")
         if not isinstance(value, dict):
             self._refuse("this is no JSON object")
         return value

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ...system.arguments import checked
 from ...system.work import temporary_folder
 from ...witnesses.spark.query import PlannedCrash, hand_over, reported_failures, schema_of_file
 from ...witnesses.spark.session import partitions_of_users_session, partitions_setting, session_for_query, work_folder
@@ -41,6 +42,7 @@ from .rows import rows_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.types import StructType
 
 Tables: TypeAlias = Mapping[str, pa.Table]
 """By the name of an input: its rows of one batch."""
@@ -50,6 +52,7 @@ REPEATED = "rows in a repeated batch"
 RESTORED = "state before a stop, rows after it"
 
 
+@checked
 @dataclass(frozen=True)
 class Sink:
     """A job that writes its result itself, such as with `foreachBatch` into a database.
@@ -64,7 +67,7 @@ class Sink:
     read: Callable[[Path], Any]
 
 
-Job: TypeAlias = "Callable[..., DataFrame] | Sink"
+Job: TypeAlias = Callable[..., "DataFrame"] | Sink
 
 
 class Crash(NamedTuple):
@@ -202,9 +205,9 @@ class Runner:
             raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
         with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
             frames = []
-            for source in self.sources:
-                pq.write_table(tables[source.name], folder / f"{source.name}.parquet")
-                frames.append(spark.read.parquet(str(folder / f"{source.name}.parquet")))
+            for number, source in enumerate(self.sources):
+                pq.write_table(tables[source.name], folder / f"input {number}.parquet")
+                frames.append(spark.read.parquet(str(folder / f"input {number}.parquet")))
             with refused(), _limited(run.seconds):
                 result = frame_of(self.job, called(self.job, frames, self._static(spark, folder)), streaming=False)
                 with reported_failures():
@@ -270,10 +273,12 @@ class _Query:
         self.own = folder / "job"
         self.own.mkdir()
         self.checkpoint = folder / "checkpoint"
-        self.schemas = {}
-        for name, schema in self._streams():
-            (folder / f"input {name}").mkdir()
-            self.schemas[name] = schema_of_file(spark, schema, folder / f"schema {name}.parquet")
+        self.schemas: dict[str, StructType] = {}
+        self.folders: dict[str, Path] = {}
+        for number, (name, schema) in enumerate(self._streams()):
+            self.folders[name] = folder / f"input {number}"  # Spark skips or splits some of the names
+            self.folders[name].mkdir()
+            self.schemas[name] = schema_of_file(spark, schema, folder / f"schema {number}.parquet")
 
     def _streams(self) -> Iterator[tuple[str, pa.Schema]]:
         yield from ((source.name, source.schema) for source in self.runner.sources)
@@ -282,7 +287,7 @@ class _Query:
 
     def stream(self, name: str) -> DataFrame:
         reader = self.spark.readStream.schema(self.schemas[name]).option("maxFilesPerTrigger", 1)
-        return reader.parquet(str(self.folder / f"input {name}"))
+        return reader.parquet(str(self.folders[name]))
 
     def inputs(self) -> list[DataFrame]:
         return [self.stream(source.name) for source in self.runner.sources]
@@ -354,7 +359,7 @@ class _Query:
             if self.clock:
                 tables[TIME] = pa.table({TIME: [from_microseconds(self.clock[batch])]}, _CLOCK_SCHEMA)
             for name, table in tables.items():
-                hand_over(table.schema.empty_table() if rest else table, number, self.folder / f"input {name}")
+                hand_over(table.schema.empty_table() if rest else table, number, self.folders[name])
         self.available = max(self.available, count)
 
     def output(self) -> Output:

@@ -13,11 +13,12 @@ from ....reference.spark import session_windows as sessions
 from ....reference.spark import windows as time_windows
 from ....reference.spark.aggregates import FUNCTIONS, Aggregate
 from ....reference.spark.durations import Duration, microseconds_of
+from ...system.arguments import checked
 from ..model import Mode, Source
 from .declared import check_semantics, column_names, delays_of, look_for, named, only_input, positive_us
 from .rule import Rule, Stage, stepping
 
-Aggregates: TypeAlias = Mapping[str, str | tuple[str, str]]
+Aggregates: TypeAlias = Mapping[str, str | Sequence[str]]
 """By the name of the output column: `count` for `count(*)`, or a function of Spark SQL and its column."""
 
 
@@ -119,12 +120,13 @@ class TimeWindows(Windows):
         ]
 
 
+@checked
 def session_windows(
     gap: Duration,
     delay: Duration | None = None,
     aggregates: Aggregates | None = None,
     *,
-    keys: Sequence[str] | None = None,
+    keys: str | Sequence[str] | None = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> SessionWindows:
@@ -155,6 +157,7 @@ def session_windows(
     )
 
 
+@checked
 def windows(
     size: Duration,
     slide: Duration | None = None,
@@ -162,7 +165,7 @@ def windows(
     delay: Duration | None = None,
     aggregates: Aggregates | None = None,
     *,
-    keys: Sequence[str] | None = None,
+    keys: str | Sequence[str] | None = None,
     input: str | None = None,
     semantics: str = "spark",
 ) -> TimeWindows:
@@ -208,11 +211,11 @@ def windows(
 def _aggregates(rule: str, given: Aggregates | None) -> dict[str, Aggregate]:
     aggregates = {}
     for name, said in ({"count": "count"} if given is None else given).items():
-        function, column = (said, None) if isinstance(said, str) else said
-        if function not in FUNCTIONS or (column is None and function != "count"):
+        parts = (said, None) if isinstance(said, str) else (*said,)
+        if len(parts) != 2 or parts[0] not in FUNCTIONS or (parts[1] is None and parts[0] != "count"):
             raise BadInput(
                 f"{rule}: the aggregate {name!r} is {said!r}: give a function of {', '.join(FUNCTIONS)} "
                 'with its column, such as ("sum", "amount"), or "count"'
             )
-        aggregates[name] = Aggregate(function, column)
+        aggregates[name] = Aggregate(*parts)
     return aggregates

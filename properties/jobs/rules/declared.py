@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, get_args
+from typing import TypeAlias
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration, microseconds_of
@@ -64,18 +64,12 @@ def delay_us_of(rule: str, name: str, delay: Duration) -> int:
     return delay_us
 
 
-def column_names(rule: str, name: str, columns: Sequence[str]) -> tuple[str, ...]:
+def column_names(rule: str, name: str, columns: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of columns, of which there must be some."""
     given = (columns,) if isinstance(columns, str) else tuple(columns)
-    if not given or not all(isinstance(column, str) for column in given):
+    if not given:
         raise BadInput(f'{rule}: {name} is {columns!r}: give the names of columns, such as ["user"]')
     return given
-
-
-def check_kind(rule: str, join: str, known: Any) -> None:
-    """Refuse a kind of join that isn't known."""
-    if join not in get_args(known):
-        raise BadInput(f"{rule}: join is {join!r}: use one of {', '.join(get_args(known))}")
 
 
 def both_sides(rule: str, on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:

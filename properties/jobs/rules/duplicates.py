@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ....reference.core.errors import BadInput
 from ....reference.spark import drop_duplicates as duplicates
 from ....reference.spark.durations import Duration
+from ...system.arguments import checked
 from ..model import Mode, Source
 from .declared import check_semantics, column_names, delays_of, look_for, named, only_input
 from .rule import Rule, Stage, stepping
@@ -43,8 +44,9 @@ class DropDuplicates(Rule):
         return [Stage(start, what.asks_for_batch_without_data, frozenset({source.time}), source)]
 
 
+@checked
 def drop_duplicates(
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     delay: Duration | None = None,
     within_watermark: bool = False,
     *,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ....reference.spark import static_join as lookups
+from ...system.arguments import checked
 from ..model import Mode, Row, Source
-from .declared import On, both_sides, check_kind, check_semantics, look_for, named, only_input
+from ..queries.rows import rows_of
+from .declared import On, both_sides, check_semantics, look_for, named, only_input
 from .rule import Rule, Stage, stepping
 
 StaticJoinKind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
@@ -56,8 +58,9 @@ class StaticJoin(Rule):
         return [Stage(stepping(lambda: what.batch, source.name), False, frozenset({source.time}), output)]
 
 
+@checked
 def static_join(
-    table: Sequence[Row] | pa.Table,
+    table: Any,
     on: On,
     join: StaticJoinKind = "inner",
     *,
@@ -67,18 +70,17 @@ def static_join(
     """Expect the join of a stream with a table that doesn't change: the stream's columns, then the table's others.
 
     Args:
-        table: The rows of the table, as mappings or as an arrow table.
+        table: The rows of the table, as mappings, or a pandas or arrow table.
         on: The columns that are equal: their names, or those of the stream and of the table.
         join: `inner`, `left`, `left_semi` or `left_anti`.
         input: The input's name, where there are several.
         semantics: Whose rules: `spark`.
 
     Raises:
-        BadInput: The table lacks a column, or Spark refuses the kind of join.
+        BadInput: The table is none, or lacks a column, or Spark refuses the kind of join.
     """
     check_semantics("static_join", semantics)
-    check_kind("static_join", join, StaticJoinKind)
-    rows: list[Row] = table.to_pylist() if isinstance(table, pa.Table) else [dict(row) for row in table]
+    rows = rows_of(table, "static_join: the table")
     columns = (
         table.schema.names if isinstance(table, pa.Table) else [*dict.fromkeys(name for row in rows for name in row)]
     )

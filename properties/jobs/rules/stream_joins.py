@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias
 from ....reference.core.errors import BadInput
 from ....reference.spark import stream_join as joins
 from ....reference.spark.durations import Duration, microseconds_of
+from ...system.arguments import checked
 from ..model import Mode, Row, Source
 from .declared import (
     On,
     both_sides,
-    check_kind,
     check_semantics,
     column_names,
     delay_us_of,
@@ -133,6 +133,7 @@ class StreamJoin(Rule):
         return parts
 
 
+@checked
 def stream_join(
     join: StreamJoinKind = "inner",
     on: On = (),
@@ -166,7 +167,6 @@ def stream_join(
         BadInput: The version isn't one that is known, a duration can't be read, or Spark refuses the kind of join.
     """
     check_semantics("stream_join", semantics)
-    check_kind("stream_join", join, StreamJoinKind)
     if isinstance(delay, Mapping):
         delays = {name: delay_us_of("stream_join", f"the delay of {name}", one) for name, one in delay.items()}
     else:

@@ -66,6 +66,11 @@ _SETTINGS: dict[str, str] = {
 }
 # The host's name may not resolve, and the driver of a local session needs no other address.
 _LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_OF_CONTEXT = (
+    *("spark.master", "spark.home", "spark.local.dir", "spark.default.parallelism"),
+    *("spark.app.", "spark.executorEnv.", "spark.hadoop."),
+)
+"""How the settings begin that Spark takes at any time, and heeds when a session starts; others of these it refuses."""
 _PARTITIONS = 2
 _SPARKS_PARTITIONS = "200"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -217,19 +222,39 @@ def session_for_query(settings: Mapping[str, str], *, any_provider: bool = False
     Args:
         settings: The settings.
         any_provider: As `spark_session`.
+
+    Raises:
+        BadInput: Spark refuses a setting, or it has no effect on a session that runs.
     """
     spark = spark_session(any_provider=any_provider)
     if _is_own(spark) and not is_cluster(spark.sparkContext.master or "local"):
         import_as_here(spark)
     with query_lock():
-        before = {name: spark.conf.get(name, None) for name in settings}
-        for name, value in settings.items():
-            spark.conf.set(name, value)
+        before: dict[str, str | None] = {}
         try:
+            for name, value in settings.items():
+                before[name] = _changed(spark, name, value)
             yield spark
         finally:
             for name, earlier in before.items():
                 spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
+
+
+def _changed(spark: SparkSession, name: str, value: str) -> str | None:
+    """Change a setting of a session that runs, and return the earlier value."""
+    from pyspark.errors import PySparkException
+
+    if name.startswith(_OF_CONTEXT):
+        raise BadInput(f"settings has {name!r}, which changes nothing in a session that runs: start it with that")
+    try:
+        earlier: str | None = spark.conf.get(name, None)
+        spark.conf.set(name, value)
+    except PySparkException as error:
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "").rstrip(".")
+        raise BadInput(
+            f"settings has {name!r}: Spark refuses {value!r}: {said}: give another value, or start the session with it"
+        ) from None
+    return earlier
 
 
 def _is_own(session: SparkSession) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -382,6 +384,32 @@ def test_a_window_may_tell_the_rows_of_a_table_apart() -> None:
         "select customer, time_bucket(interval '1 hour', placed) as start, count(*) as orders from orders group by all"
     )
     assert check_job(hourly, ORDERS, expect=counted, mode="update", unique=["customer", "window"]).comparing == "cuts"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"spark.master": "local[7]"}, "settings has 'spark.master', which changes nothing in a session that runs"),
+        ({"spark.executor.memory": "1g"}, r"'spark.executor.memory': Spark refuses '1g': .*annot modify the value"),
+        ({"spark.sql.warehouse.dir": "x"}, r"'spark.sql.warehouse.dir': Spark refuses 'x': .*annot modify the value"),
+        ({"spark.sql.session.timeZone": "Nowhere"}, "Spark refuses 'Nowhere': .*imeZone"),
+    ],
+)
+def test_settings_that_a_running_session_can_t_take_are_refused(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        check_job(sessions, CLICKS, expect=expected_sessions(), settings={"my.own": 1, **settings})
+
+
+@pytest.mark.exhaustive
+def test_an_input_may_have_any_name() -> None:
+    inputs = [replace(CLICKS, name=name) for name in ("_clicks", "a/b", "x" * 300, "{a,b}*")]
+    statement = " UNION ALL ".join(f'SELECT "user", amount FROM "{given.name}"' for given in inputs)
+
+    def union(*clicks: DataFrame) -> DataFrame:
+        return reduce(DataFrame.unionAll, clicks).select("user", "amount")
+
+    for expect in (statement, as_batch()):
+        check_job(union, *inputs, expect=expect, histories=20)
 
 
 def test_what_is_expected_is_refused_where_it_can_t_be_said() -> None:

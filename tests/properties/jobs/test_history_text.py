@@ -115,6 +115,8 @@ GOOD = '{"input": "events", "row": {"user": "a", "at": "2024-01-15T12:00:00Z", "
         ("", "history is empty"),
         ("\n", "history is empty"),
         ("{", "history, line 1: this is no JSON"),
+        ('{"job": ' + "[" * 100_000, "history, line 1: nested too deeply to be read"),
+        ('{"job": ' + "9" * 5000 + "}", "history, line 1: this is no JSON"),
         ("[]", "history, line 1: this is no JSON object"),
         (GOOD, "line 1: this is no header"),
         ('{"job": "h", "inputs": {"clicks": ""}}', "line 1: it has the inputs clicks, and the job events"),

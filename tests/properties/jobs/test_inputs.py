@@ -234,6 +234,21 @@ def test_a_strategy_that_raises_says_what() -> None:
         resolve(Input(CLICKS, key="user", values={"amount": st.integers().map(fail)}))
 
 
+@pytest.mark.parametrize("given", ["values", "keys"])
+def test_of_more_values_than_fit_into_the_memory_some_are_taken(given: str) -> None:
+    amounts = range(10**12)
+    resolved = resolve(Input(CLICKS, key="amount", **{given: {"amount": amounts} if given == "values" else amounts}))
+    taken = resolved.pools["amount"] if given == "values" else [key for (key,) in resolved.keys]
+    assert len(taken) == 1000
+    assert {0, 10**12 - 1} <= {*taken}
+
+
+@pytest.mark.parametrize("columns", ["at timestamp, __streamproof_time int", "at timestamp, `__STREAMPROOF_clock` int"])
+def test_names_of_streamproof_s_own_are_refused(columns: str) -> None:
+    with pytest.raises(BadInput, match=r"input events: '__.*' is a name of streamproof's own: rename it"):
+        resolve(Input(columns))
+
+
 def test_a_sample_may_be_compressed(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "clicks.csv.gz", "wt") as file:
         file.write("user,at,amount\na,2024-05-01 12:00:00,1\n")

@@ -183,7 +183,7 @@ def test_a_batch_without_data_leaves_one_table_where_the_mode_is_complete() -> N
         (lambda: windows("1 second", aggregates={"total": "sum"}), "with its column"),
         (lambda: drop_duplicates("user", within_watermark=True), 'give it delay="10 minutes"'),
         (lambda: static_join([{"id": 1}], "user"), "the table has no column 'user': use some of id"),
-        (lambda: static_join([{"user": 1}], "user", "full"), "join is 'full': use one of inner, left"),  # type: ignore[arg-type]
+        (lambda: static_join([{"user": 1}], "user", "full"), "join is 'full': give one of inner, left"),  # type: ignore[arg-type]
         (lambda: stream_join("inner", (["a", "b"], ["c"])), "as many of each side"),
         (lambda: stream_join("inner"), "on is \\(\\): give the names of columns"),
         (

@@ -1,0 +1,109 @@
+"""What a user gives to the check of a job, refused where no check can be made of it, before Spark is started."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...reference.core.errors import BadInput
+from ...reference.spark.durations import Duration, microseconds_of
+from ..system.arguments import short
+from ..system.visible import visible
+from .histories.inputs import Input, ResolvedInput, distinct_names, resolve_all
+from .histories.key_spaces import MOST
+from .model import Oracle
+from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, sql
+from .queries.rows import rows_of
+from .queries.running import Job, Runner
+
+LARGEST_SEED = 10**18
+
+
+def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_order: Duration | None = None) -> None:
+    """Refuse numbers and durations of the right types of which no check can be made.
+
+    Raises:
+        BadInput: One is out of its range.
+    """
+    if not 1 <= histories <= MOST:
+        raise BadInput(f"histories is {short(histories)}: give a whole number from 1 to {MOST:,}; 300 is a good one")
+    if not -LARGEST_SEED <= seed <= LARGEST_SEED:
+        raise BadInput(f"seed is {short(seed)}: give a whole number of 18 digits at the most")
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise BadInput(f"seconds is {short(seconds)}: give a number above 0, such as 120")
+    if out_of_order is not None and microseconds_of("out_of_order", out_of_order) < 0:
+        raise BadInput(f"out_of_order is {out_of_order!r}: give zero or more, for rows can't be out of order by less")
+
+
+def oracle_of(expect: Any) -> Oracle | BatchOracle | JobOracle:
+    """Return what says what is expected.
+
+    Raises:
+        BadInput: It is nothing that can say it.
+    """
+    is_class = isinstance(expect, type)
+    if isinstance(expect, (BatchOracle, JobOracle)) or (hasattr(expect, "expected") and not is_class):
+        return expect  # type: ignore[no-any-return]
+    if isinstance(expect, str):
+        return sql(expect)
+    if is_class and hasattr(expect, "arrive"):
+        return ModelOracle(expect)
+    if callable(expect) and not is_class:
+        return FunctionOracle(expect)
+    raise BadInput(
+        f"expect is {short(expect)}: give a rule such as session_windows(…), a function from rows to rows, a "
+        "class with arrive and advance, sql(…), as_batch() or other_job(…)"
+    )
+
+
+def runner_of(
+    job: Job, inputs: Sequence[Input], seed: int, static: Mapping[str, Any] | None
+) -> tuple[list[ResolvedInput], Runner]:
+    """Return what the rows of a job's inputs are drawn from, and what runs it.
+
+    Raises:
+        BadInput: An input can't be drawn for, a static table is no table, or two of them have one name.
+    """
+    resolved, tables = resolve_all(inputs, seed), static_tables(static)
+    distinct_names("inputs or static tables", [*(given.name for given in resolved), *tables])
+    return resolved, Runner(job, [given.source for given in resolved], tables)
+
+
+def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
+    """Return the tables that don't change.
+
+    Raises:
+        BadInput: One is no table.
+    """
+    tables = {}
+    for name, table in (static or {}).items():
+        try:
+            found = table if isinstance(table, pa.Table) else pa.Table.from_pylist(rows_of(table))
+        except (BadInput, pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise BadInput(f"the static table {visible(name)}: {error}") from None
+        if not found.column_names:
+            raise BadInput(
+                f"the static table {visible(name)} has no columns: give rows, or an arrow table with a schema"
+            )
+        tables[name] = found
+    return tables
+
+
+def settings_of(settings: Mapping[str, str | int] | None) -> dict[str, str]:
+    """Return settings of the Spark session as Spark writes them.
+
+    Raises:
+        BadInput: One has characters that no setting has.
+    """
+    given = {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (settings or {}).items()
+    }
+    for name, text in given.items():
+        if not f"{name}{text}".isprintable():
+            raise BadInput(
+                f"settings has {short(name)}: {short(text)}, which has characters that can't be seen: leave them out"
+            )
+    return given

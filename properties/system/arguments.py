@@ -1,0 +1,138 @@
+"""Arguments that users give, checked against the types that a signature declares, before anything is done with them."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import inspect
+import os
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import wraps
+from math import inf
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from ...reference.core.errors import BadInput
+from .visible import visible
+
+_Callee = TypeVar("_Callee", bound=Callable[..., Any])
+_WORDS = {
+    Any: "anything",
+    NoneType: "None",
+    bool: "True or False",
+    float: "a number",
+    int: "a whole number",
+    str: "a text",
+}
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+def checked(callee: _Callee) -> _Callee:
+    """Let a function, or a dataclass, refuse arguments that aren't of the types that its signature declares.
+
+    Of names that are imported for type checkers alone nothing is known, so that anything is taken; so it is where
+    there may be any number of an argument.
+    """
+    if isinstance(callee, type):
+        callee.__init__ = checked(callee.__init__)  # type: ignore[misc]
+        return callee
+    signature, name = inspect.signature(callee), callee.__qualname__.removesuffix(".__init__")
+    names = _Names(callee.__globals__)
+
+    @wraps(callee)
+    def with_checked(*arguments: Any, **named: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            given = signature.bind(*arguments, **named).arguments
+        except TypeError:
+            return callee(*arguments, **named)  # which says what is wrong with them
+        for argument, value in given.items():
+            parameter = signature.parameters[argument]
+            several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            if parameter.annotation is not parameter.empty and not several:
+                kind = _resolved(parameter.annotation, names)
+                if not fits(value, kind):
+                    raise BadInput(f"{name}: {argument} is {short(value)}: give {in_words(kind)}")
+        return callee(*arguments, **named)
+
+    return with_checked  # type: ignore[return-value]
+
+
+class _Names(dict[str, Any]):
+    """The names of a module; one that it imports for type checkers alone stands for anything."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, Any)
+
+
+def _resolved(annotation: Any, names: _Names) -> Any:
+    return _resolved(eval(annotation, {}, names), names) if isinstance(annotation, str) else annotation
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Return whether a value is of a type as annotations write it; a truth value is no number, and NaN is none."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(fits(value, one) for one in inner)
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in inner)
+    if origin is Callable:
+        return callable(value)
+    if origin is tuple:
+        return isinstance(value, tuple) and len(value) == len(inner) and all(map(fits, value, inner))
+    if origin is Mapping:
+        is_one = isinstance(value, Mapping)
+        return is_one and all(fits(key, inner[0]) and fits(item, inner[1]) for key, item in value.items())
+    if origin is Sequence:
+        is_one = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+        return is_one and (inner[0] is Any or all(fits(member, inner[0]) for member in value))
+    if kind in (int, float):
+        number = isinstance(value, (int, kind)) and not isinstance(value, bool)
+        return number and -inf < value < inf
+    known = origin or kind
+    return known is Any or not isinstance(known, type) or isinstance(value, known)
+
+
+def in_words(kind: Any) -> str:
+    """Return a type as annotations write it in words, such as `a list, a text each or None`."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        durations = {str, timedelta} <= {*inner}
+        others = [one for one in inner if not durations or one not in (str, timedelta)]
+        return " or ".join(['a duration such as "10 minutes"'] * durations + [*map(in_words, others)])
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inner))}"
+    if origin is Callable:
+        return "a function"
+    if origin is Mapping:
+        return f"a dict from {in_words(inner[0])} to {in_words(inner[1])}"
+    if origin is Sequence:
+        return "a list" if inner[0] is Any else f"a list, {in_words(inner[0])} each"
+    if origin is tuple:
+        return f"a tuple of {' and '.join(map(in_words, inner))}"
+    known = origin or kind
+    return _WORDS.get(known) or f"a {known.__name__}"
+
+
+def folder_at(path: str | Path) -> Path:
+    """Return the path of a folder.
+
+    Raises:
+        BadInput: No folder can have such a path.
+    """
+    with contextlib.suppress(UnicodeError):
+        if b"\0" not in os.fsencode(path):
+            return Path(path)
+    raise BadInput(f"folder is {short(str(path))}, and no folder can have such a path: name another")
+
+
+def short(value: Any) -> str:
+    """Return a value as a message shows it, cut where it is long, with what can't be seen escaped."""
+    try:
+        return visible(_SHORT.repr(value))
+    except ValueError:  # a number of more than 4,300 digits
+        return f"a {type(value).__name__} that can't be shown"

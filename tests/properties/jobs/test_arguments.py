@@ -1,0 +1,211 @@
+"""Whatever is given to the functions of the door is taken, or refused in one message, before Spark is started."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from streamproof import (
+    Input,
+    Sink,
+    as_batch,
+    check_job,
+    conforms,
+    drop_duplicates,
+    invariants,
+    other_job,
+    session_windows,
+    sql,
+    static_join,
+    stream_join,
+    windows,
+    write_report,
+)
+from streamproof.properties.jobs.histories.drawing import closed, draw_histories
+from streamproof.properties.jobs.histories.inputs import resolve
+from streamproof.properties.jobs.queries.running import Runner
+from streamproof.properties.system.arguments import checked
+from streamproof.properties.witnesses.spark.witness import JobWitness
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.spark.durations import LONGEST_DAYS, UNITS_US
+
+CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
+
+
+class Taken(Exception):
+    """What a job is asked first raises it."""
+
+
+def job(clicks: Any) -> Any:
+    return clicks
+
+
+class Strange:
+    def __repr__(self) -> str:
+        return "strange\x1b[31m\nand more"
+
+
+VALUES: dict[str, Any] = {
+    "None": None,
+    "True": True,
+    "0": 0,
+    "-1": -1,
+    "10^30": 10**30,
+    "10^5000": 10**5000,
+    "1.5": 1.5,
+    "nan": float("nan"),
+    "inf": float("inf"),
+    "Decimal": Decimal("NaN"),
+    "empty": "",
+    "x": "x",
+    "ESC": "\x1b[31m",
+    "surrogate": "\ud800",
+    "NUL": "a\0b",
+    "-5 minutes": "-5 minutes",
+    "9999999 days": "9999999 days",
+    "long": "9" * 50 + " days",
+    "timedelta": timedelta.max,
+    "bytes": b"x",
+    "[]": [],
+    "[0]": [0],
+    "[x]": ["x"],
+    "[None]": [None],
+    "[[]]": [[]],
+    "[[x]]": [["x"]],
+    "(x, )": ("x", "y", "z"),
+    "{}": {},
+    "{x: 1}": {"x": 1},
+    "{x: x}": {"x": "x"},
+    "{x: []}": {"x": []},
+    "{x: [x]}": {"x": ["x"]},
+    "{x: sum}": {"x": ("sum", 5)},
+    "{1: x}": {1: "x"},
+    "{x: rows}": {"x": [{"a": 1}, {"a": "x"}]},
+    "{x: large}": {"x": [{"a": 2**70}]},
+    "range": range(10**12),
+    "set": {"x"},
+    "frame": pd.DataFrame({"a": [1]}),
+    "int": int,
+    "dict": dict,
+    "job": job,
+    "iterator": iter("x"),
+    "Path": Path("x\0"),
+    "strange": Strange(),
+    "Sink": Sink,
+}
+GIVEN: dict[Callable[..., Any], dict[str, Any]] = {
+    check_job: {"job": job, "expect": job},
+    invariants: {"job": job},
+    conforms: {"job": job, "options": {"gap_ms": 10}, "histories": 1},
+    Sink: {"start": job, "read": job},
+    sql: {"statement": "select 1"},
+    as_batch: {},
+    other_job: {"job": job},
+    session_windows: {"gap": "30 minutes"},
+    windows: {"size": "1 hour"},
+    drop_duplicates: {},
+    stream_join: {"on": "user"},
+    static_join: {"table": [{"user": "a"}], "on": "user"},
+    write_report: {"folder": "report"},
+}
+CALLS = [
+    (function, name)
+    for function in GIVEN
+    for name, parameter in inspect.signature(function).parameters.items()
+    if parameter.kind is not parameter.VAR_POSITIONAL
+]
+
+
+@pytest.mark.parametrize(("function", "argument"), CALLS, ids=[f"{one.__name__}-{name}" for one, name in CALLS])
+def test_whatever_is_given_is_taken_or_refused_in_one_message(
+    function: Callable[..., Any], argument: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def taken(*arguments: Any) -> Any:
+        raise Taken
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Runner, "declare", taken)
+    monkeypatch.setattr(JobWitness, "evaluate", taken)
+    inputs = [CLICKS] * (function in (check_job, invariants))
+    for name, value in VALUES.items():
+        given = {**GIVEN[function], argument: value}
+        positional = [given.pop("job"), *inputs] if "job" in given else []
+        said = "taken"
+        try:
+            function(*positional, **given)
+        except Taken:
+            pass
+        except BadInput as refused:
+            said = refused.message
+        except Exception as error:
+            said = f"{type(error).__name__}:\n{error}"
+        assert said.isprintable(), f"{argument}={name}: {said}"
+        assert len(said) < 1000, f"{argument}={name}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: check_job(None, CLICKS, expect=job), "check_job: job is None: give a function or a Sink"),
+        (lambda: check_job(job, CLICKS, expect=int), "expect is <class 'int'>: give a rule such as session_windows"),
+        (lambda: check_job(job, CLICKS, expect=job, seconds=None), "check_job: seconds is None: give a number"),
+        (lambda: check_job(job, CLICKS, expect=job, seconds=0), "seconds is 0: give a number above 0, such as 120"),
+        (lambda: check_job(job, CLICKS, expect=job, seed=float("nan")), "check_job: seed is nan: give a whole number"),
+        (
+            lambda: check_job(job, CLICKS, expect=job, histories=0),
+            "histories is 0: give a whole number from 1 to 99,999",
+        ),
+        (lambda: check_job(job, CLICKS, expect=job, mode="x"), "mode is 'x': give one of append, update, complete"),
+        (
+            lambda: check_job(job, CLICKS, expect=job, out_of_order="-5 minutes"),
+            "out_of_order is '-5 minutes': give zero or more",
+        ),
+        (
+            lambda: check_job(job, CLICKS, expect=job, out_of_order="9999999 days"),
+            "out_of_order is '9999999 days': give 3,650 days or less",
+        ),
+        (
+            lambda: invariants(job, CLICKS, out_of_order=5),
+            'invariants: out_of_order is 5: give a duration such as "10 minutes" or None',
+        ),
+        (lambda: invariants(job, CLICKS, unique="user"), "unique is 'user': give a list, a text each or None"),
+        (lambda: check_job(job, CLICKS, expect=" "), "the SQL statement is empty: write a SELECT"),
+        (lambda: check_job(job, CLICKS, expect=job, static={"t": []}), "the static table t has no columns: give rows"),
+        (
+            lambda: check_job(job, CLICKS, expect=job, examples=None),
+            "examples is None: give a list, a text or a Path each",
+        ),
+        (lambda: session_windows(5), 'session_windows: gap is 5: give a duration such as "10 minutes"'),
+        (
+            lambda: windows("1 hour", aggregates=["sum"]),
+            "windows: aggregates is .'sum'.: give a dict from a text to a text",
+        ),
+        (lambda: stream_join("outer"), "stream_join: join is 'outer': give one of inner, left, right"),
+        (lambda: conforms(job, {"gap_ms": 10}, True), "conforms: histories is True: give a whole number"),
+    ],
+)
+def test_what_is_refused_is_named_with_its_value_and_the_remedy(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        call()
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_the_longest_durations_can_be_drawn(late: bool) -> None:
+    longest = LONGEST_DAYS * UNITS_US["day"]
+    distances = [longest - 2, longest - 1, longest]
+    for seed in range(7):
+        for history in draw_histories([resolve(CLICKS)], distances, 100, seed, late=late, delay_us=longest):
+            closed(history, 3 * sum(distances))
+
+
+def test_of_a_type_that_is_imported_for_type_checkers_alone_anything_is_taken() -> None:
+    def function(one: Nowhere, *rest: int, **named: str) -> object:  # type: ignore[name-defined] # noqa: F821
+        return one
+
+    assert checked(function)(5, "x", more=7) == 5
