@@ -114,6 +114,7 @@ def check(
     job = JobOptions(*of_inputs, expect, mode, trigger, out_of_order, seconds, histories)
     if (name := job_among(operators or ())) is not None:
         refuse_beside(name, {"mutant": mutant, "only": only, "minutes": minutes})
+        _require_room(shared)
         start_spark(master, partitions, shared)
         check_one_job(name, job, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
     if job.given:
@@ -143,7 +144,7 @@ def check(
         gate.on_spark = {name: Report(name, [], seed) for name in names}
     with reporting(report, lambda ended: _content(gate.reports, command, ended)):
         if gate.on_spark:
-            _require_room(shared)
+            _require_room(shared, "; `--only reference` needs no Spark")
             start_spark(master, partitions, shared)
         gate.run()
     raise typer.Exit(EXITS[worst(report.verdict for report in gate.reports)])
@@ -155,11 +156,11 @@ def _content(reports: Sequence[Report], command: str, ended: str) -> Content:
     return content(reports, command, ended)
 
 
-def _require_room(shared: Path | None) -> None:
+def _require_room(shared: Path | None, otherwise: str = "") -> None:
     """Refuse a machine on which Spark would die, or fill its disk, before anything is asked on it."""
     folders = {"TMPDIR": Path(tempfile.gettempdir()), **({} if shared is None else {"--shared": shared})}
     if (lack := too_small(folders)) is not None:
-        raise StreamproofError(f"too small a machine: {lack}; `--only reference` needs no Spark")
+        raise StreamproofError(f"too small a machine: {lack}{otherwise}")
 
 
 @dataclass

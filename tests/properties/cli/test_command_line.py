@@ -719,6 +719,9 @@ def test_a_check_is_refused_on_a_machine_that_is_too_small_for_spark(
         "`--only reference` needs no Spark",
     )
     assert command("check", "session_windows", "--findings", tmp_path, "--only", "reference").code == 0
+    of_job = command("check", "shop.visits:visits", "--input", "user string, at timestamp")
+    refused(of_job, "too small a machine: this machine has 0.5 GB of memory left", "or take a machine")
+    assert "--only" not in of_job.err
 
 
 def test_an_error_of_ours_in_a_check_is_no_verdict(
