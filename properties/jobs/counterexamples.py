@@ -17,6 +17,7 @@ from ...reference.core.errors import BadInput
 from ...reference.core.files import read_text
 from ...reference.spark.watermarks import micro_batches
 from ..system.files import write_whole
+from ..system.visible import visible
 from .comparison import RowDifference, flat, table_of
 from .histories.text import parse, pasted, to_text
 from .model import Expected, JobHistory, Row, Source, microseconds
@@ -70,7 +71,7 @@ class JobCounterexample:
         drawn = timeline(self.history, self.sources, self.watermarks)
         lines = [self.sentence, "", *self._results(), "", "What arrives:"]
         lines += [*arrivals_table(self.history, self.sources, self.watermarks), "", *drawn, *[""] * bool(drawn)]
-        return "\n".join([*lines, self._origin()])
+        return visible("\n".join([*lines, self._origin()]), lines=True)
 
     @property
     def sentence(self) -> str:
@@ -153,7 +154,10 @@ def violation(counterexample: JobCounterexample, head: str, folder: Path | None)
 
 def failure(history: JobHistory, sources: Sequence[Source], why: str, folder: Path | None) -> str:
     """Return the message of a history that makes the job's query fail; save it, if there is a folder for it."""
-    text = "\n".join([why, "", "It fails when this arrives, and not without:", *arrivals_table(history, sources, [])])
+    text = visible(
+        "\n".join([why, "", "It fails when this arrives, and not without:", *arrivals_table(history, sources, [])]),
+        lines=True,
+    )
     return "\n".join([text, *_saved(history, sources, text, folder)])
 
 
@@ -197,7 +201,7 @@ def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources
     """
     found = []
     for number, example in enumerate(examples):
-        if isinstance(example, Path) or "\n" not in example:
+        if isinstance(example, Path) or not ("\n" in example or example.lstrip().startswith("{")):
             path = Path(example)
             found.append(parse(read_text(path), sources, os.fspath(path)))
         else:

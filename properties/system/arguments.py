@@ -15,7 +15,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-from ...reference.core.errors import BadInput
+from ...reference.core.errors import BadInput, StreamproofError
 from .visible import visible
 
 _Callee = TypeVar("_Callee", bound=Callable[..., Any])
@@ -34,6 +34,7 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 def checked(callee: _Callee) -> _Callee:
     """Let a function, or a dataclass, refuse arguments that aren't of the types that its signature declares.
 
+    In what it raises, what can't be seen is escaped: names of inputs, columns, functions and files are the user's.
     Of names that are imported for type checkers alone nothing is known, so that anything is taken; so it is where
     there may be any number of an argument.
     """
@@ -57,7 +58,15 @@ def checked(callee: _Callee) -> _Callee:
                 kind = _resolved(parameter.annotation, names)
                 if not fits(value, kind):
                     raise BadInput(f"{name}: {argument} is {short(value)}: give {in_words(kind)}")
-        return callee(*arguments, **named)
+        try:
+            return callee(*arguments, **named)
+        except StreamproofError as error:
+            error.message, error.details = visible(error.message, lines=True), visible(error.details, lines=True)
+            error.args = (visible(error, lines=True),)
+            raise
+        except AssertionError as error:
+            error.args = (visible(error, lines=True),)
+            raise
 
     return with_checked  # type: ignore[return-value]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
-from ...system.visible import visible_path
+from ...system.visible import visible, visible_path
 
 
 def location(function: Any) -> str:
@@ -21,8 +21,9 @@ def location(function: Any) -> str:
         inner = inner.func
     inner = inspect.unwrap(inner)
     inner = getattr(inner, "__func__", inner)
-    code = getattr(inner, "__code__", None)
-    name = getattr(inner, "__qualname__", type(inner).__name__).replace("<locals>.", "")
+    call = inner if hasattr(inner, "__code__") else vars(type(inner)).get("__call__")
+    code = getattr(call, "__code__", None)
+    name = visible(getattr(inner, "__qualname__", type(inner).__name__)).replace("<locals>.", "")
     return name if code is None else f"{name} ({visible_path(code.co_filename)}:{code.co_firstlineno})"
 
 

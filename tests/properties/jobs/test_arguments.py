@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from streamproof import (
+    Inconclusive,
     Input,
     Sink,
     as_batch,
@@ -193,6 +194,23 @@ def test_whatever_is_given_is_taken_or_refused_in_one_message(
 def test_what_is_refused_is_named_with_its_value_and_the_remedy(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         call()
+
+
+def test_names_in_a_message_steer_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile = "a\x1b[31m\u202e\x9b"
+    with pytest.raises(
+        BadInput, match=r"^input a\\x1b\[31m\\u202e\\x9b: there is no column 'k\\x1b', named as its key"
+    ):
+        check_job(job, Input("at timestamp", key="k\x1b", name=hostile), expect=job)
+    with pytest.raises(BadInput, match=r"the static table a\\x1b\[31m\\u202e\\x9b: int came"):
+        check_job(job, CLICKS, expect=job, static={hostile: 5})
+
+    def inconclusive(*arguments: Any) -> None:
+        raise Inconclusive(hostile)
+
+    monkeypatch.setattr(Runner, "declare", inconclusive)
+    with pytest.raises(Inconclusive, match=r"^a\\x1b\[31m\\u202e\\x9b$"):
+        check_job(job, CLICKS, expect=job)
 
 
 @pytest.mark.parametrize("late", [True, False])

@@ -78,6 +78,15 @@ def test_every_value_that_is_drawn_comes_back_from_the_lines_to_paste(column: st
         assert (back, back.name, repr(back)) == (history, history.name, repr(history))
 
 
+def test_an_example_of_one_line_is_a_text_and_no_file() -> None:
+    (history,) = saved_histories([to_text(JobHistory(((),)), [CLICKS.source]).strip()], None, [CLICKS.source])
+    assert history.arrivals == []
+    with pytest.raises(BadInput, match="example 0, line 1: this is no header"):
+        saved_histories([' {"input": "events"}'], None, [CLICKS.source])
+    with pytest.raises(BadInput, match=r"nowhere\.jsonl: can't be read"):
+        saved_histories(["nowhere.jsonl"], None, [CLICKS.source])
+
+
 def test_the_text_reads_like_a_history_file() -> None:
     history = JobHistory(
         ((row(),), (row(at=AT + timedelta(milliseconds=1)),)), (microseconds(AT), microseconds(AT) + 1000), "h7"

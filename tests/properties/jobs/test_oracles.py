@@ -36,6 +36,10 @@ def leaves_at_once(clicks: Any) -> Any:
     os._exit(0)
 
 
+class Callable:
+    def __call__(self, clicks: Any) -> None: ...
+
+
 class Model:
     def arrive(self, row: Any) -> list[int]:
         return [4]
@@ -56,6 +60,7 @@ class Unmakeable:
         ),
         (a_number, r"a_number \(.*:\d+\): int came where rows were expected: return dicts"),
         (numbers, r"numbers \(.*:\d+\): a row is 3: return each as a dict"),
+        (Callable(), r"Callable \(tests/.*test_oracles.py:\d+\): None came"),
         (Model, r"Model: a row is 4: return each as a dict"),
         (Unmakeable, r"what is expected can't be said: Unmakeable raised TypeError: .*'size'"),
         (
