@@ -143,7 +143,7 @@ def _times(count: int) -> str:
 def folder_of(name: str, folder: Path) -> Path:
     """Return the folder of one test's counterexamples, or of one job's; `name` is a node id, or module:function."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[-80:].strip("-")
-    return folder / f"{readable}-{sha256(name.encode()).hexdigest()[:8]}"
+    return folder / f"{readable}-{sha256(name.encode(errors='surrogateescape')).hexdigest()[:8]}"
 
 
 def violation(counterexample: JobCounterexample, head: str, folder: Path | None) -> str:
@@ -163,17 +163,25 @@ def failure(history: JobHistory, sources: Sequence[Source], why: str, folder: Pa
 
 def _saved(history: JobHistory, sources: Sequence[Source], report: str, folder: Path | None) -> list[str]:
     """Save a history and what is said of it, and return what to say of that, with the lines to paste."""
-    text, lines, check = to_text(history, sources), [""], "invariants" if history.variation else "check_job"
+    lines, is_saved, shown = [""], False, pasted(history, sources)
+    check = "invariants" if history.variation else "check_job"
     if folder is not None:
-        saved = folder / f"job-{sha256(text.encode()).hexdigest()[:12]}"
-        saved.mkdir(parents=True, exist_ok=True)
-        write_whole(saved / HISTORY, text)
-        write_whole(saved / REPORT, report + "\n")
-        lines += [f"Saved in {saved}, and run first the next time.", ""]
-    if len(text.splitlines()) > MOST_LINES:
+        saved = _folder_for(history, sources, folder)
+        try:
+            write_whole(saved / HISTORY, to_text(history, sources))
+            write_whole(saved / REPORT, report + "\n")
+            is_saved = True
+            lines += [f"Saved in {visible(saved)}, and run first the next time.", ""]
+        except OSError as error:
+            lines += [f"It can't be saved in {visible(saved)} ({error.strerror}): keep what stands below.", ""]
+    if is_saved and len(shown) > MOST_LINES:
         return [*lines, f"It is too long to be pasted: give {check} the saved file, as examples=[Path(…)]."]
     lines += [f"To run it first in every run of the test, give {check} these examples:", ""]
-    return [*lines, *("    " + line for line in pasted(history, sources))]
+    return [*lines, *("    " + line for line in shown)]
+
+
+def _folder_for(history: JobHistory, sources: Sequence[Source], folder: Path) -> Path:
+    return folder / f"job-{sha256(to_text(history, sources).encode()).hexdigest()[:12]}"
 
 
 @contextlib.contextmanager
@@ -182,15 +190,15 @@ def kept_meanwhile(history: JobHistory, sources: Sequence[Source], folder: Path 
     if folder is None:
         yield
         return
-    kept = folder / "job-unshrunk"
-    kept.mkdir(parents=True, exist_ok=True)
-    write_whole(kept / HISTORY, to_text(history, sources))
+    kept = _folder_for(history, sources, folder).with_suffix(".unshrunk")  # of its own where two checks share a folder
+    with contextlib.suppress(OSError):  # a full disk is reported where the smaller history is to be saved
+        write_whole(kept / HISTORY, to_text(history, sources))
     try:
         yield
     except AssertionError:  # the violation, whose smaller history is saved
-        shutil.rmtree(kept)
+        shutil.rmtree(kept, ignore_errors=True)
         raise
-    shutil.rmtree(kept)
+    shutil.rmtree(kept, ignore_errors=True)
 
 
 def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources: Sequence[Source]) -> list[JobHistory]:
@@ -210,5 +218,7 @@ def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources
         try:
             found.append(parse(read_text(path), sources, os.fspath(path)))
         except BadInput as error:
+            if not path.exists():  # another check has just replaced it by a smaller one
+                continue
             raise BadInput(f"{error}; or remove {path.parent}, if the job's inputs have changed since") from None
     return found
