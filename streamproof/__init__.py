@@ -11,8 +11,8 @@ Check a streaming job of your own, over histories of its own columns, in a test 
   `InvariantsReport`; `Input` (its columns), `Sink` (a job that writes its result itself). Expected are the rules of
   Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`), a function or a
   class, `sql`, `as_batch` or `other_job`. `write_report` writes what came of it as a page, text, JSON and JUnit XML.
-- Checking: `conforms` (a job, by an operator's reference), `check` (an operator's Spark implementation),
-  `assert_holds` (one counterexample again).
+- Checking: `conforms` (a job, by an operator's reference), which returns a `ConformanceReport`, `check` (an operator's
+  Spark implementation), `assert_holds` (one counterexample again).
 - Histories: `Record`, `History`, `parse_history`, `read_history`, and `play`, which runs one on the reference.
 - Definitions of the ten operators: `SessionWindows`, `WindowAggregate`, `RangeAggregate`, `StreamStreamJoin`,
   `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .properties.jobs.oracles import as_batch, other_job, sql
     from .properties.jobs.queries.running import Sink
     from .properties.jobs.rules import drop_duplicates, session_windows, static_join, stream_join, windows
-    from .properties.jobs.verdicts import Inconclusive, Violated
+    from .properties.jobs.verdicts import ConformanceReport, Inconclusive, Violated
     from .properties.registration.bindings import Binding
     from .properties.registration.coverage import Coverage
     from .properties.registration.domain import Domain, Number
@@ -79,6 +79,7 @@ __all__ = [
     "Binding",
     "Change",
     "Clock",
+    "ConformanceReport",
     "Coverage",
     "Definition",
     "Domain",
@@ -144,7 +145,7 @@ _HOMES = {
     ".properties.testing.recheck": ("assert_holds",),
     ".properties.testing.conformance": ("conforms",),
     ".properties.jobs.check": ("JobReport", "check_job"),
-    ".properties.jobs.verdicts": ("Inconclusive", "Violated"),
+    ".properties.jobs.verdicts": ("ConformanceReport", "Inconclusive", "Violated"),
     ".properties.jobs.histories.inputs": ("Input",),
     ".properties.jobs.invariants": ("InvariantsReport", "invariants"),
     ".properties.jobs.oracles": ("as_batch", "other_job", "sql"),

@@ -9,7 +9,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -163,7 +163,7 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
     command = again("check", [name], histories=options.histories, seed=seed)
 
     def content(ended: str) -> Content:
-        return replace(of_jobs.content(outcomes), command=command, missing=[f"{name}: {ended}"] if ended else [])
+        return of_jobs.content(outcomes, command, f"{name}: {ended}" if ended else "")
 
     with reporting(report_to, content):
         with signals.interrupting(), steps() as progress:

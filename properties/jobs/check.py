@@ -544,7 +544,8 @@ class JobCheck:
                 f"inconclusive: {self.name} agrees with {self.oracle_name} on all {len(drawn)} histories, but that "
                 f"shows nothing, for they leave unmet: {'; '.join(missing[:5])}"
                 f"{f'; and {len(missing) - 5} more' * (len(missing) > 5)}. Give more, such as {more}, or another seed "
-                f"than {self.seed}.{f' Each history ran in a query of its own: {self.why}.' * bool(self.why)}"
+                f"than {self.seed}.{f' Each history ran in a query of its own: {self.why}.' * bool(self.why)}",
+                job=self.name,
             )
 
     def not_checked(self) -> list[str]:

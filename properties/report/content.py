@@ -246,7 +246,7 @@ MARKS: Mapping[Verdict, str] = {"conforms": "✓", "violated": "✗", "inconclus
 
 def sentence_of(verdict: Verdict, checks: Sequence[Checked]) -> str:
     """Return the verdict of a report in a sentence: how many checks came to which."""
-    order: Sequence[Verdict] = ("violated", "inconclusive", "conforms")
+    order: Sequence[Verdict] = ("violated", "inconclusive", "conforms", "not checked")
     counts = {one: sum(check.verdict == one for check in checks) for one in order}
     said = ", ".join(f"{count} {one}" for one, count in counts.items() if count)
     return f"{verdict}: 1 check" if len(checks) == 1 else f"{verdict}: {len(checks)} checks, {said or 'none begun'}"

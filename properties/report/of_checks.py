@@ -114,8 +114,10 @@ def found(report: Report, ask: bool = True) -> list[Found]:
     return [counterexample_found(one, subject, str(path), ask) for one, path in report.found]
 
 
-def counterexample_found(counterexample: Counterexample, subject: str, path: str = "", ask: bool = True) -> Found:
-    """Return a counterexample as a report shows it; as `found`."""
+def counterexample_found(
+    counterexample: Counterexample, subject: str, path: str = "", ask: bool = True, job: object = None
+) -> Found:
+    """Return a counterexample as a report shows it; as `found`, with the user's job that was checked, if one was."""
     (expected_by, expected), (actual_by, actual) = counterexample.left, counterexample.right
     if counterexample.mutant is not None:
         actual_by = f"{actual_by}, the mutant {counterexample.mutant}"
@@ -140,7 +142,7 @@ def counterexample_found(counterexample: Counterexample, subject: str, path: str
         votes(counterexample, ask),
         counterexample.history.to_text(),
         "" if counterexample.original is None else counterexample.original.to_text(),
-        test_to_paste(counterexample) or "",
+        test_to_paste(counterexample, job) or "",
         "" if counterexample.confirmed else counterexample.unconfirmed or ALONE,
         path,
         counterexample.seed,

@@ -1,7 +1,8 @@
-"""Makes the content of a report of checks of a user's jobs: reports that conform, and failures."""
+"""Makes the content of a report of checks of a user's jobs: reports that conform, failures, and what couldn't run."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +10,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
-from ...reference.core.errors import BadInput
+from ...reference.core.errors import BadInput, StreamproofError
 from ..jobs.check import JobReport
 from ..jobs.comparison import STRENGTHS
 from ..jobs.counterexamples import JobCounterexample
@@ -17,23 +18,32 @@ from ..jobs.histories.text import pasted, to_text
 from ..jobs.invariants import InvariantsReport
 from ..jobs.model import microseconds
 from ..jobs.rendering.values import shown_row
-from ..jobs.verdicts import Inconclusive, Violated
+from ..jobs.verdicts import ConformanceReport, CouldNotRun, Inconclusive, Violated
+from ..laws.base import REFERENCE
+from ..laws.on_spark.changelog import Changelog
+from ..registration.registration import registration_of
+from ..runner.counterexample import Counterexample
 from ..system.arguments import checked, folder_at
 from .content import Checked, Compared, Content, Found, LawCount, Step, Timeline, Verdict, Vote
 from .counterexamples import versions
+from .of_checks import counterexample_found
 from .writing import require_folder, write_content
 
-JobOutcome: TypeAlias = JobReport | InvariantsReport | Violated | Inconclusive
-"""What `check_job` and `invariants` return, or raise."""
+JobOutcome: TypeAlias = (
+    JobReport | InvariantsReport | ConformanceReport | Violated | Inconclusive | StreamproofError | CouldNotRun
+)
+"""What `check_job`, `invariants` and `conforms` return, or raise; or a check that couldn't run."""
 
 
 @checked
-def write_report(folder: str | Path, *outcomes: JobOutcome) -> Path:
+def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> Path:
     """Write what checks of jobs returned, or raised, as a report: a page that stands alone, text, JSON and JUnit XML.
 
     Args:
         folder: The folder; a report that is there is replaced.
-        outcomes: What `check_job` and `invariants` returned, or the `Violated` and `Inconclusive` that they raised.
+        outcomes: What `check_job`, `invariants` and `conforms` returned, or the `Violated`, `Inconclusive`, `BadInput`
+            or other `StreamproofError` that they raised.
+        ended: What ended the checks before they were done, in words; empty where nothing did.
 
     Returns:
         The path of the page.
@@ -43,21 +53,28 @@ def write_report(folder: str | Path, *outcomes: JobOutcome) -> Path:
     """
     path = folder_at(folder)
     require_folder(path)
-    return write_content(path, content(outcomes))
+    return write_content(path, content(outcomes, ended=ended))
 
 
-def content(outcomes: Sequence[JobOutcome]) -> Content:
-    """Return what checks of jobs say together.
+def content(outcomes: Sequence[JobOutcome], command: str = "", ended: str = "") -> Content:
+    """Return what checks of jobs say together: *conforms* only if all of them do, and nothing ended them before.
+
+    Args:
+        outcomes: What they returned, or raised.
+        command: The command that does the same again.
+        ended: What ended the checks before they were done, in words; empty where nothing did.
 
     Raises:
         BadInput: An outcome is none of a check of a job.
     """
     checks = list(map(_checked, outcomes))
-    found = [_found(one.counterexample) for one in outcomes if isinstance(one, Violated)]
-    verdicts = [check.verdict for check in checks]
-    order: Sequence[Verdict] = ("violated", "inconclusive", "conforms")
-    verdict: Verdict = next((one for one in order if one in verdicts), "inconclusive")
-    return Content(verdict, checks, found, (), versions())
+    checks += [Checked("the rest", "not checked", [], unfinished=ended)] * bool(ended)
+    found = [_found(one) for one in outcomes if isinstance(one, Violated)]
+    verdicts = {check.verdict for check in checks}
+    verdict: Verdict = "violated" if "violated" in verdicts else "inconclusive"
+    verdict = "conforms" if verdicts == {"conforms"} else verdict
+    missing = [f"{check.name}: {check.unfinished}" for check in checks if check.unfinished]
+    return Content(verdict, checks, found, (), versions(), command, missing)
 
 
 def _checked(outcome: JobOutcome) -> Checked:
@@ -74,18 +91,47 @@ def _checked(outcome: JobOutcome) -> Checked:
             held = [LawCount(name, "", ("job",), "conforms", count) for name, count in outcome.held.items()]
             notes = [f"Not checked: {one}." for one in outcome.not_checked]
             return Checked(outcome.job, "conforms", held, max(outcome.held.values(), default=0), notes=notes)
+        case ConformanceReport():
+            law = LawCount(
+                Changelog.name, _changelog(outcome.operator), (REFERENCE, "the job"), "conforms", outcome.histories
+            )
+            notes = [f"Compared with {outcome.oracle}, options {json.dumps(dict(outcome.options))}."]
+            seeds = f"seed {outcome.seed}"
+            covered = dict(sorted(outcome.covered.items()))
+            return Checked(outcome.job, "conforms", [law], outcome.histories, seeds=seeds, covered=covered, notes=notes)
         case Violated():
             one = outcome.counterexample
-            law = LawCount(one.oracle, STRENGTHS[one.expected.comparing], ("expected", "job"), "violated", 1, 1)
-            return Checked(one.job, "violated", [law], 1, seeds=f"seed {one.seed}")
+            if isinstance(one, Counterexample):
+                sides = one.left[0], one.right[0]
+                law = LawCount(one.law, _changelog(one.history.operator), sides, "violated", 1, 1)
+            else:
+                law = LawCount(one.oracle, STRENGTHS[one.expected.comparing], ("expected", "job"), "violated", 1, 1)
+            return Checked(outcome.name, "violated", [law], 1, seeds=f"seed {one.seed}")
         case Inconclusive():
             said = str(outcome)
-            name = said.splitlines()[0][:100] if said else "a job"
+            name = outcome.job or (said.splitlines()[0][:100] if said else "a job")
             return Checked(name, "inconclusive", [LawCount("coverage", "", (), "inconclusive", why=said)])
+        case StreamproofError():
+            return _checked(CouldNotRun("a check", outcome.message))
+        case CouldNotRun():
+            return Checked(outcome.check, "not checked", [], unfinished=f"could not run: {outcome.why}")
     raise BadInput(f"a {type(outcome).__name__} is no outcome of a job's check: give what check_job returned or raised")
 
 
-def _found(one: JobCounterexample) -> Found:
+def _changelog(operator: str) -> str:
+    """Return the law that a check against an operator's reference asks, as a sentence."""
+    return Changelog().sentence(registration_of(operator))
+
+
+def _found(violated: Violated) -> Found:
+    one = violated.counterexample
+    if isinstance(one, JobCounterexample):
+        return _found_by_rows(one)
+    path = "" if violated.path is None else str(violated.path)
+    return counterexample_found(one, violated.name, path, job=violated.job)
+
+
+def _found_by_rows(one: JobCounterexample) -> Found:
     compared: list[Compared] = []
     for when, group in groupby(one.results, lambda row: row.when):
         sides: dict[str, list[str]] = defaultdict(list)

@@ -1,7 +1,8 @@
 """The check of a user's own job, or of any witness, against the reference of an operator, over drawn histories.
 
-It says *conforms* by returning. It fails as *violated* on the smallest history found on which the witness differs, and
-as *inconclusive* where it differs on none, but the histories leave a coverage goal unmet: then they show nothing.
+It says *conforms* by returning a report. It fails as *violated* on the smallest history found on which the witness
+differs, and as *inconclusive* where it differs on none, but the histories leave a coverage goal unmet: then they show
+nothing.
 
 A counterexample is saved in the folder of its test before it is shrunk, and replayed first the next time.
 """
@@ -20,7 +21,8 @@ from ...reference.core.play import play
 from ..generators.coverage import draw_covering
 from ..jobs.arguments import check_arguments
 from ..jobs.counterexamples import SAVED, folder_of
-from ..jobs.verdicts import Inconclusive
+from ..jobs.queries.contract import location
+from ..jobs.verdicts import ConformanceReport, Inconclusive, Violated
 from ..laws.base import REFERENCE, Comparison
 from ..laws.on_spark.changelog import Changelog
 from ..registration.registration import registration_of
@@ -52,7 +54,7 @@ def assert_conforms(
     operator: str = "session_windows",
     *,
     folder: str | Path | None = None,
-) -> None:
+) -> ConformanceReport:
     """Check a streaming job against the reference over random, out-of-order histories, all in one query.
 
     Their times scale with the options' durations. They must meet the coverage goals that `streamproof check` has: those
@@ -71,8 +73,11 @@ def assert_conforms(
         folder: Where its counterexamples are saved, and replayed first; without it none is saved. The fixture
             `conforms` gives each test a folder of its own.
 
+    Returns:
+        What was shown.
+
     Raises:
-        AssertionError: The job differs from the reference; the message has the smallest history and both outcomes.
+        Violated: The job differs from the reference; the message has the smallest history and both outcomes.
         Inconclusive: It doesn't differ, but the histories leave coverage goals unmet; the message names them.
         BadInput: The options are none of the operator's, there are no histories to draw, or a saved counterexample
             can't be read or written.
@@ -80,7 +85,7 @@ def assert_conforms(
     """
     __tracebackhide__ = True
     kept = None if folder is None else folder_at(folder)
-    check_witness(JobWitness(job), options, histories, seed, operator, folder=kept, job=job)
+    return check_witness(JobWitness(job), options, histories, seed, operator, folder=kept, job=job)
 
 
 def folder_of_test(root: Path, test: str) -> Path:
@@ -102,7 +107,7 @@ def check_witness(
     operator: str = "session_windows",
     folder: Path | None = None,
     job: object = None,
-) -> None:
+) -> ConformanceReport:
     """Check any witness as `assert_conforms` checks a job.
 
     Args:
@@ -114,8 +119,11 @@ def check_witness(
         folder: As `assert_conforms`.
         job: The job that the witness runs, which the test to paste imports; none is pasted without.
 
+    Returns:
+        What was shown.
+
     Raises:
-        AssertionError: It differs from the reference.
+        Violated: It differs from the reference.
         Inconclusive: It doesn't differ, but the histories leave coverage goals unmet.
         BadInput: The options are none of the operator's, or there are no histories to draw.
     """
@@ -128,18 +136,20 @@ def check_witness(
     failing = differing(witness, drawn.histories)
     if failing:
         counterexample, path = _smallest(witness, failing[0], seed, folder, job)
-        raise AssertionError(
-            f"{len(failing)} of {histories} histories differ from the reference.\n{_message(counterexample, path, job)}"
-        )
+        head = f"{len(failing)} of {histories} histories differ from the reference."
+        raise _violated(head, counterexample, path, job)
+    name = witness.name if job is None else location(job)
     missing = [*[f"{LEAST} histories at the least"] * (histories < LEAST), *drawn.missing]
     if missing:
         rest = len(missing) - SHOWN
         named = "; ".join([*missing[:SHOWN], *[f"and {rest} more"] * (rest > 0)])
         raise Inconclusive(
-            f"inconclusive: {witness.name} agrees with the reference on all histories ({histories}), but that shows "
+            f"inconclusive: {name} agrees with the reference on all histories ({histories}), but that shows "
             f"nothing of {operator}, for they leave unmet: {named}. Give more histories, such as "
-            f"histories={max(300, 4 * histories)}, or another seed than {seed}."
+            f"histories={max(300, 4 * histories)}, or another seed than {seed}.",
+            job=name,
         )
+    return ConformanceReport(name, operator, dict(options), histories, seed, drawn.covered)
 
 
 def differing(witness: Witness, histories: Sequence[History]) -> list[History]:
@@ -157,7 +167,7 @@ def _replay_saved(witness: Witness, options: Mapping[str, Any], operator: str, f
     """Replay the saved counterexamples, all at once; a warning names those of other options, which aren't replayed.
 
     Raises:
-        AssertionError: The witness still differs on one.
+        Violated: The witness still differs on one.
         BadInput: One can't be read.
     """
     __tracebackhide__ = True
@@ -178,9 +188,9 @@ def _replay_saved(witness: Witness, options: Mapping[str, Any], operator: str, f
     failing = [counterexample for counterexample in replayed if counterexample.differences]
     if failing:
         smallest = min(failing, key=lambda counterexample: size(counterexample.history))
-        message = _message(smallest, folder / operator / smallest.history.name, job)
         count = f"{len(failing)} of {len(histories)} saved counterexamples"
-        raise AssertionError(f"{count} still differ from the reference; no other history was drawn.\n{message}")
+        head = f"{count} still differ from the reference; no other history was drawn."
+        raise _violated(head, smallest, folder / operator / smallest.history.name, job)
 
 
 def _smallest(
@@ -224,12 +234,12 @@ def _counterexample(witness: Witness, history: History, outcome: Outcome, seed: 
     )
 
 
-def _message(counterexample: Counterexample, path: Path | None, job: object) -> str:
-    """Return the text of a counterexample, where it is saved, and the test to paste."""
-    lines = [counterexample_text(counterexample)]
+def _violated(head: str, counterexample: Counterexample, path: Path | None, job: object) -> Violated:
+    """Return the failure on a counterexample: its text, where it is saved, and the test to paste."""
+    lines = [head, counterexample_text(counterexample)]
     if path is not None:
         lines += [f"Saved in {path}, and replayed first the next time.", ""]
     test = None if job is None else test_to_paste(counterexample, job)
     if test is not None:
         lines += ["The test to paste:", "", test]
-    return "\n".join(lines)
+    return Violated("\n".join(lines), counterexample, job=job, path=path)

@@ -25,6 +25,7 @@ PROFILES: Mapping[str, Mapping[str, float]] = {
 PROFILE = "streamproof_profile"
 OUTCOMES = pytest.StashKey[list[tuple[str, Any]]]()
 """By the test: what each check of a job has returned or raised."""
+FIXTURES = ("check_job", "invariants", "conforms")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,13 +87,36 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"--streamproof-report: {error}") from None
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the report, where one is asked for; an interrupted run's too."""
-    folder, outcomes = _report_folder(session.config), session.config.stash[OUTCOMES]
-    if folder is not None and outcomes:
-        from ..report.of_jobs import write_report
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Note a test that fails otherwise than by a verdict of a check: its report isn't to say *conforms*."""
+    if call.excinfo is None or call.when == "teardown" or _report_folder(item.config) is None:
+        return
+    raised, outcomes = call.excinfo.value, item.config.stash[OUTCOMES]
+    if isinstance(raised, (pytest.skip.Exception, pytest.xfail.Exception)) or any(one is raised for _, one in outcomes):
+        return
+    from ...reference.core.errors import StreamproofError
+    from ..jobs.verdicts import CouldNotRun, Inconclusive, Violated
 
-        write_report(folder, *(outcome for _, outcome in outcomes))
+    if isinstance(raised, (Inconclusive, Violated)):  # of the functions that aren't fixtures
+        outcomes.append((item.nodeid, raised))
+    elif isinstance(raised, StreamproofError):
+        outcomes.append((item.nodeid, CouldNotRun(item.nodeid, raised.message)))
+    elif {*FIXTURES} & {*getattr(item, "fixturenames", ())}:
+        why = " ".join(f"{type(raised).__name__}: {raised}".split())
+        outcomes.append((item.nodeid, CouldNotRun(item.nodeid, why)))
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Write the report, where one is asked for; an interrupted run's too, and in place of an earlier run's."""
+    folder, outcomes = _report_folder(session.config), session.config.stash[OUTCOMES]
+    if folder is None or not (outcomes or (folder / "report.html").exists()):
+        return
+    from ..report.of_jobs import write_report
+
+    ended = session.shouldfail or session.shouldstop
+    if not ended and exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR):
+        ended = pytest.ExitCode(exitstatus).name.replace("_", " ").lower()
+    write_report(folder, *(outcome for _, outcome in outcomes), ended=f"pytest ended early: {ended}" if ended else "")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -101,7 +125,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if outcomes and terminalreporter.verbosity > 0:
         terminalreporter.section("streamproof")
         for test, outcome in outcomes:
-            if not isinstance(outcome, Exception):
+            if getattr(outcome, "verdict", "") == "conforms":
                 terminalreporter.write_line(f"{test}:")
                 for line in str(outcome).splitlines():
                     terminalreporter.write_line(f"  {line}")
@@ -109,7 +133,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         if getattr(config.option, "numprocesses", None):
             written = f"{folder}, a folder for each worker"
         else:
-            written = str(folder / "report.html") if outcomes else "none, for no job was checked"
+            page = folder / "report.html"
+            written = str(page) if page.exists() else "none, for no job was checked"
         terminalreporter.write_line(f"streamproof's report: {written}")
 
 
@@ -122,7 +147,7 @@ def spark(pytestconfig: pytest.Config) -> SparkSession:
 
 
 @pytest.fixture(scope="session")
-def conforms(pytestconfig: pytest.Config) -> Callable[..., None]:
+def conforms(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """A function `conforms(job, options, histories=300, seed=0)` that fails the test on the smallest disagreement."""
     from .conformance import assert_conforms
 

@@ -17,10 +17,12 @@ import pytest
 from streamproof.properties.generators.coverage import Drawn, draw_covering, emitted, goals, neighbours
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.runner.counterexample import Counterexample
 from streamproof.properties.runner.samples import random_sample
 from streamproof.properties.testing import conformance
 from streamproof.properties.testing.conformance import (
     Inconclusive,
+    Violated,
     check_witness,
     differing,
     folder_of_test,
@@ -185,8 +187,11 @@ def test_every_operator_is_declared() -> None:
     assert {operator for operator, _ in DECLARED} == set(OPERATORS)
 
 
-def test_the_right_witness_passes() -> None:
-    check_witness(reference_under(ISSUE), ISSUE, 100)
+def test_the_right_witness_passes_and_the_report_says_what_was_shown() -> None:
+    report = check_witness(reference_under(ISSUE), ISSUE, 100, seed=3)
+    assert (report.job, report.operator, report.histories, report.seed) == ("the job", "session_windows", 100, 3)
+    assert report.covered["session closed and emitted"] > 0
+    assert str(report).startswith("the job conforms to the reference of session_windows on 100 histories, which met")
 
 
 @pytest.mark.parametrize(
@@ -226,9 +231,11 @@ def test_one_history_is_inconclusive_and_the_unmet_goals_are_named(operator: str
 
 
 def test_what_differs_is_violated_though_the_histories_show_too_little() -> None:
-    with pytest.raises(AssertionError, match="1 of 1 histories differ") as found:
+    with pytest.raises(Violated, match="1 of 1 histories differ") as found:
         check_witness(silent, {"gap_ms": 10}, 1)
-    assert not isinstance(found.value, Inconclusive)
+    assert isinstance(found.value.counterexample, Counterexample)
+    assert found.value.counterexample.history.records
+    assert (found.value.name, found.value.path) == ("the job", None)
 
 
 @pytest.mark.parametrize("histories", [0, -1, 2.5])

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import inspect
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamproof.properties.testing import conformance, pytest_plugin
@@ -91,13 +93,15 @@ def test_an_unknown_operator_is_refused_before_the_job_runs(no_spark: None, conf
 
 
 CONFTEST = """\
-from streamproof import Inconclusive, JobReport
+from streamproof import BadInput, Inconclusive, JobReport
 import streamproof.properties.jobs.check as of_jobs
 
 
 def check_job(job, *inputs, expect, histories=300, seed=0, seconds=120.0, folder=None):
     if expect == "inconclusive":
         raise Inconclusive("inconclusive: too few")
+    if expect == "refused":
+        raise BadInput("the columns can't be read: rename them")
     return JobReport(f"{histories} histories, seed {seed}, {seconds:g} s", "what is expected", 9, 9, "batches")
 
 
@@ -119,11 +123,37 @@ def test_another(check_job):
 def test_unsure(check_job):
     check_job(None, expect="inconclusive")
 """
+CONFORMING = """\
+import pytest
+from streamproof import BadInput
+from streamproof.properties.testing import conformance
+from streamproof.properties.witnesses.reference import ReferenceWitness
+from streamproof.properties.witnesses.outcomes import Grain, Outcome
 
 
-def suite(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+class Silent(ReferenceWitness):
+    def evaluate(self, histories):
+        return [Outcome(history.name, Grain.BATCH, [], knows_dropped=False) for history in histories]
+
+
+def right(events): ...
+
+
+def silent(events): ...
+
+
+conformance.JobWitness = lambda job: Silent() if job is silent else ReferenceWitness()
+
+
+def test_right(conforms):
+    assert conforms(right, {"gap_ms": 10}).histories == 300
+
+"""
+
+
+def suite(folder: Path, *options: str, tests: str = SUITE) -> subprocess.CompletedProcess[str]:
     (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
-    (folder / "test_jobs.py").write_text(SUITE, encoding="utf-8")
+    (folder / "test_jobs.py").write_text(tests, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "test_jobs.py"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
 
@@ -157,6 +187,69 @@ def test_a_suites_report_has_every_check(tmp_path: Path) -> None:
     text = (tmp_path / "out" / "report.txt").read_text(encoding="utf-8")
     assert "11 histories" in text
     assert "too few" in text
+
+
+def reported(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_what_conforms_to_an_operator_and_what_does_not_is_in_the_report(tmp_path: Path) -> None:
+    wrong = "def test_silent(conforms):\n    conforms(silent, {'gap_ms': 10})\n"
+    few = "def test_few(conforms):\n    conforms(right, {'gap_ms': 10}, 1)\n"
+    suite(tmp_path, "--streamproof-report", "out", tests=CONFORMING)
+    assert reported(tmp_path)["verdict"] == "conforms"
+    assert [(check["name"], check["histories"]) for check in reported(tmp_path)["checks"]] == [
+        ("right (test_jobs.py:13)", 300)
+    ]
+    suite(tmp_path, "--streamproof-report", "out", tests=CONFORMING + few + wrong)
+    assert reported(tmp_path)["verdict"] == "violated"
+    assert [check["verdict"] for check in reported(tmp_path)["checks"]] == ["conforms", "inconclusive", "violated"]
+    (found,) = reported(tmp_path)["found"]
+    assert (found["subject"], found["where"]) == ("silent (test_jobs.py:16)", "key a, batch 0")
+    assert "from test_jobs import silent" in found["test"]
+    assert Path(found["path"]).is_dir()
+    assert '"violated"' in (tmp_path / "out" / "junit.xml").read_text(encoding="utf-8")
+
+
+FAILING = {
+    "def test_a(check_job):\n    check_job(None, expect='refused')": "the columns can't be read: rename them",
+    "def test_b():\n    raise BadInput('no job')": "no job",
+    "def test_c(check_job):\n    assert check_job(None, expect=1).expecting > 9": "AssertionError: assert 9 > 9",
+    "@pytest.fixture\ndef job():\n    1 / 0\ndef test_d(job, check_job): ...": "ZeroDivisionError: division by zero",
+    "@pytest.mark.xfail\ndef test_e(check_job):\n    check_job(None, expect='refused')": "the columns can't be read",
+}
+
+
+def test_a_report_names_the_checks_that_could_not_run_and_does_not_say_conforms(tmp_path: Path) -> None:
+    suite(tmp_path, "--streamproof-report", "out", tests=CONFORMING + "\n".join(FAILING))
+    found = reported(tmp_path)
+    assert found["verdict"] == "inconclusive"
+    assert [check["verdict"] for check in found["checks"] if check["name"].startswith("test_jobs.py::")] == [
+        "not checked"
+    ] * len(FAILING)
+    for test, line, why in zip("abcde", found["missing"], FAILING.values(), strict=True):
+        assert line.startswith(f"test_jobs.py::test_{test}: could not run: {why}")
+    assert (tmp_path / "out" / "junit.xml").read_text(encoding="utf-8").count('type="missing"') == len(FAILING)
+
+
+def test_a_refusal_that_a_test_expects_is_no_check_that_could_not_run(tmp_path: Path) -> None:
+    refused = "def test_x(check_job):\n    with pytest.raises(BadInput):\n        check_job(None, expect='refused')\n"
+    skipped = "def test_y(check_job):\n    pytest.skip('not here')\n"
+    suite(tmp_path, "--streamproof-report", "out", tests=CONFORMING + refused + skipped)
+    assert reported(tmp_path)["verdict"] == "conforms"
+    # What stands there from an earlier run is replaced, even where nothing can be collected.
+    suite(tmp_path, "--streamproof-report", "out", tests="import nothing_of_that_name\n")
+    assert reported(tmp_path)["verdict"] == "inconclusive"
+    assert reported(tmp_path)["missing"] == ["the rest: pytest ended early: interrupted"]
+
+
+def test_a_run_that_ends_early_does_not_say_conforms(tmp_path: Path) -> None:
+    stops = "def test_a():\n    assert False\ndef test_b(check_job): ...\n"
+    suite(tmp_path, "--streamproof-report", "out", "-x", tests=CONFORMING + stops)
+    assert reported(tmp_path)["verdict"] == "inconclusive"
+    assert reported(tmp_path)["missing"] == ["the rest: pytest ended early: stopping after 1 failures"]
+    assert "stopping after 1 failures" in (tmp_path / "out" / "junit.xml").read_text(encoding="utf-8")
 
 
 def test_each_worker_writes_a_report_of_its_own(tmp_path: Path) -> None:
