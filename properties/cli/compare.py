@@ -113,6 +113,8 @@ def _print(comparison: Comparison, data_set: DataSet) -> None:
         f"({comparison.tombstones:,} tombstones){merges}.",
         markup=False,
     )
+    for witness, what in comparison.compared.items():
+        results.print(f"Compared: {comparison.witnesses[0]} with {witness}, {what}.", markup=False, soft_wrap=True)
     for left, right, difference in comparison.differences:
         when = "at the end" if difference.when is None else f"batch {difference.when}"
         results.print(f"key {visible(difference.key)}, {when}:", markup=False)

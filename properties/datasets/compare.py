@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +15,12 @@ from ...reference.core.operator import operator_named
 from ...reference.core.records import Change, Dropped, Record
 from ...reference.definitions.windows import SessionWindows
 from ..witnesses.base import Witness
+from ..witnesses.equality import EXACT, Equality
 from ..witnesses.outcomes import Difference, Grain, Outcome, differences
 from .data import DataSet, check_values
 
+SUMS = Equality(9)
+"""How equal two sums of floating-point numbers are, of thousands in an order that isn't fixed."""
 SHOWN = 20
 """So many differences a comparison has at the most."""
 
@@ -48,6 +50,7 @@ class Comparison:
             tombstones show it (`emit` is `close`).
         dropped: The dropped records by reason, for each witness that knows them.
         seconds: How long each witness took.
+        compared: What of the first witness and another one was compared, and how exactly, by the other's name.
         difference_count: How many differences there are.
         differences: The first of them.
     """
@@ -63,6 +66,7 @@ class Comparison:
     merges: int | None = None
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    compared: dict[str, str] = field(default_factory=dict)
     difference_count: int = 0
     differences: list[Disagreement] = field(default_factory=list)
 
@@ -83,8 +87,8 @@ def compare_data(
 
     The order of arrival is cut into micro-batches of equal row count (to within one row), and the clock is the batch
     clock. Witnesses that emit changes are compared by the ordered list of changes of each key in each batch, and by
-    dropped records; a witness that knows only the table (`duckdb`), by the table at the end. There two sums of floats
-    that agree to nine digits count as equal, for the order of addition isn't fixed.
+    dropped records; a witness that knows only the table (`duckdb`), by the table at the end. There sums of
+    floating-point numbers are compared to nine digits, for the order of addition isn't fixed.
 
     Args:
         data: The data set.
@@ -120,11 +124,15 @@ def compare_data(
         (outcomes[name],) = witness.evaluate([history])
         seconds[name] = time.perf_counter() - started
     found: list[Disagreement] = []
+    compared: dict[str, str] = {}
     for name in names[1:]:
         report(f"comparing {names[0]} with {name}")
-        between = _between(
-            outcomes[names[0]], outcomes[name], unordered="spark-native" in (names[0], name), windows=windows
-        )
+        left, right = outcomes[names[0]], outcomes[name]
+        at_end = Grain.END in (left.grain, right.grain)
+        equality = SUMS if at_end and windows.aggregate.name == "sum" else EXACT
+        what = "the table at the end" if at_end else "the changes of each key in each batch, in order"
+        compared[name] = f"{what}; {equality}"
+        between = differences(left, right, "spark-native" in (names[0], name), equality)
         found += [Disagreement(names[0], name, difference) for difference in between]
 
     sessions = len(outcomes[names[0]].result) if names else 0
@@ -142,6 +150,7 @@ def compare_data(
         merges=_merges(outcomes.get("reference"), windows),
         dropped={name: _dropped(outcome) for name, outcome in outcomes.items() if _knows_dropped(outcome)},
         seconds=seconds,
+        compared=compared,
         difference_count=len(found),
         differences=found[:SHOWN],
     )
@@ -165,21 +174,6 @@ def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> Histo
     for start, end in pairwise(bounds):
         lines += [*([CUT] if start else []), *records[start:end]]
     return History("session_windows", options, tuple(lines), "batch", data.name)
-
-
-def _between(left: Outcome, right: Outcome, unordered: bool, windows: SessionWindows) -> list[Difference]:
-    found = differences(left, right, unordered)
-    if Grain.END in (left.grain, right.grain) and windows.aggregate.name == "sum":
-        return [difference for difference in found if not _only_rounded(difference)]
-    return found
-
-
-def _only_rounded(difference: Difference) -> bool:
-    match difference.left, difference.right:
-        case Change(value=one), Change(value=two) if isinstance(one, float) or isinstance(two, float):
-            same_otherwise = difference.left._replace(value=0) == difference.right._replace(value=0)
-            return same_otherwise and math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-9)
-    return False
 
 
 def _verdict(

@@ -20,10 +20,11 @@ import pyarrow as pa
 from ...reference.core.errors import BadInput
 from ...reference.spark.durations import Duration, microseconds_of
 from ..system.arguments import checked, folder_at
+from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
 from ..witnesses.spark.query import QueryFailed
 from ..witnesses.spark.session import time_zone_of
 from .arguments import check_arguments, oracle_of, runner_of, settings_of
-from .comparison import STRENGTHS, WINDOWS, RowDifference, canonical, check_columns, difference, flat, table_of
+from .comparison import WINDOWS, RowDifference, check_columns, difference, flat, in_words, table_of
 from .counterexamples import JobCounterexample, failure, kept_meanwhile, saved_histories, violation
 from .failing import failing_history
 from .histories.drawing import closed, covered, draw_histories, duration, goals
@@ -75,6 +76,7 @@ class JobReport(Shown):
         comparing: What was compared.
         alone: Why each history ran in a query of its own; empty where they shared one.
         not_checked: What was not checked, and how it would be.
+        equality: When two values counted as equal.
     """
 
     job: str
@@ -84,11 +86,12 @@ class JobReport(Shown):
     comparing: Comparing
     alone: str = ""
     not_checked: Sequence[str] = ()
+    equality: Equality = TWELVE_DIGITS
 
     def __str__(self) -> str:
         lines = [
             f"{self.job} conforms to {self.oracle} on {self.histories} histories; rows were expected on "
-            f"{self.expecting}. Compared: {STRENGTHS[self.comparing]}."
+            f"{self.expecting}. Compared: {in_words(self.comparing, self.equality)}."
         ]
         lines += [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
         lines += [f"Not checked: {one}." for one in self.not_checked]
@@ -110,6 +113,7 @@ def check_job(
     alone: bool = False,
     settings: Mapping[str, str | int] | None = None,
     seconds: float = 120,
+    digits: int | None = TWELVE_DIGITS.digits,
     examples: Sequence[str | Path] = (),
     folder: str | Path | None = None,
 ) -> JobReport:
@@ -133,6 +137,7 @@ def check_job(
         alone: Whether each history runs in a query of its own, as many as the time allows.
         settings: Further settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
         seconds: How long a query may take, how long all queries of histories that run alone, and how long shrinking.
+        digits: To how many digits floating-point numbers are compared; None: exactly, as all others are.
         examples: Histories that are run first: texts or files, as a counterexample has them.
         folder: Where counterexamples are saved, and replayed first; without it none is saved.
 
@@ -149,9 +154,18 @@ def check_job(
     check_arguments(histories, seed, seconds, out_of_order)
     resolved, runner = runner_of(job, inputs, seed, static)
     run = RunOptions(trigger, mode, settings=settings_of(settings), seconds=seconds)
-    kept = None if folder is None else folder_at(folder)
-    plain = Variation(run)
-    checking = JobCheck(runner, resolved, oracle_of(expect), plain, seed, unique, out_of_order, kept, alone)
+    checking = JobCheck(
+        runner,
+        resolved,
+        oracle_of(expect),
+        Variation(run),
+        seed,
+        unique,
+        out_of_order,
+        None if folder is None else folder_at(folder),
+        alone,
+        equality=Equality(digits),
+    )
     checking.replay(examples)
     return checking.check(histories)
 
@@ -181,6 +195,7 @@ class JobCheck:
         why: Why they do.
         late: Whether histories may have late rows; None: as the oracle takes them.
         again: Whether a history that agrees in a shared query is run alone, too.
+        equality: When two values count as equal.
     """
 
     runner: Runner
@@ -195,6 +210,7 @@ class JobCheck:
     why: str = ""
     late: bool | None = None
     again: bool = True
+    equality: Equality = TWELVE_DIGITS
     columns: Sequence[str] = ()
     extra: Sequence[str] = ()
     comparing: Comparing = "end"
@@ -353,7 +369,7 @@ class JobCheck:
                         raise self.violation(self.plainest(smallest), f"{differ}.")
                 self.alone = True
                 self.why = (
-                    f"{differ} in one query, such as one that {self.in_words(failing[number])}; alone in its query it "
+                    f"{differ} in one query, such as one that {self.difference_in_words(failing[number])}; alone in its query it "
                     "agrees. So a history's result depends on the others, though no two share a key"
                 )
                 _LOG.info("%s: %s; running each history alone for %g s", self.name, self.why, self.run.seconds)
@@ -365,10 +381,17 @@ class JobCheck:
             drawn, expecting = self.check_alone(drawn, started)
         self.conclude(drawn, expecting)
         return JobReport(
-            self.name, self.oracle_name, len(drawn), expecting, self.comparing, self.why, self.not_checked()
+            self.name,
+            self.oracle_name,
+            len(drawn),
+            expecting,
+            self.comparing,
+            self.why,
+            self.not_checked(),
+            self.equality,
         )
 
-    def in_words(self, found: RowDifference) -> str:
+    def difference_in_words(self, found: RowDifference) -> str:
         """Return a difference in a few words."""
         where = "at the end" if found.batch is None else f"in batch {found.batch}"
         rows = [shown_row(side[0]) if side else "no such row" for side in (found.missing, found.surplus)]
@@ -590,6 +613,7 @@ class JobCheck:
             self.unique_columns,
             self.seed,
             self.only_delay_us,
+            self.equality,
             (self.variation.when, self.variation.otherwise) if self.variation.when else None,
         )
         if self.gave_up:
@@ -636,7 +660,7 @@ class JobCheck:
                 expected = Expected("end", [[row for rows in expected.rows for row in rows]])
         else:
             mode = self.run.mode
-        return difference(expected, emitted, mode, self.unique_columns)
+        return difference(expected, emitted, mode, self.unique_columns, self.equality)
 
     @property
     def unique_columns(self) -> list[str] | None:
@@ -725,7 +749,7 @@ class JobCheck:
         for part in output.parts:
             seen: dict[Any, Row] = {}
             for row in flat(part):
-                key = tuple(canonical(row.get(column)) for column in unique)
+                key = comparable([row.get(column) for column in unique])
                 if key in seen:
                     space = None if self.alone else key_space(self.sources)
                     both = [shown_row(row if space is None else space.plain(row)) for row in (seen[key], row)]

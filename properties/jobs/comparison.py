@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 from ...reference.core.errors import BadInput
+from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
 from .model import Comparing, Expected, Mode, Row
 
 STRENGTHS: Mapping[Comparing, str] = {
@@ -38,32 +35,9 @@ class RowDifference:
     surplus: Sequence[Row]
 
 
-def canonical(value: Any) -> Any:
-    """Return a hashable value that is equal for what counts as the same: numbers by value, whatever their types.
-
-    Numbers that differ beyond the 12th digit alone are the same; truth values are no numbers, and text is no number.
-    """
-    if isinstance(value, bool):
-        return ("truth", value)
-    if isinstance(value, (int, float, Decimal)):
-        return _number(value)
-    if isinstance(value, datetime):
-        return ("time", value.replace(tzinfo=None).isoformat())  # those with a zone are in UTC
-    if isinstance(value, date):
-        return ("date", value.isoformat())
-    if isinstance(value, Mapping):
-        return ("struct", tuple(sorted((name, canonical(inner)) for name, inner in value.items())))
-    if isinstance(value, (list, tuple)):
-        return ("list", tuple(map(canonical, value)))
-    return (type(value).__name__, value)
-
-
-def _number(value: float | Decimal) -> Any:
-    if math.isnan(value):
-        return ("number", "NaN")
-    if math.isinf(value) or value == int(value):
-        return ("number", float(value) if math.isinf(value) else int(value))
-    return ("number", float(f"{value:.12g}"))
+def in_words(comparing: Comparing, equality: Equality) -> str:
+    """Return what is compared, and how exactly, in words."""
+    return f"{STRENGTHS[comparing]}; {equality}"
 
 
 def flat(rows: Sequence[Row]) -> list[Row]:
@@ -94,14 +68,18 @@ def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str]
         if mode == "append" or unique is None:
             rows = [*rows, *batch]
         else:
-            by_key |= {tuple(canonical(row.get(column)) for column in unique): row for row in batch}
+            by_key |= {comparable([row.get(column) for column in unique]): row for row in batch}
             rows = list(by_key.values())
         tables.append(rows)
     return tables
 
 
 def difference(
-    expected: Expected, batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str] | None
+    expected: Expected,
+    batches: Sequence[Sequence[Row]],
+    mode: Mode,
+    unique: Sequence[str] | None,
+    equality: Equality = TWELVE_DIGITS,
 ) -> RowDifference | None:
     """Return where what was emitted differs first from what is expected, or None; other columns aren't compared.
 
@@ -110,6 +88,7 @@ def difference(
         batches: The rows of each batch that were emitted; of a sink one list, the table at the end.
         mode: The job's output mode.
         unique: The columns that tell the rows of the table apart; None where each row is one of its own.
+        equality: When two values count as equal.
     """
     wanted = [flat(rows) for rows in expected.rows]
     columns = sorted({column for rows in wanted for row in rows for column in row})
@@ -119,31 +98,28 @@ def difference(
     if expected.comparing == "end" or len(came) < len(wanted):
         wanted, came = wanted[-1:], came[-1:]
     for batch, (of_expected, of_actual) in enumerate(zip(wanted, came, strict=True)):
-        missing, surplus = _bag_difference(of_expected, of_actual, columns)
+        missing, surplus = unmatched(of_expected, of_actual, columns, equality)
         if missing or surplus:
             at_end = expected.comparing == "end" or len(expected.rows) > len(wanted)
-            return RowDifference(None if at_end else batch, missing, surplus)
+            return RowDifference(
+                None if at_end else batch,
+                [_only(columns, of_expected[at]) for at in missing],
+                [_only(columns, of_actual[at]) for at in surplus],
+            )
     return None
 
 
-def _bag_difference(
-    expected: Sequence[Row], actual: Sequence[Row], columns: Sequence[str]
-) -> tuple[list[Row], list[Row]]:
-    def keyed(rows: Sequence[Row]) -> list[tuple[Any, Row]]:
-        compared = columns or sorted({column for row in rows for column in row})
-        return [(tuple(canonical(row.get(column)) for column in compared), row) for row in rows]
+def _only(columns: Sequence[str], row: Row) -> Row:
+    return {column: value for column, value in row.items() if column in (columns or row)}
 
-    left, right = keyed(expected), keyed(actual)
-    counts = Counter(key for key, _ in left)
-    counts.subtract(key for key, _ in right)
-    missing: list[Row] = []
-    surplus: list[Row] = []
-    for pairs, sign, into in ((left, 1, missing), (right, -1, surplus)):
-        for key, row in pairs:
-            if counts[key] * sign > 0:
-                counts[key] -= sign
-                into.append({column: value for column, value in row.items() if column in (columns or row)})
-    return missing, surplus
+
+def unmatched(
+    expected: Sequence[Row], actual: Sequence[Row], columns: Sequence[str], equality: Equality
+) -> tuple[list[int], list[int]]:
+    """Return the indices of the rows that one side alone has, by these columns, or by all where there are none."""
+    compared = columns or sorted({column for row in (*expected, *actual) for column in row})
+    bags = ([[row.get(column) for column in compared] for row in rows] for rows in (expected, actual))
+    return equality.unmatched(*bags)
 
 
 def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: str) -> list[str]:

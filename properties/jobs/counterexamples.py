@@ -18,6 +18,7 @@ from ...reference.core.files import read_text
 from ...reference.spark.watermarks import micro_batches
 from ..system.files import write_whole
 from ..system.visible import visible
+from ..witnesses.equality import TWELVE_DIGITS, Equality
 from .comparison import RowDifference, flat, table_of
 from .histories.text import parse, pasted, to_text
 from .model import Expected, JobHistory, Row, Source, microseconds
@@ -49,6 +50,7 @@ class JobCounterexample:
         unique: The columns that tell the rows of an updated table apart.
         seed: What the history was drawn from.
         delay_us: The delay of the watermark of every input, in microseconds; None where they have none, or several.
+        equality: When two values counted as equal.
         runs: How the query was run, and how the plain one that it is compared with; None: there is one run.
     """
 
@@ -63,6 +65,7 @@ class JobCounterexample:
     unique: Sequence[str] | None
     seed: int
     delay_us: int | None = None
+    equality: Equality = TWELVE_DIGITS
     runs: tuple[str, str] | None = None
 
     @property
@@ -102,11 +105,12 @@ class JobCounterexample:
         """What was expected and what was emitted, beside each other; a table up to the first difference alone."""
         expected, came = [flat(rows) for rows in self.expected.rows], [flat(rows) for rows in self.emitted]
         if self.expected.comparing == "batches" and len(expected) == len(came):
-            return result_rows(expected, came, [f"batch {number}" for number in range(len(came))])
+            return result_rows(expected, came, [f"batch {number}" for number in range(len(came))], self.equality)
         found = self.difference
         at = -1 if found is None or found.batch is None else found.batch
         table = table_of(came, self.run.mode, self.unique)[min(at, len(came) - 1)] if came else []
-        return result_rows([expected[at]], [table], ["at the end" if at < 0 else f"after batch {at}"])
+        when = "at the end" if at < 0 else f"after batch {at}"
+        return result_rows([expected[at]], [table], [when], self.equality)
 
     @property
     def watermarks(self) -> list[BatchWatermarks]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..runner.counterexample import Counterexample
+from ..witnesses.equality import EXACT
 from .counterexamples import JobCounterexample
 from .queries.contract import location
 from .rendering.notebook import Raised, Shown
@@ -41,7 +42,8 @@ class ConformanceReport(Shown):
     def __str__(self) -> str:
         return (
             f"{self.job} conforms to {self.oracle} on {self.histories} histories, which met every coverage goal. "
-            "Compared: the changes of each key in each batch, in order."
+            "Compared: the changes of each key in each batch, in order; "
+            f"{EXACT}."
         )
 
 

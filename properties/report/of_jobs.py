@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from ...reference.core.errors import BadInput, StreamproofError
 from ..jobs.check import JobReport
-from ..jobs.comparison import STRENGTHS
+from ..jobs.comparison import in_words
 from ..jobs.counterexamples import JobCounterexample
 from ..jobs.histories.text import pasted, to_text
 from ..jobs.invariants import InvariantsReport
@@ -81,7 +81,11 @@ def _checked(outcome: JobOutcome) -> Checked:
     match outcome:
         case JobReport():
             law = LawCount(
-                outcome.oracle, STRENGTHS[outcome.comparing], ("expected", "job"), "conforms", outcome.histories
+                outcome.oracle,
+                in_words(outcome.comparing, outcome.equality),
+                ("expected", "job"),
+                "conforms",
+                outcome.histories,
             )
             notes = [f"Rows were expected on {outcome.expecting:,} of them."]
             notes += [f"Each history ran in a query of its own: {outcome.alone}."] if outcome.alone else []
@@ -105,7 +109,8 @@ def _checked(outcome: JobOutcome) -> Checked:
                 sides = one.left[0], one.right[0]
                 law = LawCount(one.law, _changelog(one.history.operator), sides, "violated", 1, 1)
             else:
-                law = LawCount(one.oracle, STRENGTHS[one.expected.comparing], ("expected", "job"), "violated", 1, 1)
+                says = in_words(one.expected.comparing, one.equality)
+                law = LawCount(one.oracle, says, ("expected", "job"), "violated", 1, 1)
             return Checked(outcome.name, "violated", [law], 1, seeds=f"seed {one.seed}")
         case Inconclusive():
             said = str(outcome)

@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from math import isnan, nan
 from typing import Any, NamedTuple, TypeAlias
 
 from ...reference.core.play import Entry, Played
 from ...reference.core.records import Bag, Change, Dropped, Key, Output, Row, Table, Window, bag, fold
+from .equality import EXACT, Equality, typed
 
 Result: TypeAlias = Table | Bag
 
@@ -99,7 +99,7 @@ class Difference(NamedTuple):
     right: Any
 
 
-def differences(left: Outcome, right: Outcome, unordered: bool = False) -> list[Difference]:
+def differences(left: Outcome, right: Outcome, unordered: bool = False, equality: Equality = EXACT) -> list[Difference]:
     """Return every key and step at which two outcomes differ.
 
     At the end, tables (of streams: bags) are compared; else the ordered list of changes of each key in each batch (or
@@ -109,10 +109,11 @@ def differences(left: Outcome, right: Outcome, unordered: bool = False) -> list[
         left: One outcome.
         right: The other.
         unordered: Whether list values are compared without their order.
+        equality: When two values count as equal.
     """
     if Grain.END in (left.grain, right.grain):
         ours, theirs = (canonical(outcome.result, unordered) for outcome in (left, right))
-        return result_differences(left.history, None, ours, theirs)
+        return result_differences(left.history, None, ours, theirs, equality)
     by_arrival = left.grain is Grain.ARRIVAL and right.grain is Grain.ARRIVAL
     with_dropped = left.knows_dropped and right.knows_dropped
     ours_by_step = _steps(left.entries, by_arrival, with_dropped, unordered)
@@ -121,7 +122,7 @@ def differences(left: Outcome, right: Outcome, unordered: bool = False) -> list[
         (
             step
             for step in ours_by_step.keys() | theirs_by_step.keys()
-            if ours_by_step.get(step) != theirs_by_step.get(step)
+            if _differ(ours_by_step.get(step, []), theirs_by_step.get(step, []), equality)
         ),
         key=lambda step: (step[0], step[1] or "", step[2]),
     )
@@ -133,7 +134,14 @@ def differences(left: Outcome, right: Outcome, unordered: bool = False) -> list[
     ]
 
 
-def result_differences(name: str, when: int | None, left: Result, right: Result) -> list[Difference]:
+def _differ(ours: Sequence[Output], theirs: Sequence[Output], equality: Equality) -> bool:
+    """Whether outputs at a step, their values typed, differ; `==` is the fast way to see that they don't."""
+    return ours != theirs and (equality == EXACT or not equality.same(ours, theirs))
+
+
+def result_differences(
+    name: str, when: int | None, left: Result, right: Result, equality: Equality = EXACT
+) -> list[Difference]:
     """Return every row on which two tables, or key on which two bags, differ.
 
     Args:
@@ -141,18 +149,21 @@ def result_differences(name: str, when: int | None, left: Result, right: Result)
         when: The batch after which they are compared; None at the end.
         left: One result.
         right: The other.
+        equality: When two values count as equal.
     """
     if left == right:
         return []  # most are, and to sort a large table takes longer than all else
     ours, theirs = dict(sorted_rows(left)), dict(sorted_rows(right))
-    rows = sorted((row for row in ours.keys() | theirs.keys() if ours.get(row) != theirs.get(row)), key=row_order)
+    differing = [
+        row for row in ours.keys() | theirs.keys() if _differ(ours.get(row, []), theirs.get(row, []), equality)
+    ]
 
     def shown(result: Result, changes: list[Change]) -> Change | list[Change] | None:
         return changes if isinstance(result, list) else changes[0] if changes else None
 
     return [
         Difference(name, row[0], when, shown(left, ours.get(row, [])), shown(right, theirs.get(row, [])))
-        for row in rows
+        for row in sorted(differing, key=row_order)
     ]
 
 
@@ -207,42 +218,6 @@ def _steps(
             # Where both know it, the order across keys is part of the answer too.
             steps[arrival, None, "order of keys"].append(output)
     return steps
-
-
-class Truth:
-    """True or false as an outcome's value: other than 1 and 0, which Python takes for equal to them."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: bool) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Truth) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return hash((Truth, self.value))
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-def typed(value: Any) -> Any:
-    """Return the value as values are compared.
-
-    True and false are no numbers, and what is no number (NaN) is equal to itself. 1 and 1.0 are equal, for JSON has one
-    type of number: a column of type double makes 1.0 of the 1 of a history, and is right.
-    """
-    kind = type(value)
-    if kind is int or kind is str:
-        return value  # most are
-    if isinstance(value, bool):
-        return Truth(value)
-    if isinstance(value, list):
-        return [typed(member) for member in value]
-    if isinstance(value, dict):
-        return {name: typed(member) for name, member in value.items()}
-    return nan if isinstance(value, float) and isnan(value) else value
 
 
 def are_same(one: Output | None, other: Output | None) -> bool:

@@ -9,7 +9,8 @@ from unicodedata import normalize
 
 from ...reference.core.records import Change, Dropped
 from ..system.visible import visible
-from .outcomes import Truth, are_same, typed
+from .equality import Truth, typed
+from .outcomes import are_same
 
 
 def shown(output: Any) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ...witnesses.spark.versions import arrow_table_of
+from ..histories.values import plain_values
 
 
 def rows_of(table: Any, of: str = "") -> list[dict[str, Any]]:
@@ -33,7 +34,10 @@ def rows_of(table: Any, of: str = "") -> list[dict[str, Any]]:
         twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
         if twice:
             raise BadInput(f"{where}two columns are called {twice[0]!r}: give each a name of its own with .alias()")
-        return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
+        columns = [map(plain, plain_values(column)) for column in table.columns]
+        if not columns:
+            return [{} for _ in range(table.num_rows)]
+        return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
     if not isinstance(table, Iterable) or isinstance(table, (str, bytes, Mapping)):
         raise BadInput(
             f"{where}{'None' if table is None else type(table).__name__} came where rows were expected: return dicts, "

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ...system.visible import visible
-from ..comparison import canonical
+from ...witnesses.equality import TWELVE_DIGITS, Equality
+from ..comparison import unmatched
 from ..model import JobHistory, Row, Source, from_microseconds
 from .values import cell
 
@@ -99,7 +99,10 @@ def arrivals_table(history: JobHistory, sources: Sequence[Source], watermarks: S
 
 
 def result_rows(
-    expected: Sequence[Sequence[Row]], emitted: Sequence[Sequence[Row]], when: Sequence[str]
+    expected: Sequence[Sequence[Row]],
+    emitted: Sequence[Sequence[Row]],
+    when: Sequence[str],
+    equality: Equality = TWELVE_DIGITS,
 ) -> list[ResultRow]:
     """Return expected and emitted rows beside each other, batch by batch.
 
@@ -107,23 +110,17 @@ def result_rows(
         expected: The rows of each batch.
         emitted: As many batches; columns of which nothing is expected aren't compared.
         when: What each batch is called.
+        equality: When two values count as equal.
     """
     all_rows = [row for rows in (*expected, *emitted) for row in rows]
     columns = sorted(set(all_rows[0]).intersection(*all_rows)) if all_rows else []
-    found = []
+    found: list[ResultRow] = []
     for of_expected, of_emitted, name in zip(expected, emitted, when, strict=True):
-        wanted = Counter(_compared(row, columns) for row in of_expected)
-        for row in of_emitted:
-            both = wanted[_compared(row, columns)] > 0
-            wanted[_compared(row, columns)] -= both
-            found.append(ResultRow(name, "both" if both else "only emitted", row))
-        missing: list[ResultRow] = []
-        for row in reversed(of_expected):
-            if wanted[_compared(row, columns)] > 0:
-                wanted[_compared(row, columns)] -= 1
-                missing.insert(0, ResultRow(name, "only expected", row))
-        at = next((number for number, one in enumerate(found) if one.when == name), len(found))
-        found[at:at] = missing
+        missing, surplus = unmatched(of_expected, of_emitted, columns, equality)
+        found += [ResultRow(name, "only expected", of_expected[at]) for at in missing]
+        found += [
+            ResultRow(name, "only emitted" if at in surplus else "both", row) for at, row in enumerate(of_emitted)
+        ]
     return found
 
 
@@ -145,7 +142,3 @@ def results_table(rows: Sequence[ResultRow]) -> list[str]:
     found = grid(["", "", *columns], lines) if lines else ["  nothing"]
     found += [f"  … and {more:,} more rows that differ"] * (more > 0)
     return found + [f"  … and {same:,} rows that are the same"] * (same > 0)
-
-
-def _compared(row: Row, columns: Sequence[str]) -> Any:
-    return tuple(canonical(row.get(column)) for column in columns or sorted(row))

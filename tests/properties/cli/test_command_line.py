@@ -427,6 +427,7 @@ def test_compare_conforms_where_the_witnesses_agree(command: Command, events: Pa
     said = command("compare", "session_windows", "--data", events, "--key", "k", "--timestamp", "t", *ON)
     assert said.code == 0
     assert said.out.endswith("conforms: reference and duckdb agree on 1 sessions.\n")
+    assert "Compared: reference with duckdb, the table at the end; numbers exactly.\n" in said.out
 
 
 def test_compare_is_inconclusive_with_one_witness(command: Command, events: Path) -> None:
