@@ -24,7 +24,7 @@ from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
 from ..witnesses.spark.query import QueryFailed
 from ..witnesses.spark.session import time_zone_of
 from .arguments import check_arguments, oracle_of, runner_of, settings_of
-from .comparison import WINDOWS, RowDifference, check_columns, difference, flat, in_words, table_of
+from .comparison import WINDOWS, RowDifference, check_columns, difference, flat, in_words, table_of, with_columns
 from .counterexamples import JobCounterexample, failure, kept_meanwhile, saved_histories, violation
 from .failing import failing_history
 from .histories.drawing import closed, covered, draw_histories, duration, goals
@@ -213,6 +213,7 @@ class JobCheck:
     equality: Equality = TWELVE_DIGITS
     columns: Sequence[str] = ()
     extra: Sequence[str] = ()
+    left_out: Sequence[str] = ()
     comparing: Comparing = "end"
     said: Sequence[Expected] = ()
     deadline: float = field(default=float("inf"))
@@ -582,6 +583,8 @@ class JobCheck:
                 found.append('rows that come batches later than others: out_of_order="…" says by how much a Sink takes')
         if self.extra:
             found.append(f"the columns {', '.join(self.extra)}, of which nothing is expected")
+        if self.left_out:
+            found.append(f"the columns {', '.join(self.left_out)}, which are expected and the result doesn't have")
         return found
 
     @property
@@ -641,13 +644,13 @@ class JobCheck:
 
     def differences(self, histories: Sequence[JobHistory], emitted: Sequence[Emitted]) -> list[RowDifference | None]:
         """Return for each history where what was emitted differs from what is expected."""
+        rows = [row for one in emitted for of_batch in one for row in of_batch]
+        self.columns = self.columns or list(dict.fromkeys(column for row in rows for column in row))
         expected = self.said = self.expected(histories)
         if self.alike is not None and any(of.comparing != "batches" for of in expected):
             raise BadInput(self.alike)
         if expected:
             self.comparing = "end" if isinstance(self.runner.job, Sink) else expected[0].comparing
-        rows = [row for one in emitted for of_batch in one for row in of_batch]
-        self.columns = self.columns or list(dict.fromkeys(column for row in rows for column in row))
         if self.columns:
             self.extra = check_columns(expected, self.columns, self.name)
         return [self.difference(*both) for both in zip(expected, emitted, strict=True)]
@@ -688,7 +691,11 @@ class JobCheck:
         oracle = self.oracle
         if isinstance(oracle, SqlOracle) and self.runner.static:
             oracle = replace(oracle, static=self.runner.static)
-        return oracle.expected(histories, self.sources, self.way)
+        found = oracle.expected(histories, self.sources, self.way)
+        if self.columns and getattr(oracle, "allows_fewer_columns", False):
+            found, left_out = with_columns(found, self.columns)
+            self.left_out = list(dict.fromkeys([*self.left_out, *left_out]))
+        return found
 
     def expected_of(self, emitted: Emitted) -> Expected:
         """Return what another run makes expected."""

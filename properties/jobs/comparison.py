@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...reference.core.errors import BadInput
@@ -120,6 +120,19 @@ def unmatched(
     compared = columns or sorted({column for row in (*expected, *actual) for column in row})
     bags = ([[row.get(column) for column in compared] for row in rows] for rows in (expected, actual))
     return equality.unmatched(*bags)
+
+
+def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[list[Expected], list[str]]:
+    """Return what is expected in the columns of a job's result alone, and the columns that are left out.
+
+    Where it has none of them, all is expected as it is.
+    """
+    names = list(dict.fromkeys(name for one in expected for rows in one.rows for row in rows for name in row))
+    left_out = [name for name in names if name not in columns]
+    if len(left_out) == len(names):
+        return [*expected], []
+    kept = [replace(one, rows=[[_only(columns, row) for row in rows] for rows in one.rows]) for one in expected]
+    return kept, left_out
 
 
 def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: str) -> list[str]:

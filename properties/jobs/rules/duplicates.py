@@ -33,6 +33,11 @@ class DropDuplicates(Rule):
         """The delay, in microseconds."""
         return sorted({*self.delays_us.values()} - {0})
 
+    @property
+    def allows_fewer_columns(self) -> bool:
+        """Whether a job may select some of the columns: those in which duplicates differ are to be left out."""
+        return True
+
     def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
         """Return the operator."""
         source = only_input(self.name, sources, self.input)
@@ -55,8 +60,8 @@ def drop_duplicates(
 ) -> DropDuplicates:
     """Expect `dropDuplicates(columns)`, or `dropDuplicatesWithinWatermark(columns)`: rows of the input.
 
-    Of several duplicates in one batch Spark emits any, and this rule the first: let the output have only columns in
-    which they are equal, where that matters.
+    Of several duplicates in one batch Spark emits any, and this rule the first: let the job select only columns in
+    which they are equal, where that matters. Those that it doesn't select aren't compared.
 
     Args:
         columns: The columns in which duplicates are equal; all by default.

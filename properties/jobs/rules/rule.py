@@ -59,6 +59,11 @@ class Rule(ABC):
         return False
 
     @property
+    def allows_fewer_columns(self) -> bool:
+        """Whether a job may select some of the columns that it emits: where these are columns of the inputs."""
+        return False
+
+    @property
     @abstractmethod
     def distances_us(self) -> Sequence[int]:
         """The durations that matter to it, in microseconds."""
@@ -149,6 +154,11 @@ class Chain(Rule):
     def distances_us(self) -> Sequence[int]:
         """The durations that matter to it, in microseconds."""
         return sorted({distance for part in self.parts for distance in part.distances_us})
+
+    @property
+    def allows_fewer_columns(self) -> bool:
+        """Whether a job may select some of the columns that the last one emits."""
+        return self.parts[-1].allows_fewer_columns
 
     def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
         """Return the operators of all parts."""

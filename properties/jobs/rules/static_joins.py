@@ -42,6 +42,11 @@ class StaticJoin(Rule):
         """None: time plays no part."""
         return []
 
+    @property
+    def allows_fewer_columns(self) -> bool:
+        """Whether a job may select some of the columns of the stream and of the table."""
+        return True
+
     def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
         """Return the operator."""
         source = only_input(self.name, sources, self.input)
@@ -68,6 +73,8 @@ def static_join(
     semantics: str = "spark",
 ) -> StaticJoin:
     """Expect the join of a stream with a table that doesn't change: the stream's columns, then the table's others.
+
+    Those that the job doesn't select aren't compared.
 
     Args:
         table: The rows of the table, as mappings, or a pandas or arrow table.

@@ -22,6 +22,7 @@ from streamproof import (
     Violated,
     as_batch,
     check_job,
+    drop_duplicates,
     invariants,
     other_job,
     session_windows,
@@ -208,6 +209,19 @@ def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.exhaustive
+def test_a_deduplication_may_select_the_columns_in_which_duplicates_are_equal() -> None:
+    def once(clicks: DataFrame) -> DataFrame:
+        watermarked = clicks.withWatermark("at", "10 minutes")
+        return watermarked.dropDuplicatesWithinWatermark(["user"]).select("user")
+
+    expected = drop_duplicates(["user"], "10 minutes", within_watermark=True)
+    report = check_job(once, CLICKS, expect=expected)
+    assert report.not_checked == ["the columns at, amount, which are expected and the result doesn't have"]
+    with pytest.raises(Violated, match="expects no such row"):
+        check_job(lambda clicks: clicks.withWatermark("at", "10 minutes").select("user"), CLICKS, expect=expected)
+
+
 def test_a_global_count_needs_no_key() -> None:
     def total(clicks: DataFrame) -> DataFrame:
         return clicks.agg(F.count("*").alias("n"))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.jobs.comparison import difference, in_words
+from streamproof import drop_duplicates, static_join, windows
+from streamproof.properties.jobs.comparison import difference, in_words, with_columns
 from streamproof.properties.jobs.model import Expected
 from streamproof.properties.jobs.queries.rows import rows_of
 from streamproof.properties.witnesses.equality import EXACT, TWELVE_DIGITS
@@ -34,6 +35,24 @@ def test_integers_and_decimals_beyond_12_digits_differ() -> None:
 def test_the_comparison_is_named_with_how_exact_it_is() -> None:
     assert in_words("batches", TWELVE_DIGITS) == "the rows of each batch, as a bag; floating-point numbers to 12 digits"
     assert in_words("end", EXACT) == "the table at the end; numbers exactly"
+
+
+def test_what_is_expected_is_projected_onto_the_columns_of_the_result() -> None:
+    expected = [Expected("batches", [[], [{"user": "a", "at": NOON, "id": 1}]])]
+    assert with_columns(expected, ["id", "user", "extra"]) == (
+        [Expected("batches", [[], [{"user": "a", "id": 1}]])],
+        ["at"],
+    )
+    # With none of them it would compare nothing: it is refused for what it lacks.
+    assert with_columns(expected, ["name"]) == (expected, [])
+
+
+def test_only_rules_that_emit_columns_of_their_inputs_are_projected() -> None:
+    once = drop_duplicates(["user"])
+    hours = windows("1 hour", delay="5 minutes")
+    assert once.allows_fewer_columns
+    assert static_join([{"user": "a"}], "user").allows_fewer_columns
+    assert (hours.allows_fewer_columns, (once >> hours).allows_fewer_columns) == (False, False)
 
 
 @pytest.mark.parametrize("value", [{"b": 1, "a": 2}, {}, None, {"a": None}])
