@@ -24,7 +24,7 @@ from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
 from ..witnesses.spark.query import QueryFailed
 from ..witnesses.spark.session import time_zone_of
 from .arguments import check_arguments, oracle_of, runner_of, settings_of
-from .comparison import WINDOWS, RowDifference, check_columns, difference, flat, in_words, table_of, with_columns
+from .comparison import RowDifference, check_columns, difference, in_words, table_of, with_columns
 from .counterexamples import JobCounterexample, failure, kept_meanwhile, saved_histories, violation
 from .failing import failing_history
 from .histories.drawing import closed, covered, draw_histories, duration, goals
@@ -36,6 +36,7 @@ from .histories.standing_alone import standing_alone
 from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
 from .oracles import BatchOracle, JobOracle, SqlOracle
 from .queries.clock import delays_in, derived_time, durations_in
+from .queries.rows import flat, rows_of
 from .queries.running import RESTORED, Job, Output, Runner, RunOptions, Sink, name_of
 from .rendering.notebook import Shown
 from .rendering.values import shown_row
@@ -220,8 +221,8 @@ class JobCheck:
 
     def __post_init__(self) -> None:
         declared = self.runner.declare(self.run)
-        self.columns, self.plan, watermarks = declared.columns, declared.plan, declared.watermarks
-        self.grouping = declared.grouping
+        self.names, self.columns, self.plan = declared.names, declared.columns, declared.plan
+        self.grouping, watermarks = declared.grouping, declared.watermarks
         self.name = name_of(self.runner.job)
         self.covered: set[str] = set()
         self.crashed = self.stateful = self.gave_up = False
@@ -253,7 +254,7 @@ class JobCheck:
         Raises:
             BadInput: It doesn't have one.
         """
-        known = [*self.columns, *(("start", "end") if {*WINDOWS} & {*self.columns} else ())]
+        known = list(dict.fromkeys([*self.names, *self.columns]))
         unknown = [column for column in self.unique or () if known and column not in known]
         if unknown:
             raise BadInput(
@@ -644,7 +645,7 @@ class JobCheck:
 
     def differences(self, histories: Sequence[JobHistory], emitted: Sequence[Emitted]) -> list[RowDifference | None]:
         """Return for each history where what was emitted differs from what is expected."""
-        rows = [row for one in emitted for of_batch in one for row in of_batch]
+        rows = flat([row for one in emitted for of_batch in one for row in of_batch])
         self.columns = self.columns or list(dict.fromkeys(column for row in rows for column in row))
         expected = self.said = self.expected(histories)
         if self.alike is not None and any(of.comparing != "batches" for of in expected):
@@ -671,7 +672,8 @@ class JobCheck:
         if self.unique is None and self.grouping is None:
             return None
         named = self.grouping.columns if self.unique is None and self.grouping is not None else self.unique or ()
-        return [part for column in named for part in (("start", "end") if column in WINDOWS else (column,))]
+        # A window stands as its two fields in the columns that are compared.
+        return [part for column in named for part in ((column,) if column in self.columns else ("start", "end"))]
 
     def expected(self, histories: Sequence[JobHistory]) -> list[Expected]:
         """Return what is expected of each history."""

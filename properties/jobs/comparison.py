@@ -9,6 +9,7 @@ from typing import Any
 from ...reference.core.errors import BadInput
 from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
 from .model import Comparing, Expected, Mode, Row
+from .queries.rows import flat
 
 STRENGTHS: Mapping[Comparing, str] = {
     "batches": "the rows of each batch, as a bag",
@@ -16,8 +17,6 @@ STRENGTHS: Mapping[Comparing, str] = {
     "end": "the table at the end",
 }
 """How strong a comparison is, in words."""
-WINDOWS = ("session_window", "window")
-"""The columns of a window, whose `start` and `end` are compared."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,13 @@ def in_words(comparing: Comparing, equality: Equality) -> str:
     return f"{STRENGTHS[comparing]}; {equality}"
 
 
-def flat(rows: Sequence[Row]) -> list[Row]:
-    """Return rows in which a column `window` or `session_window` stands as its two fields, `start` and `end`."""
-    flattened = []
-    for row in rows:
-        window = next((name for name in WINDOWS if isinstance(row.get(name), Mapping)), None)
-        if window is not None and not {"start", "end"} & set(row):
-            row = {**{name: value for name, value in row.items() if name != window}, **row[window]}
-        flattened.append(row)
-    return flattened
+def both_flat(
+    expected: Sequence[Sequence[Row]], emitted: Sequence[Sequence[Row]]
+) -> tuple[list[list[Row]], list[list[Row]]]:
+    """Return the batches of both sides with the window as its two fields, unless both have it as a column of a name."""
+    came = [flat(rows) for rows in emitted]
+    known = {name for rows in came for row in rows for name in row}
+    return [flat(rows, known) for rows in expected], came
 
 
 def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str] | None) -> list[list[Row]]:
@@ -90,9 +87,8 @@ def difference(
         unique: The columns that tell the rows of the table apart; None where each row is one of its own.
         equality: When two values count as equal.
     """
-    wanted = [flat(rows) for rows in expected.rows]
+    wanted, came = both_flat(expected.rows, batches)
     columns = sorted({column for rows in wanted for row in rows for column in row})
-    came = [flat(rows) for rows in batches]
     if expected.comparing != "batches":
         came = table_of(came, mode, unique)
     if expected.comparing == "end" or len(came) < len(wanted):
@@ -127,12 +123,14 @@ def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[
 
     Where it has none of them, all is expected as it is.
     """
-    names = list(dict.fromkeys(name for one in expected for rows in one.rows for row in rows for name in row))
+    as_flat = [replace(one, rows=[flat(rows, columns) for rows in one.rows]) for one in expected]
+    names = list(dict.fromkeys(name for one in as_flat for rows in one.rows for row in rows for name in row))
     left_out = [name for name in names if name not in columns]
     if len(left_out) == len(names):
         return [*expected], []
-    kept = [replace(one, rows=[[_only(columns, row) for row in rows] for rows in one.rows]) for one in expected]
-    return kept, left_out
+    return [
+        replace(one, rows=[[_only(columns, row) for row in rows] for rows in one.rows]) for one in as_flat
+    ], left_out
 
 
 def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: str) -> list[str]:
@@ -140,7 +138,7 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
 
     Args:
         expected: What is expected of all histories.
-        columns: The columns of the job's result; a window's count as its start and end.
+        columns: The columns of the job's result, its window as start and end.
         where: What messages call the job.
 
     Raises:
@@ -149,13 +147,14 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
     wanted: dict[str, None] = {}
     for one in expected:
         for rows in one.rows:
-            for row in flat(rows):
+            for row in flat(rows, columns):
                 wanted |= dict.fromkeys(row)
-    came = [column for name in columns for column in (("start", "end") if name in WINDOWS else (name,))]
-    missing = [column for column in wanted if column not in came]
+    missing = [column for column in wanted if column not in columns]
     if missing:
+        named = f"the column {missing[0]!r}" if len(missing) == 1 else f"the columns {', '.join(map(repr, missing))}"
+        window = ", whose window is a column of any name or its two fields" if {"start", "end"} & {*missing} else ""
         raise BadInput(
             f"{where}: the result has the columns {', '.join(columns) or 'none'}; expected are {', '.join(wanted)}: "
-            f"name the column {missing[0]!r} so with .alias(), or rename it in what is expected"
+            f"name {named} so with .alias(){window}, or rename in what is expected"
         )
-    return [column for column in came if wanted and column not in wanted]
+    return [column for column in columns if wanted and column not in wanted]

@@ -19,7 +19,7 @@ from ...reference.spark.watermarks import micro_batches
 from ..system.files import write_whole
 from ..system.visible import visible
 from ..witnesses.equality import TWELVE_DIGITS, Equality
-from .comparison import RowDifference, flat, table_of
+from .comparison import RowDifference, both_flat, table_of
 from .histories.text import parse, pasted, to_text
 from .model import Expected, JobHistory, Row, Source, microseconds
 from .queries.running import RunOptions
@@ -103,7 +103,7 @@ class JobCounterexample:
     @property
     def results(self) -> list[ResultRow]:
         """What was expected and what was emitted, beside each other; a table up to the first difference alone."""
-        expected, came = [flat(rows) for rows in self.expected.rows], [flat(rows) for rows in self.emitted]
+        expected, came = both_flat(self.expected.rows, self.emitted)
         if self.expected.comparing == "batches" and len(expected) == len(came):
             return result_rows(expected, came, [f"batch {number}" for number in range(len(came))], self.equality)
         found = self.difference

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ...witnesses.spark.versions import arrow_table_of
 from ..histories.values import plain_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def rows_of(table: Any, of: str = "") -> list[dict[str, Any]]:
@@ -50,6 +53,76 @@ def rows_of(table: Any, of: str = "") -> list[dict[str, Any]]:
             raise BadInput(f"{where}a row is {row!r}: return each as a dict from the columns' names to values")
         rows.append({name: plain(value) for name, value in as_mapping.items()})
     return rows
+
+
+def window_among(columns: Collection[str], structs: Sequence[str]) -> str | None:
+    """Return the column of a result that counts as its two fields, `start` and `end`; None: there is no such column.
+
+    It is the only window, or of several the one that Spark names: two would clash.
+
+    Args:
+        columns: The columns of the result.
+        structs: Those of them whose values are windows.
+    """
+    if {"start", "end"} & {*columns}:
+        return None
+    return (
+        structs[0]
+        if len(structs) == 1
+        else next((name for name in ("session_window", "window") if name in structs), None)
+    )
+
+
+def columns_of(frame: DataFrame) -> list[str]:
+    """Return the columns of a frame, of its window `start` and `end`."""
+    from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
+
+    times = (TimestampType, TimestampNTZType)
+    structs = [
+        field.name
+        for field in frame.schema
+        if isinstance(field.dataType, StructType)
+        and field.dataType.names == ["start", "end"]
+        and all(isinstance(inner.dataType, times) for inner in field.dataType)
+    ]
+    window = window_among(frame.columns, structs)
+    return [part for name in frame.columns for part in (("start", "end") if name == window else (name,))]
+
+
+def flat(rows: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[Mapping[str, Any]]:
+    """Return rows in which the window, whatever it is called, stands as its two fields, `start` and `end`.
+
+    Args:
+        rows: The rows.
+        known: Columns that stay as they are.
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    structs = [
+        name
+        for name in names
+        if name not in known and all(row.get(name) is None or _is_window(row[name]) for row in rows)
+    ]
+    window = window_among(names, [name for name in structs if any(row.get(name) is not None for row in rows)])
+    if window is None:
+        return [*rows]
+    return [
+        {
+            inner: member
+            for name, value in row.items()
+            for inner, member in (
+                (value or {"start": None, "end": None}).items() if name == window else [(name, value)]
+            )
+        }
+        for row in rows
+    ]
+
+
+def _is_window(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and {*value} == {"start", "end"}
+        and all(isinstance(member, datetime) for member in value.values())
+    )
 
 
 def plain(value: Any) -> Any:

@@ -37,7 +37,7 @@ from .clock import (
 )
 from .contract import called, frame_of, location, query_of, refused
 from .grouping import Grouping, grouping_of
-from .rows import rows_of
+from .rows import columns_of, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -127,12 +127,14 @@ class Declared:
     """What a job's declaration says of it.
 
     Attributes:
-        columns: The columns of its result.
+        names: The columns of its result.
+        columns: Those that are compared: of the window its start and end.
         watermarks: The watermarks that it has declared.
         plan: The text of its analyzed plan.
         grouping: The grouping whose rows it updates, if it does.
     """
 
+    names: Sequence[str] = ()
     columns: Sequence[str] = ()
     watermarks: Watermarks = field(default_factory=Watermarks)
     plan: str = ""
@@ -226,7 +228,7 @@ class Runner:
                 return Declared()
             with refused(), _limited(run.seconds):
                 result, watermarks = query.result()
-                return Declared(result.columns, watermarks, query.plan, grouping_of(result))
+                return Declared(result.columns, columns_of(result), watermarks, query.plan, grouping_of(result))
 
     def _static(self, spark: SparkSession, folder: Path) -> list[DataFrame]:
         tables = enumerate(self.static.values())

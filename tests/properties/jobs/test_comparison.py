@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from streamproof import drop_duplicates, static_join, windows
-from streamproof.properties.jobs.comparison import difference, in_words, with_columns
+from streamproof.properties.jobs.comparison import (
+    RowDifference,
+    check_columns,
+    difference,
+    in_words,
+    with_columns,
+)
 from streamproof.properties.jobs.model import Expected
-from streamproof.properties.jobs.queries.rows import rows_of
+from streamproof.properties.jobs.queries.rows import flat, rows_of
 from streamproof.properties.witnesses.equality import EXACT, TWELVE_DIGITS
+from streamproof.reference.core.errors import BadInput
 
 NOON = datetime(2024, 7, 15, 12, tzinfo=UTC)
 
@@ -68,3 +76,53 @@ def test_a_map_is_a_dict_wherever_it_stands(value: Any) -> None:
     )
     assert rows_of(table) == [{"plain": value, "nested": [{"of": value, "at": NOON}]}]
     assert not differ(value, rows_of(table)[0]["plain"])
+
+
+WINDOW = {"start": NOON, "end": NOON + timedelta(hours=1)}
+LATER = {name: time + timedelta(hours=1) for name, time in WINDOW.items()}
+
+
+def compared(expected: Mapping[str, Any], emitted: Mapping[str, Any]) -> RowDifference | None:
+    return difference(Expected("batches", [[expected]]), [[emitted]], "append", [])
+
+
+@pytest.mark.parametrize("name", ["session", "window", "session_window", "of"])
+def test_a_window_of_any_name_is_its_start_and_its_end(name: str) -> None:
+    assert flat([{"user": "a", name: WINDOW, "n": 1}]) == [{"user": "a", **WINDOW, "n": 1}]
+    assert flat([{"user": "a", name: None}, {"user": "b", name: WINDOW}])[0] == {
+        "user": "a",
+        "start": None,
+        "end": None,
+    }
+    assert compared({"user": "a", **WINDOW}, {"user": "a", name: WINDOW}) is None
+    assert compared({"user": "a", "w": WINDOW}, {"user": "a", name: WINDOW}) is None
+    assert compared({"user": "a", **WINDOW}, {"user": "a", name: LATER}) is not None
+    with pytest.raises(BadInput, match="whose window is a column of any name or its two fields"):
+        check_columns([Expected("end", [[WINDOW]])], ["user"], "job")
+    assert check_columns([Expected("end", [[{name: WINDOW}]])], ["start", "end", "n"], "job") == ["n"]
+
+
+def test_two_windows_stand_as_they_are_and_do_not_clash() -> None:
+    both = {"clicked": WINDOW, "viewed": LATER}
+    assert flat([both]) == [both]
+    assert compared(both, both) is None
+    assert compared({"viewed": LATER}, both) is None
+    assert compared({"clicked": LATER, "viewed": WINDOW}, both) is not None
+    # Of two it is Spark's own name that is the window.
+    assert flat([{"visit": LATER, "window": WINDOW}]) == [{"visit": LATER, **WINDOW}]
+    assert compared({"visit": LATER}, {"visit": LATER, "window": WINDOW}) is None
+    assert compared({"visit": WINDOW}, {"visit": LATER, "window": WINDOW}) is not None
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"range": {"start": 1, "end": 2}},
+        {"range": {**WINDOW, "zone": "UTC"}},
+        {"range": WINDOW, "start": NOON},
+        {"range": {}},
+        {"range": None},
+    ],
+)
+def test_what_is_no_window_stays(row: Any) -> None:
+    assert flat([row]) == [row]

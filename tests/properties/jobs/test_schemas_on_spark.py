@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 from streamproof.properties.jobs.histories.schemas import _Ddl, arrow_schema
+from streamproof.properties.jobs.queries.rows import columns_of
 from streamproof.reference.core.errors import BadInput
 
 pytestmark = pytest.mark.spark
@@ -39,3 +40,18 @@ def test_a_mistake_is_said_in_sparks_words(spark: SparkSession, text: str) -> No
 def test_a_type_alone_is_no_schema(spark: SparkSession) -> None:
     with pytest.raises(BadInput, match="has no columns"):
         arrow_schema("int", "events")
+
+
+@pytest.mark.parametrize(
+    ("schema", "columns"),
+    [
+        ("user string, visit struct<start: timestamp, end: timestamp>, n int", "user start end n"),
+        ("of struct<start: timestamp_ntz, end: timestamp_ntz>", "start end"),
+        ("of struct<start: timestamp, end: timestamp, zone: string>", "of"),
+        ("of struct<start: int, end: int>, start int", "of start"),
+        ("a struct<start: timestamp, end: timestamp>, b struct<start: timestamp, end: timestamp>", "a b"),
+        ("a struct<start: timestamp, end: timestamp>, window struct<start: timestamp, end: timestamp>", "a start end"),
+    ],
+)
+def test_the_window_of_a_result_is_found_by_its_type(spark: SparkSession, schema: str, columns: str) -> None:
+    assert columns_of(spark.createDataFrame([], schema)) == columns.split()
