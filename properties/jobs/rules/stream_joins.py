@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -25,6 +26,8 @@ from .declared import (
 )
 from .rule import Rule, Stage, Step
 
+Sides: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""Columns of the left and of the right input, in the same order."""
 StreamJoinKind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi"]
 
 
@@ -45,7 +48,7 @@ class StreamJoin(Rule):
     """
 
     join: StreamJoinKind
-    on: tuple[tuple[str, ...], tuple[str, ...]]
+    on: Sides
     before_us: int | None
     after_us: int | None
     columns: Mapping[str, tuple[str, ...]] | None
@@ -74,12 +77,21 @@ class StreamJoin(Rule):
         times_of = (left.time, right.time)
         what = joins.StreamJoin(self.join, self.on, times_of, self.before_us, self.after_us, have, self.dialect)
         bounded = {side for side, _ in sides if what.reach_us(side) is not None}
+        on = self.on if self.on[0] else _keys(left, right)
+        needed = [] if self.on[0] else [f"on={_as_argument(on)}, the columns that are equal"]
         if (self.join in ("left", "right") and self.join not in bounded) or (self.join == "full" and not bounded):
             bound = "before" if self.join == "right" else "after"
-            raise BadInput(
-                f"{self.name}: Spark takes an outer join only where both sides have a watermark and time is bounded: "
-                f'give it {bound}="1 hour" and delay="10 minutes"'
+            needed.append(
+                f'{bound}="1 hour" and delay="10 minutes", for Spark takes an outer join only where both sides have a '
+                "watermark and time is bounded"
             )
+        twice = self._twice(left, right)
+        if twice:
+            suggested = json.dumps(self._suggested(left, right, on))
+            named = f"column {twice[0]}" if len(twice) == 1 else f"columns {', '.join(twice)}"
+            needed.append(f"columns={suggested}, with the job's names, for both inputs have the {named}")
+        if needed:
+            raise BadInput(f"{self.name}: give it {'; and '.join(needed)}")
         parts = self.parts(left, right)
         times = frozenset(name for name, of in parts.items() if any(column == sides[n][1].time for n, column in of))
 
@@ -102,17 +114,31 @@ class StreamJoin(Rule):
         why = "both sides have an event time"
         return [Stage(start, what.asks_for_batch_without_data, times, None, why)]
 
+    def _twice(self, left: Source, right: Source) -> list[str]:
+        """Return the columns that both sides have, where no columns of the output are named."""
+        if self.columns is not None or self.join == "left_semi":
+            return []
+        return [name for name in left.schema.names if name in right.schema.names]
+
+    def _suggested(self, left: Source, right: Source, on: Sides) -> dict[str, str | list[str]]:
+        """Return columns of an output that has all of both sides, those that are equal once."""
+        equal = [one for one, two in zip(*on, strict=False) if one == two]
+        columns: dict[str, str | list[str]] = {}
+        for source, other in ((left, right), (right, left)):
+            for name in source.schema.names:
+                if name in equal:
+                    sides = {"right": [right], "full": [left, right]}.get(self.join, [left])
+                    texts = [f"{side.name}.{name}" for side in sides]
+                    columns[name] = texts if len(texts) > 1 else texts[0]
+                else:
+                    shown = f"{source.name}_{name}" if name in other.schema.names else name
+                    columns[shown] = f"{source.name}.{name}"
+        return columns
+
     def parts(self, left: Source, right: Source) -> dict[str, list[tuple[int, str]]]:
         """Return what each column of the output is made of: 0 or 1 for the side, and the column there."""
         sides = [left] if self.join == "left_semi" else [left, right]
         if self.columns is None:
-            names = [name for source in sides for name in source.schema.names]
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
-                raise BadInput(
-                    f"{self.name}: both inputs have a column {twice[0]!r}: say what the output's columns are, as in "
-                    f'columns={{"{twice[0]}": "{left.name}.{twice[0]}", …}}'
-                )
             return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
         parts: dict[str, list[tuple[int, str]]] = {}
         for name, columns in self.columns.items():
@@ -131,6 +157,15 @@ class StreamJoin(Rule):
                     )
                 parts[name] += found
         return parts
+
+
+def _keys(left: Source, right: Source) -> Sides:
+    """Return the columns that could be equal: those of the left key, where both sides have them, else of both keys."""
+    return left.key, left.key if all(name in right.schema.names for name in left.key) else right.key
+
+
+def _as_argument(on: Sides) -> str:
+    return json.dumps([*on[0]]) if on[0] == on[1] else f"({', '.join(json.dumps([*side]) for side in on)})"
 
 
 @checked
@@ -171,9 +206,9 @@ def stream_join(
         delays = {name: delay_us_of("stream_join", f"the delay of {name}", one) for name, one in delay.items()}
     else:
         delays = delays_of("stream_join", delay)
-    sides = both_sides("stream_join", on)
+    sides = both_sides("stream_join", on) if on else ((), ())  # which the check refuses with all else that is missing
     return StreamJoin(
-        named("stream_join", join=join, on="+".join(sides[0]), before=before, after=after, delay=delay),
+        named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay),
         delays,
         join,
         sides,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -185,7 +186,6 @@ def test_a_batch_without_data_leaves_one_table_where_the_mode_is_complete() -> N
         (lambda: static_join([{"id": 1}], "user"), "the table has no column 'user': use some of id"),
         (lambda: static_join([{"user": 1}], "user", "full"), "join is 'full': give one of inner, left"),  # type: ignore[arg-type]
         (lambda: stream_join("inner", (["a", "b"], ["c"])), "as many of each side"),
-        (lambda: stream_join("inner"), "on is \\(\\): give the names of columns"),
         (
             lambda: windows("1 second", delay="1 second") >> windows("1 second", delay="2 seconds"),
             "takes one: leave out",
@@ -217,7 +217,7 @@ def test_what_cannot_be_declared_is_refused_with_the_remedy(call: Any, said: str
             stream_join("inner", "user"),
             "append",
             (CLICKS, replace(CLICKS, name="b")),
-            "both inputs have a column 'amount'",
+            'give it columns={"user": "clicks.user", .*, for both inputs have the columns user, at, amount',
         ),
         (stream_join("inner", BOTH), "update", (CLICKS, VIEWS), "in append mode alone"),
         (
@@ -276,3 +276,28 @@ def test_the_rules_are_those_of_the_named_version(spark: str, emitted: int) -> N
 def test_a_version_that_is_not_known_is_named_with_those_that_are() -> None:
     with pytest.raises(BadInput, match=r"spark is '3\.4': give one of 3\.5, 4\.0, 4\.1, 4\.2 and 4\.3"):
         stream_join("inner", "user", "1 second", "1 second", "1 second", spark="3.4")
+
+
+def test_one_message_names_all_that_a_join_lacks() -> None:
+    orders = replace(CLICKS, name="orders")
+    with pytest.raises(BadInput) as raised:
+        expected(stream_join("left"), history([]), Way(), (CLICKS, orders))
+    assert raised.value.message == (
+        'stream_join(join=left): give it on=["user"], the columns that are equal; and after="1 hour" and '
+        'delay="10 minutes", for Spark takes an outer join only where both sides have a watermark and time is bounded; '
+        'and columns={"user": "clicks.user", "clicks_at": "clicks.at", "clicks_amount": "clicks.amount", '
+        '"orders_at": "orders.at", "orders_amount": "orders.amount"}, with the job\'s names, for both inputs have the '
+        "columns user, at, amount"
+    )
+    with pytest.raises(BadInput, match=r'on=\(\["user"\], \["id"\]\), the columns that are equal$'):
+        expected(stream_join("inner"), history([]), Way(), (CLICKS, VIEWS))
+
+
+def test_what_is_suggested_for_a_join_is_taken() -> None:
+    orders = replace(CLICKS, name="orders")
+    with pytest.raises(BadInput) as raised:
+        expected(stream_join("full", "user", after="1 hour", delay="1 second"), history([]), Way(), (CLICKS, orders))
+    columns = json.loads(raised.value.message.partition("columns=")[2].partition("}")[0] + "}")
+    assert columns["user"] == ["clicks.user", "orders.user"]
+    rule = stream_join("full", "user", after="1 hour", delay="1 second", columns=columns)
+    assert expected(rule, history([row(1)]), Way(), (CLICKS, orders)).rows == [[]]
