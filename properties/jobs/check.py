@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ...reference.core.errors import BadInput
+from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.spark.durations import Duration, microseconds_of
 from ..system.arguments import checked, folder_at
 from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
@@ -247,6 +247,29 @@ class JobCheck:
                 f"{self.oracle_name} goes by the clock of the input's event time: make it a column of the Input, or "
                 "expect sql(…), as_batch(), another job, or a function without a clock"
             )
+        if isinstance(self.oracle, BatchOracle):
+            self.require_batch(self.oracle)
+
+    def require_batch(self, oracle: BatchOracle) -> None:
+        """Refuse a job that is no batch to Spark, before anything is drawn; of no rows it may fail in other ways.
+
+        Raises:
+            BadInput: It calls what Spark knows in streams alone.
+        """
+        none = {source.name: source.schema.empty_table() for source in self.sources}
+        try:
+            self.batch_of(oracle).as_batch(none, self.run)
+        except StreamproofError as error:
+            if "dropDuplicatesWithinWatermark is not supported" in error.message:
+                raise BadInput(
+                    f"{name_of(self.batch_of(oracle).job)} calls dropDuplicatesWithinWatermark, which Spark refuses in "
+                    'a batch: expect the rule drop_duplicates([…], delay="…", within_watermark=True), or give as_batch '
+                    "another job"
+                ) from None
+
+    def batch_of(self, oracle: BatchOracle) -> Runner:
+        """Return what runs the job that is expected as a batch."""
+        return self.runner if oracle.job is None else replace(self.runner, job=oracle.job)
 
     def require_unique(self) -> None:
         """Refuse columns of `unique` that the job's result doesn't have, which of a Sink aren't known yet.
@@ -688,8 +711,7 @@ class JobCheck:
                 plain[asked] = found
             return [*map(self.expected_of, plain[asked])]
         if isinstance(self.oracle, BatchOracle):
-            other = self.runner if self.oracle.job is None else replace(self.runner, job=self.oracle.job)
-            return [Expected("end", [rows]) for rows in self.as_batch(other, histories)]
+            return [Expected("end", [rows]) for rows in self.as_batch(self.batch_of(self.oracle), histories)]
         oracle = self.oracle
         if isinstance(oracle, SqlOracle) and self.runner.static:
             oracle = replace(oracle, static=self.runner.static)

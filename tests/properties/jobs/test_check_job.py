@@ -29,6 +29,7 @@ from streamproof import (
     sql,
     windows,
 )
+from streamproof.properties.jobs import check
 
 pytestmark = pytest.mark.spark
 
@@ -209,7 +210,6 @@ def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.exhaustive
 def test_a_deduplication_may_select_the_columns_in_which_duplicates_are_equal() -> None:
     def once(clicks: DataFrame) -> DataFrame:
         watermarked = clicks.withWatermark("at", "10 minutes")
@@ -222,6 +222,23 @@ def test_a_deduplication_may_select_the_columns_in_which_duplicates_are_equal() 
         check_job(lambda clicks: clicks.withWatermark("at", "10 minutes").select("user"), CLICKS, expect=expected)
 
 
+@pytest.mark.parametrize("expect", [as_batch(), as_batch(lambda clicks: within_watermark(clicks))])
+def test_a_job_that_can_be_no_batch_is_refused_before_anything_is_drawn(
+    expect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn(*arguments: object, **named: object) -> None:
+        raise AssertionError("histories were drawn")
+
+    monkeypatch.setattr(check, "draw_histories", drawn)
+    with pytest.raises(BadInput, match=r"which Spark refuses in a batch: expect the rule drop_duplicates"):
+        check_job(within_watermark, CLICKS, expect=expect)
+
+
+def within_watermark(clicks: DataFrame) -> DataFrame:
+    return clicks.withWatermark("at", "10 minutes").dropDuplicatesWithinWatermark(["user"])
+
+
+@pytest.mark.exhaustive
 def test_a_global_count_needs_no_key() -> None:
     def total(clicks: DataFrame) -> DataFrame:
         return clicks.agg(F.count("*").alias("n"))
