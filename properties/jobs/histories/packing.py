@@ -18,6 +18,10 @@ from .inputs import ResolvedInput
 from .key_spaces import MOST, KeySpace, key_space
 
 
+class UnreadableKey(BadInput):
+    """A row of a shared query's result can't be handed to a history: then the histories run each in its own query."""
+
+
 def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed: int = 0) -> list[dict[str, pa.Table]]:
     """Lay histories out as one table for each batch and input, in an order of rows that the seed mixes.
 
@@ -98,7 +102,8 @@ def unpack(
             several, as after an outer join, one that isn't null is enough.
 
     Raises:
-        BadInput: A key is none that was packed; the message says which.
+        UnreadableKey: A key is none that was packed, or the row has none; the message says which.
+        BadInput: A column of the key is missing.
     """
     space = key_space(sources)
     own = [{row[space.columns[name]] for batch in history.batches for name, row in batch} for history in histories]
@@ -116,12 +121,12 @@ def unpack(
             unpacked = space.unpacked(value)
             known = unpacked is not None and unpacked[0] <= len(own) and unpacked[1] in own[unpacked[0] - 1]
             if unpacked is None or not known or owner not in (None, unpacked[0]):
-                raise BadInput(_unreadable(space, column, value, owner, unpacked if known else None))
+                raise UnreadableKey(_unreadable(space, column, value, owner, unpacked if known else None))
             owner = unpacked[0]
         if owner is None:
-            raise BadInput(
-                f"the job's output has a row whose key is null, {_shown(row)}: select the key of a side that has one, "
-                f"as by coalesce, or run each history in a query of its own"
+            raise UnreadableKey(
+                f"the job's output has a row whose key is null, {_shown(row)}; where the key is that of a side "
+                "which has one, as by coalesce, hundreds share a query"
             )
         owners.append(owner)
     found: list[list[Row]] = [[] for _ in histories]
@@ -167,14 +172,14 @@ def _restored(
 def _unreadable(space: KeySpace, column: str, value: Any, owner: int | None, unpacked: tuple[int, Any] | None) -> str:
     if unpacked is not None:
         return (
-            f"the job's output has a row with the keys of two histories, of numbers {owner} and {unpacked[0]}: the job "
-            f"brings together rows of different keys; run each history in a query of its own"
+            f"the job's output has a row with the keys of two histories, of numbers {owner} and {unpacked[0]}, for it "
+            "brings together rows of different keys"
         )
     given = space.packed(1, 1 if space.stride else "a")
     return (
         f"the job's output has the key {value!r} ({type(value).__name__}) in the column {column!r}, which is no key "
-        f"that it was given (such as {given!r}): select the key as it came, neither cast nor changed, or run each "
-        f"history in a query of its own"
+        f"that it was given (such as {given!r}), for it looks into its keys; where the key is selected as it came, "
+        "neither cast nor changed, hundreds share a query"
     )
 
 

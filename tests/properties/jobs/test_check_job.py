@@ -209,6 +209,35 @@ def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
     assert "depends on the others" in report.alone
 
 
+def words(clicks: DataFrame) -> DataFrame:
+    return clicks.select(F.explode(F.split("user", " ")).alias("user"), "amount")
+
+
+def of_some(clicks: DataFrame) -> DataFrame:
+    return clicks.select(F.when(F.col("amount") > 0, F.col("user")).alias("user"), "amount")
+
+
+WORDS = """select unnest(string_split("user", ' ')) as "user", amount from clicks"""
+OF_SOME = """select case when amount > 0 then "user" end as "user", amount from clicks"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("job", "expect", "why"),
+    [(words, WORDS, "which is no key that it was given"), (of_some, OF_SOME, "has a row whose key is null")],
+)
+def test_a_job_whose_keys_cannot_be_read_back_is_run_alone_and_conforms(job: Any, expect: str, why: str) -> None:
+    report = check_job(job, CLICKS, expect=sql(expect), histories=30, seconds=60)
+    assert why in report.alone
+    assert report.histories >= 10
+
+
+def test_a_job_whose_keys_cannot_be_read_back_is_violated_where_it_is_wrong() -> None:
+    with pytest.raises(Violated) as raised:
+        check_job(words, CLICKS, expect=sql('select "user", amount from clicks where amount > 0'), histories=20)
+    assert len(raised.value.counterexample.history.arrivals) == 1
+
+
 @pytest.mark.exhaustive
 def test_a_deduplication_may_select_the_columns_in_which_duplicates_are_equal() -> None:
     def once(clicks: DataFrame) -> DataFrame:
@@ -361,10 +390,6 @@ def renamed(clicks: DataFrame) -> DataFrame:
     return clicks.select("user", F.col("amount").alias("cents"))
 
 
-def upper(clicks: DataFrame) -> DataFrame:
-    return clicks.select(F.upper("user").alias("user"), "amount")
-
-
 def starts_a_query(clicks: DataFrame) -> DataFrame:
     clicks.writeStream.format("noop").start()
     return clicks
@@ -384,7 +409,6 @@ def starts_a_query(clicks: DataFrame) -> DataFrame:
         ),
         (renamed, "the result has the columns user, cents; expected are user, amount: name the column 'amount'"),
         (lambda clicks: clicks.select("amount"), "none of the key's, user: select it"),
-        (upper, "select the key as it came, neither cast nor changed"),
         (lambda clicks: clicks.groupBy("user").count(), "Spark refuses the job's query: .*watermark"),
         (starts_a_query, "started a query, of which the check would see none: return its DataFrame, or give a Sink"),
     ],
