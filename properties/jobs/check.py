@@ -36,7 +36,7 @@ from .histories.standing_alone import standing_alone
 from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
 from .oracles import BatchOracle, JobOracle, SqlOracle
 from .queries.clock import delays_in, derived_time, durations_in
-from .queries.rows import flat, rows_of
+from .queries.rows import flat
 from .queries.running import RESTORED, Job, Output, Runner, RunOptions, Sink, name_of
 from .rendering.notebook import Shown
 from .rendering.values import shown_row
@@ -409,8 +409,9 @@ class JobCheck:
                         raise self.violation(self.plainest(smallest), f"{differ}.")
                 self.alone = True
                 self.why = (
-                    f"{differ} in one query, such as one that {self.difference_in_words(failing[number])}; alone in its query it "
-                    "agrees. So a history's result depends on the others, though no two share a key"
+                    f"{differ} in one query, such as one that {self.difference_in_words(failing[number])}; "
+                    "alone in its query it agrees. So a history's result depends on the others, though no two share a "
+                    "key"
                 )
                 _LOG.info("%s: %s; running each history alone for %g s", self.name, self.why, self.run.seconds)
             elif (lone := self.lone_difference(drawn, said)) is not None:
@@ -717,14 +718,13 @@ class JobCheck:
         """Return what is expected of each history."""
         if isinstance(self.oracle, JobOracle):
             other = replace(self.runner, job=self.oracle.job)
-            asked = repr([(history.batches, history.clock) for history in histories])
-            plain = self.oracle.plain
-            if plain is None or asked not in plain:
-                found = self.emitted_of(other, histories, self.oracle.run or self.run)
-                if plain is None:
-                    return [*map(self.expected_of, found)]
-                plain[asked] = found
-            return [*map(self.expected_of, plain[asked])]
+            asked, plain = repr([(history.batches, history.clock) for history in histories]), self.oracle.plain
+            emitted = None if plain is None else plain.get(asked)
+            if emitted is None:
+                emitted = self.emitted_of(other, histories, self.oracle.run or self.run)
+            if plain is not None:
+                plain[asked] = emitted
+            return [*map(self.expected_of, emitted)]
         if isinstance(self.oracle, BatchOracle):
             return [Expected("end", [rows]) for rows in self.as_batch(self.batch_of(self.oracle), histories)]
         oracle = self.oracle
