@@ -16,6 +16,7 @@ from math import isclose, isnan, nan
 from typing import Any, TypeAlias
 
 from ...reference.core.errors import BadInput
+from ..system.arguments import short
 
 Number: TypeAlias = int | float | Decimal
 MOST_DIGITS = 15
@@ -37,7 +38,7 @@ class Equality:
     def __post_init__(self) -> None:
         if self.digits is not None and (type(self.digits) is not int or not 1 <= self.digits <= MOST_DIGITS):
             raise BadInput(
-                f"digits is {self.digits!r}: give a whole number from 1 to {MOST_DIGITS}, or None to compare "
+                f"digits is {short(self.digits)}: give a whole number from 1 to {MOST_DIGITS}, or None to compare "
                 "floating-point numbers exactly"
             )
 

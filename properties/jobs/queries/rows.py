@@ -105,15 +105,9 @@ def flat(rows: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list
     window = window_among(names, [name for name in structs if any(row.get(name) is not None for row in rows)])
     if window is None:
         return [*rows]
+    none = {"start": None, "end": None}
     return [
-        {
-            inner: member
-            for name, value in row.items()
-            for inner, member in (
-                (value or {"start": None, "end": None}).items() if name == window else [(name, value)]
-            )
-        }
-        for row in rows
+        {**{name: value for name, value in row.items() if name != window}, **(row.get(window) or none)} for row in rows
     ]
 
 

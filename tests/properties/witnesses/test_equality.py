@@ -145,7 +145,8 @@ values = st.recursive(
 
 @given(values, values)
 def test_typed_values_are_equal_where_they_are_exactly_equal(one: Any, other: Any) -> None:
-    assert EXACT.same(one, other) == (typed(one) == typed(other))
+    # Within a list, as values of outcomes are: a NaN alone isn't equal to itself.
+    assert EXACT.same(one, other) == ([typed(one)] == [typed(other)])
     assert EXACT.same(typed(one), typed(other)) == EXACT.same(one, other)
 
 
