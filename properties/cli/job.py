@@ -23,7 +23,7 @@ from ..system.exits import without_exit
 from ..system.visible import visible
 from .failures import explained
 from .reporting import again, reporting
-from .terminal import EXITS, STYLES, results, steps
+from .terminal import EXITS, STYLES, logged_by, results, steps
 
 if TYPE_CHECKING:
     from ..jobs.histories.inputs import Input
@@ -166,7 +166,7 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
         return of_jobs.content(outcomes, command, f"{name}: {ended}" if ended else "")
 
     with reporting(report_to, content):
-        with signals.interrupting(), steps() as progress:
+        with signals.interrupting(), steps() as progress, logged_by(progress):
             progress("starting Spark")
             # Before the module: functions for Spark that it declares may need a session to read their types.
             spark_session(any_provider=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -107,6 +108,21 @@ class Steps:
             yield
         finally:
             self._bar.start()
+
+
+@contextlib.contextmanager
+def logged_by(show: Steps) -> Iterator[None]:
+    """Within it, show as a step what a check says of its progress."""
+    log, handler = logging.getLogger("streamproof"), logging.Handler()
+    handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
 
 
 @contextlib.contextmanager

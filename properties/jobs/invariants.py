@@ -95,7 +95,6 @@ def invariants(
     common: Any = {"seed": seed, "unique": unique, "out_of_order": out_of_order}
     held: dict[str, int] = {}
     emitted: dict[str, Any] = {}
-    crashed = False
 
     def check_of(variation: Variation) -> JobCheck:
         plain = JobOracle(job, run, variation.comparing, f"the job {variation.otherwise}".strip(), plain=emitted)
@@ -106,21 +105,21 @@ def invariants(
         )
 
     # A history that is drawn for append mode has one batch more, which closes everything.
-    variations = variations_of(run, seed, BATCHES + (mode == "append"), BATCHES)
-    for variation in variations:
-        check_of(variation).replay(examples)
-    for variation in variations:
-        check = check_of(variation)
-        held[variation.law] = check.check(histories).histories
-        alone = alone or check.alone
-        crashed |= check.crashed
+    checks = [*map(check_of, variations_of(run, seed, BATCHES + (mode == "append"), BATCHES))]
+    for check in checks:
+        check.replay(examples)
+    before = checks[0]
+    for check in checks:
+        check.alone, check.why = before.alone, before.why
+        held[check.variation.law] = check.check(histories).histories
+        before = check
     unsure = []
-    if isinstance(job, Sink) and not crashed:
+    if isinstance(job, Sink) and not any(check.crashed for check in checks):
         del held["a crash"]
         unsure.append("a crash, and rows after a stop with state: the sink doesn't write by foreachBatch")
-    plain = check_of(Variation(run, otherwise="beside histories of other keys", when="alone in its query"))
-    if alone:
-        unsure.append("histories of other keys, for each runs in a query of its own")
+    if before.alone:
+        unsure.append(f"histories of other keys, for each runs in a query of its own: {before.why}")
     else:
-        held["histories of other keys in the query"] = plain.check_others(histories)
-    return InvariantsReport(plain.name, held, unsure)
+        alone_again = Variation(run, otherwise="beside histories of other keys", when="alone in its query")
+        held["histories of other keys in the query"] = check_of(alone_again).check_others(histories)
+    return InvariantsReport(before.name, held, unsure)

@@ -91,6 +91,7 @@ REPEATING = {
     "updated windows inserted": sink(hours, insert, "update"),
 }
 RIGHT = {
+    "rows by the batch's number": sink(rows, overwrite_by_number),
     "sessions by the batch's number": sink(sessions, overwrite_by_number),
     "updated windows by their key": sink(hours, upsert, "update"),
     "the whole table": sink(hours, overwrite_all, "complete"),
@@ -103,6 +104,19 @@ def test_a_sink_that_repeats_its_rows_does_not_pass(name: str) -> None:
     with pytest.raises(Violated, match=r"violated: dying in batch \d.*, between its output and its commit") as failure:
         invariants(REPEATING[name], CLICKS, histories=HISTORIES, seconds=60)
     assert len(failure.value.counterexample.history.variation["given"]) == 1
+
+
+def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_seed(tmp_path: Path) -> None:
+    sink = REPEATING["rows appended"]
+    with pytest.raises(Violated, match="Saved in") as found:
+        invariants(sink, CLICKS, histories=HISTORIES, seconds=30, folder=tmp_path)
+    with pytest.raises(Violated, match="1 of 1 histories that were found before still differ") as again:
+        invariants(sink, CLICKS, histories=HISTORIES, seed=1, folder=tmp_path)
+    assert again.value.counterexample.sentence == found.value.counterexample.sentence
+    (saved,) = tmp_path.glob("a-crash/*/history.jsonl")
+    with pytest.raises(Violated, match="were found before"):
+        invariants(sink, CLICKS, histories=HISTORIES, examples=[saved.read_text()])
+    assert invariants(RIGHT["rows by the batch's number"], CLICKS, histories=HISTORIES, examples=[saved]).held
 
 
 @pytest.mark.parametrize("name", RIGHT)
