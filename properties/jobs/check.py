@@ -352,16 +352,23 @@ class JobCheck:
             BadInput: One can't be read.
         """
         __tracebackhide__ = True
-        found = saved_histories(examples, self.folder, self.sources)
-        found = [history for history in found if history.variation.get("law", self.variation.law) == self.variation.law]
-        failing, drawn = [], self.variation
-        for history in found:
-            self.variation = saved_variation(drawn.run, history.variation) if history.variation else drawn
+        drawn, failing = self.variation, []
+        found = [
+            (history, saved_variation(drawn.run, history.variation) if history.variation else drawn)
+            for history in saved_histories(examples, self.folder, self.sources)
+        ]
+        for history, variation in found:
+            if variation.law and not drawn.law:
+                raise BadInput(
+                    f"the history {history.name} violates the invariant {variation.law!r} under a run of its own: give "
+                    "it to invariants(…), as examples=, or remove its variation"
+                )
+        found = [(history, variation) for history, variation in found if variation.law == drawn.law]
+        for history, self.variation in found:
             with self.named_failure([history]):
-                failing += [history] * (self.differs_alone(history) is not None)
+                failing += [(history, self.variation)] * (self.differs_alone(history) is not None)
         if failing:
-            smallest = min(failing, key=lambda history: size(history, self.inputs))
-            self.variation = saved_variation(drawn.run, smallest.variation) if smallest.variation else drawn
+            smallest, self.variation = min(failing, key=lambda both: size(both[0], self.inputs))
             head = f"{len(failing)} of {len(found)} histories that were found before still differ; no other was drawn."
             raise self.violation(smallest, head)
         self.variation = drawn

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.state import GroupStateTimeout
 from streamproof import (
     BadInput,
     Inconclusive,
@@ -476,7 +477,7 @@ def test_what_is_expected_is_refused_where_it_can_t_be_said() -> None:
 
     with pytest.raises(BadInput, match=r"broken .* raised KeyError"):
         check_job(sessions, CLICKS, expect=broken, histories=5)
-    with pytest.raises(BadInput, match="expect is int: give a rule"):
+    with pytest.raises(BadInput, match="expect is 5: give a rule"):
         check_job(sessions, CLICKS, expect=5)
     with pytest.raises(BadInput, match="histories is 0"):
         check_job(sessions, CLICKS, expect=as_batch(), histories=0)
@@ -500,3 +501,39 @@ def test_a_value_of_another_type_that_prints_alike_is_shown_with_its_type() -> N
 
     with pytest.raises(Violated, match="date"):
         check_job(as_text, CLICKS, expect='select user, cast(cast("at" as date) as varchar) as day from clicks')
+
+
+def test_a_history_of_an_invariant_is_refused_by_check_job_and_one_of_no_law_by_both() -> None:
+    columns = '"inputs": {"clicks": "user string, at timestamp, amount bigint"}'
+    crash = f'{{"job": "h", {columns}, "variation": {{"law": "a crash", "given": [[0, true, "before its output"]]}}}}\n'
+    with pytest.raises(BadInput, match=r"violates the invariant 'a crash' .*: give it to invariants\(…\)"):
+        check_job(sessions, CLICKS, expect=as_batch(), examples=[crash])
+    flood = crash.replace("a crash", "a flood")
+    with pytest.raises(BadInput, match="give it a law of a restart, a crash"):
+        check_job(sessions, CLICKS, expect=as_batch(), examples=[flood])
+    with pytest.raises(BadInput, match="give it a law of a restart, a crash"):
+        invariants(sessions, CLICKS, examples=[flood])
+
+
+def test_shrinking_stops_by_its_limit_with_the_smallest_history_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("SHRINKING", "SHRINKING_S"):
+        monkeypatch.setattr(f"streamproof.properties.jobs.check.{limit}", 0)
+    with pytest.raises(Violated, match="Shrinking stopped by its limit of time: a smaller history may differ, too"):
+        check_job(later_by_a_millisecond, CLICKS, expect=expected_sessions(), histories=30)
+
+
+def test_a_job_with_timers_of_processing_time_is_refused_at_once_as_a_sink_too() -> None:
+    def job(clicks: DataFrame) -> DataFrame:
+        timeout = GroupStateTimeout.ProcessingTimeTimeout
+        return clicks.groupBy("user").applyInPandasWithState(none, "user string", "n int", "update", timeout)
+
+    def none(key: Any, frames: Any, state: Any) -> Any:
+        yield from ()
+
+    def start(clicks: DataFrame, folder: Path) -> StreamingQuery:
+        writer = job(clicks).writeStream.outputMode("update").foreachBatch(lambda rows, batch: None)
+        return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+
+    for given in (job, Sink(start, lambda folder: [])):
+        with pytest.raises(BadInput, match="timeouts or timers of processing time"):
+            check_job(given, CLICKS, expect="SELECT user FROM clicks", mode="update", histories=10)
