@@ -80,24 +80,31 @@ class Equality:
         waiting: dict[tuple[Number, ...], list[int]] = defaultdict(list)
         for index, numbers in enumerate(left):
             waiting[numbers].append(index)
-        partner_of = {index: waiting[numbers].pop() for index, numbers in enumerate(right) if waiting[numbers]}
-
-        def finds_partner(ours: int, asked: set[int]) -> bool:
-            """Pair a left index with a right one that is free, or whose partner finds another one."""
-            for theirs, numbers in enumerate(right):
-                if theirs in asked or not self._near(left[ours], numbers):
-                    continue
-                asked.add(theirs)
-                if theirs not in partner_of or finds_partner(partner_of[theirs], asked):
-                    partner_of[theirs] = ours
-                    return True
-            return False
-
-        if self.digits is not None and left and left[0]:
-            for ours in sorted({*range(len(left))} - {*partner_of.values()}):
-                if len(partner_of) < len(right):
-                    finds_partner(ours, set())
-        return {ours: theirs for theirs, ours in partner_of.items()}
+        owner_of = {index: waiting[numbers].pop() for index, numbers in enumerate(right) if waiting[numbers]}
+        paired = {ours: theirs for theirs, ours in owner_of.items()}
+        if self.digits is None or not (left and left[0]):
+            return paired
+        for start in range(len(left)):
+            if start in paired or len(paired) == len(right):
+                continue
+            asked: dict[int, int] = {}  # by each right index that was tried the left one that would take it
+            queue = [start]
+            free: int | None = None
+            for ours in queue:
+                for theirs, numbers in enumerate(right):
+                    if theirs in asked or not self._near(left[ours], numbers):
+                        continue
+                    asked[theirs] = ours
+                    if theirs not in owner_of:
+                        free = theirs
+                        break
+                    queue.append(owner_of[theirs])
+                if free is not None:
+                    break
+            while free is not None:  # each takes it, and leaves what it had to the one before
+                owner_of[free] = taker = asked[free]
+                paired[taker], free = free, paired.get(taker)
+        return paired
 
     def _near(self, numbers: Sequence[Number], others: Sequence[Number]) -> bool:
         return all(map(self._near_number, numbers, others))

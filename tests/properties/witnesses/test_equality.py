@@ -122,6 +122,12 @@ def test_how_often_a_value_comes_counts() -> None:
     assert TWELVE_DIGITS.unmatched([["a", 1.5]], [["a", 1.5], ["b", 1.5], ["a", 1.5]]) == ([], [1, 2])
 
 
+def test_a_thousand_values_near_to_each_other_are_paired() -> None:
+    left, right = ([1 + (2 * index + odd) * 2.0**-52 for index in range(1200)] for odd in (0, 1))
+    assert TWELVE_DIGITS.unmatched([*left, 2.0], [*right, 3.0]) == ([1200], [1200])
+    assert [*map(len, TWELVE_DIGITS.unmatched([*left, 2.0], [*right[1:], 3.0, 4.0]))] == [2, 2]
+
+
 numbers = st.sampled_from([1.0, 1.004, 1.008, 1.012, 1.016, 2.0, NAN, 1, None, "1"])
 
 
