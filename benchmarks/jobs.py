@@ -13,11 +13,13 @@ from .figures import Figure, Setting, Target, figure, ratio
 AT_LEAST = Target("at least", 200)
 SECOND_CHECK = Target("under", 20)
 VIOLATION = Target("under", 3)
+SINK_ROUNDS = 1
+"""Rounds in which sinks are checked: each takes minutes."""
 
 
 def run(setting: Setting) -> list[Figure]:
     """Measure on Spark's own session windows; a second check, a shared query and queries of one history take turns."""
-    from streamproof import Input, Sink, Violated, check_job, invariants, session_windows
+    from streamproof import Input, Sink, check_job, invariants, session_windows
     from streamproof.properties.jobs.check import BATCHES
     from streamproof.properties.jobs.histories.drawing import draw_histories
     from streamproof.properties.jobs.histories.inputs import resolve_all
@@ -36,7 +38,7 @@ def run(setting: Setting) -> list[Figure]:
 
     def timed(check: Callable[[], object]) -> float:
         start = time.perf_counter()
-        with contextlib.suppress(Violated):
+        with contextlib.suppress(AssertionError):
             check()
         return time.perf_counter() - start
 
@@ -48,8 +50,9 @@ def run(setting: Setting) -> list[Figure]:
         setting.progress(f"round {number + 1} of {setting.times()}")
         checks.append(timed(lambda: check_job(_sessions, clicks, expect=expected)))
         violations.append(timed(lambda: check_job(_late, clicks, expect=expected)))
-        kept.append(asked_of_sink("overwrite"))
-        repeated.append(asked_of_sink("append"))
+        if number < SINK_ROUNDS:
+            kept.append(asked_of_sink("overwrite"))
+            repeated.append(asked_of_sink("append"))
         start = time.perf_counter()
         runner.run(pack(drawn, resolved), drawn[0].clock)
         shared.append(many / (time.perf_counter() - start))
