@@ -17,7 +17,7 @@ from .histories.key_spaces import MOST
 from .model import Oracle
 from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, sql
 from .queries.rows import rows_of
-from .queries.running import Job, Runner
+from .queries.running import Job, Runner, Sink
 
 LARGEST_SEED = 10**18
 
@@ -38,12 +38,14 @@ def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_or
         raise BadInput(f"out_of_order is {out_of_order!r}: give zero or more, for rows can't be out of order by less")
 
 
-def oracle_of(expect: Any) -> Oracle | BatchOracle | JobOracle:
+def oracle_of(expect: Any, job: Job | None = None) -> Oracle | BatchOracle | JobOracle:
     """Return what says what is expected.
 
     Raises:
-        BadInput: It is nothing that can say it.
+        BadInput: It is nothing that can say it, of this job.
     """
+    if isinstance(expect, BatchOracle) and isinstance(expect.job or job, Sink):
+        raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
     is_class = isinstance(expect, type)
     if isinstance(expect, (BatchOracle, JobOracle)) or (hasattr(expect, "expected") and not is_class):
         return expect  # type: ignore[no-any-return]

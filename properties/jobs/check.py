@@ -158,7 +158,7 @@ def check_job(
     checking = JobCheck(
         runner,
         resolved,
-        oracle_of(expect),
+        oracle_of(expect, job),
         Variation(run),
         seed,
         unique,

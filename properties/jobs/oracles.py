@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     import duckdb
 
 
+WITH_ROWS = ("SELECT", "MULTI", "CALL")
+"""The kinds of statements that have rows; `MULTI` is a PIVOT."""
+
+
 def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> datetime | None:
     """Return the largest event time by the end of a batch; None before any."""
     if history.clock:
@@ -193,8 +197,11 @@ class SqlOracle:
         for source, rows in zip(sources, by_input(history, batches, sources), strict=True):
             connection.register(source.name, in_utc(table_of(source, rows)))
         try:
-            found = connection.sql(self.statement)
-            return rows_of(None if found is None else found.to_arrow_table(), self.name)
+            kinds = [one.type.name for one in connection.extract_statements(self.statement)]
+            if not kinds or kinds[-1] not in WITH_ROWS:
+                ends = f"ends in {kinds[-1]}, which" if kinds else "is empty, and"
+                raise BadInput(f"the SQL statement {ends} has no rows: end it with a SELECT")
+            return rows_of(connection.sql(self.statement).to_arrow_table(), self.name)
         except (duckdb.Error, UnicodeError) as error:
             said = " ".join(str(error).split())
             raise BadInput(

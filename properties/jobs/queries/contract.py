@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
@@ -118,15 +120,22 @@ def frame_of(job: Any, returned: Any, *, streaming: bool) -> Any:
     return returned
 
 
-def query_of(job: Any, returned: Any) -> Any:
-    """Return the query that a sink's function started.
+def query_of(job: Any, returned: Any, folder: Path) -> Any:
+    """Return the query that a sink's function started, whose checkpoint is in the sink's folder, or a temporary one.
 
     Raises:
-        BadInput: It returned something else.
+        BadInput: It returned something else, or a query that keeps its checkpoint elsewhere.
     """
     from pyspark.sql.streaming import StreamingQuery
 
     if not isinstance(returned, StreamingQuery):
         came = "None" if returned is None else type(returned).__name__
         raise BadInput(f"{location(job.start)} returned {came}: return the query, as writeStream….start() gives it")
+    checkpoint = re.sub("^file:/*", "/", str(returned._jsq.streamingQuery().resolvedCheckpointRoot()))
+    if not Path(checkpoint).resolve().is_relative_to(folder.resolve()) and "/temporary-" not in checkpoint:
+        returned.stop()
+        raise BadInput(
+            f"{location(job.start)} keeps its checkpoint in {visible(checkpoint)}: put it below the folder that it is "
+            "given, for each history starts with none"
+        )
     return returned

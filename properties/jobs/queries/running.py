@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.arguments import checked
+from ...system.exits import without_exit
 from ...system.work import temporary_folder
 from ...witnesses.spark.query import PlannedCrash, hand_over, reported_failures, schema_of_file
 from ...witnesses.spark.session import partitions_of_users_session, partitions_setting, session_for_query, work_folder
@@ -200,11 +201,10 @@ class Runner:
         """Run the job over frames that don't stream; return its rows.
 
         Raises:
-            BadInput: The job breaks the contract, is a sink, or Spark refuses it.
+            BadInput: The job breaks the contract, or Spark refuses it.
             StreamproofError: It failed.
         """
-        if isinstance(self.job, Sink):
-            raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
+        assert not isinstance(self.job, Sink)
         with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
             frames = []
             for number, source in enumerate(self.sources):
@@ -427,7 +427,7 @@ class _Query:
                         started = called(
                             job.start, self.inputs(), self.runner._static(self.spark, self.folder), [self.own]
                         )
-                    query = query_of(job, started)
+                    query = query_of(job, started, self.own)
                     self.refuse_others(1)
                     self.take_up_of(query, watermarks)
                 else:
@@ -478,7 +478,8 @@ class _Query:
         def for_each_batch(writer: DataStreamWriter, function: Callable[[DataFrame, int], None]) -> DataStreamWriter:
             def and_crash(rows: DataFrame, batch_id: int) -> None:
                 self.crash(rows, batch_id, "before its output")
-                function(rows, batch_id)
+                with without_exit(location(function)):  # Spark would wait for it forever
+                    function(rows, batch_id)
                 self.crash(rows, batch_id, "between its output and its commit")
 
             return original(writer, and_crash)

@@ -326,7 +326,7 @@ def _user_line(text: str) -> str:
 
 def _cause(text: str) -> str:
     """The line of a query's failure that says what went wrong: a worker's exception, if there is one."""
-    raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception|BadInput)): (.+)$", text, re.MULTILINE)
+    raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|BadInput)): (.+)$", text, re.MULTILINE)
     reasons = [
         (kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException", "Py4JJavaError")
     ]
