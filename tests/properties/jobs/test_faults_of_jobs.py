@@ -10,16 +10,15 @@ import gzip
 import os
 import re
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from faults import listing
+from faults import Fault, listing
+from faults import assert_ends_as_it_must as assert_command_ends_as_it_must
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streamproof import (
@@ -31,15 +30,13 @@ from streamproof import (
     Violated,
     as_batch,
     check_job,
-    invariants,
     other_job,
     session_windows,
-    sql,
     static_join,
     stream_join,
     windows,
 )
-from streamproof.properties.jobs.arguments import oracle_of, runner_of
+from streamproof.properties.jobs.arguments import oracle_of
 from streamproof.properties.jobs.counterexamples import saved_histories
 from streamproof.properties.jobs.histories.inputs import resolve, resolve_all
 from streamproof.properties.jobs.model import Arrival, JobHistory, Way, from_microseconds
@@ -92,13 +89,10 @@ def assert_ends_as_it_must(case: Case, folder: Path) -> None:
     assert "Traceback" not in said
     assert said.replace("\n", "").isprintable()
     assert re.fullmatch(case.says, said.splitlines()[0]), said
-    assert len(left := listing(folder)) == len(case.left), left
+    left = listing(folder)
+    assert len(left) == len(case.left), left
     for name, pattern in zip(left, case.left, strict=True):
         assert re.fullmatch(pattern, name), left
-    with pytest.raises(ChildProcessError):  # no child of its own but the JVM is left
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            pass
-        raise ChildProcessError
 
 
 # Without Spark: what is given, said by an oracle, or saved.
@@ -260,6 +254,11 @@ WITHOUT_SPARK = [
         "an aggregate of three",
         lambda folder: windows("1 hour", aggregates={"n": ("sum", "a", "b")}),
         "windows: the aggregate 'n' is .+: give a function of .+",
+    ),
+    Case(
+        "a sink as a batch",
+        lambda folder: check_job(Sink(right, raises), CLICKS, expect=as_batch()),
+        "a Sink can't be run as a batch: give the job without its sink .+",
     ),
     # Inputs.
     Case(
@@ -520,11 +519,10 @@ ON_SPARK = [
         sunk(written(ignore), leaves),
         rf"leaves \({HERE}\) ended the program with exit\(0\): .+",
     ),
-    Case("a sink's checkpoint is another's", sunk(written(ignore, "../../elsewhere")), ".+"),
     Case(
-        "a sink as a batch",
-        lambda folder: check_job(Sink(written(ignore), raises), CLICKS, expect=as_batch(), histories=1),
-        "a Sink can't be run as a batch: .+",
+        "a sink's checkpoint is elsewhere",
+        sunk(written(ignore, "../../elsewhere")),
+        r".+ keeps its checkpoint in /.+: put it .+",
     ),
     Case("a counterexample", lambda folder: of(wrong, folder=folder)(folder), WROTE, Violated, SAVED_FOLDERS),
     Case("a counterexample of a file as folder", of(wrong, folder=__file__), WROTE, Violated),
@@ -544,3 +542,86 @@ ON_SPARK = [
 def test_a_fault_on_spark_ends_as_it_must(case: Case, tmp_path: Path, spark: SparkSession) -> None:
     assert_ends_as_it_must(case, tmp_path)
     assert not spark.streams.active
+
+
+# The command, in a process of its own: on Spark 10 to 20 s.
+
+MODULE = """\
+import os
+import sys
+
+from pyspark.sql import functions as F
+from streamproof import Input, sql
+
+CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
+RIGHT = sql('SELECT "user", amount FROM clicks')
+
+
+def wrong(clicks):
+    return clicks.select("user", (F.col("amount") + 1).alias("amount"))
+
+
+def leaves(clicks):
+    sys.exit(0)
+
+
+def leaves_at_once(clicks):
+    os._exit(0)
+
+
+def test_that_leaves(check_job):
+    sys.exit(0)
+
+
+def test_that_raises(check_job):
+    assert 1 == 2, "by itself"
+"""
+OF_JOB = ("--input", "shop.py:CLICKS", "--histories", "10")
+
+
+def command(name: str, job: str, says: str, exit: int = 3, module: str = MODULE, **more: Any) -> Fault:
+    of_job = () if job.startswith("test_") else OF_JOB
+    return Fault(name, ("check", f"shop.py:{job}", *of_job), says, exit, {"shop.py": module}, after_steps=True, **more)
+
+
+COMMANDS = [
+    command("a module leaves", "wrong", r"error: shop\.py:wrong: its module ended .+ exit\(0\): .+", module="exit(0)"),
+    command(
+        "a module leaves at once",
+        "wrong",
+        r"error: shop\.py:wrong: its module ended .+ exit\(0\): .+",
+        module="import os; os._exit(0)",
+    ),
+    command("a job leaves", "leaves", r"error: leaves \(shop\.py:\d+\) ended the program with exit\(0\): .+"),
+    command("a job leaves at once", "leaves_at_once", r"error: leaves_at_once \(shop\.py:\d+\) ended the program .+"),
+    command("a test leaves", "test_that_leaves", r"error: test_that_leaves \(shop\.py:\d+\) ended the program .+"),
+    command("a test raises", "test_that_raises", r"error: test_that_raises \(shop\.py:\d+\) raised Assert.+"),
+    Fault(
+        "a mutant of the reference",
+        ("check", "session_windows", "--mutant", "exclusive_gap", "--only", "reference"),
+        "error: --mutant exclusive_gap runs on Spark, and --only reference leaves Spark out: leave one of them out",
+    ),
+    Fault(
+        "a counterexample is saved where standard output is full",
+        ("check", "shop.py:wrong", *OF_JOB, "--expect", "shop.py:RIGHT"),
+        r"error: standard output can't be written \(No space left on device\): .+",
+        given={"shop.py": MODULE},
+        shell='"$@" >/dev/full; code=$?; [ -s .streamproof/jobs/*/*/*.jsonl ] && rm -r .streamproof; exit $code',
+        after_steps=True,
+    ),
+    Fault(
+        "a counterexample is printed where it can't be saved",
+        ("check", "shop.py:wrong", *OF_JOB, "--expect", "shop.py:RIGHT"),
+        "",
+        1,
+        given={"shop.py": MODULE, ".streamproof/jobs": "a file"},
+        after_steps=True,
+        reports=r"It can't be saved in .+\n(.|\n)+examples=\[r\'\'\'\n(.|\n)+violated",
+    ),
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("fault", COMMANDS, ids=[fault.name for fault in COMMANDS])
+def test_a_fault_of_the_command_ends_as_it_must(fault: Fault, tmp_path: Path) -> None:
+    assert_command_ends_as_it_must(fault, tmp_path)
