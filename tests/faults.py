@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,14 @@ from pathlib import Path
 MARK = "STREAMPROOF_TEST_RUN"
 """An environment variable that all processes of a command inherit: by its value they are found."""
 TIMEOUT_S = 120
+MOST_SECONDS = 240
+"""How long a moment of a command, and its end, are waited for."""
+OLDER = {
+    "history.jsonl": '{"operator": "range_aggregate", "options": {"preceding_ms": 10, "aggregate": "count"}}\n'
+    '{"input": "events", "key": "a", "value": 1, "timestamp": 0}\n',
+    "counterexample.txt": "violated",
+}
+"""A counterexample of an operator that was saved earlier."""
 
 
 @dataclass(frozen=True)
@@ -142,3 +151,72 @@ def end_processes(mark: str) -> None:
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
             continue
+
+
+class Running:
+    """A command that runs: what it has said so far, and where it works.
+
+    Args:
+        command: What follows the program.
+        folder: An empty folder, in which it has one to work in, a home and a temporary directory.
+        prepare: Called with the temporary directory beforehand.
+        program: Returns the command line of the program and what follows it.
+        given: Files put into the folder where it works, by name.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        prepare: Callable[[Path], None] = lambda temporary: None,
+        program: Callable[..., list[str]] = streamproof,
+        given: Mapping[str, str] = {},
+    ) -> None:
+        self.work, self.temporary, home = (folder / name for name in ("work", "tmp", "home"))
+        for made in (self.work, self.temporary, home):
+            made.mkdir()
+        prepare(self.temporary)
+        self.older = self.work / ".streamproof" / "counterexamples" / "range_aggregate" / "older"
+        self.older.mkdir(parents=True)
+        for name, text in OLDER.items():
+            (self.older / name).write_text(text)
+        for name, text in given.items():
+            (self.work / name).write_text(text)
+        self.mark = uuid.uuid4().hex
+        own = {"TMPDIR": str(self.temporary), "HOME": str(home), MARK: self.mark, "PYTHONUNBUFFERED": "1"}
+        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # Kafka's jars
+        self.process = subprocess.Popen(
+            program(*command),
+            cwd=self.work,
+            env={**os.environ, "XDG_CACHE_HOME": cache, **own},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A test run in the background of a shell has Ctrl-C ignored, and its children with it.
+            preexec_fn=heed_signals,
+        )
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self.readers = [
+            threading.Thread(target=into.extend, args=(stream,), daemon=True)
+            for into, stream in ((self.out, self.process.stdout), (self.err, self.process.stderr))
+        ]
+        for reader in self.readers:
+            reader.start()
+
+    def wait_until(self, true: Callable[[Running], object]) -> None:
+        end = time.monotonic() + MOST_SECONDS
+        while not true(self):
+            assert self.process.poll() is None, f"it ended before:\n{self.printed()}"
+            assert time.monotonic() < end, f"it never came:\n{self.printed()}"
+            time.sleep(0.01)
+
+    def ended(self) -> int:
+        self.process.wait(MOST_SECONDS)
+        for reader in self.readers:
+            reader.join(MOST_SECONDS)
+        return self.process.returncode
+
+    def printed(self) -> str:
+        return f"exit {self.process.returncode}\nstdout:\n{''.join(self.out)}\nstderr:\n{''.join(self.err)}"

@@ -12,79 +12,17 @@ import re
 import signal
 import subprocess
 import tempfile
-import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from faults import MARK, end_processes, heed_signals, listing, processes_left, processes_of, streamproof
+from faults import OLDER, Running, end_processes, listing, processes_left, processes_of
 from streamproof.properties.system.work import sweep
 
 ALL = bool(os.environ.get("STREAMPROOF_ALL_MOMENTS"))
-SECONDS = 240
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-OLDER = {
-    "history.jsonl": '{"operator": "range_aggregate", "options": {"preceding_ms": 10, "aggregate": "count"}}\n'
-    '{"input": "events", "key": "a", "value": 1, "timestamp": 0}\n',
-    "counterexample.txt": "violated",
-}
-
-
-class Running:
-    """A command that runs: what it has said so far, and where it works."""
-
-    def __init__(
-        self, command: Sequence[str], folder: Path, prepare: Callable[[Path], None] = lambda temporary: None
-    ) -> None:
-        self.work, self.temporary, home = (folder / name for name in ("work", "tmp", "home"))
-        for made in (self.work, self.temporary, home):
-            made.mkdir()
-        prepare(self.temporary)
-        self.older = self.work / ".streamproof" / "counterexamples" / "range_aggregate" / "older"
-        self.older.mkdir(parents=True)
-        for name, text in OLDER.items():
-            (self.older / name).write_text(text)
-        self.mark = uuid.uuid4().hex
-        own = {"TMPDIR": str(self.temporary), "HOME": str(home), MARK: self.mark, "PYTHONUNBUFFERED": "1"}
-        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # Kafka's jars
-        self.process = subprocess.Popen(
-            streamproof(*command),
-            cwd=self.work,
-            env={**os.environ, "XDG_CACHE_HOME": cache, **own},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # A test run in the background of a shell has Ctrl-C ignored, and its children with it.
-            preexec_fn=heed_signals,
-        )
-        self.out: list[str] = []
-        self.err: list[str] = []
-        self.readers = [
-            threading.Thread(target=into.extend, args=(stream,), daemon=True)
-            for into, stream in ((self.out, self.process.stdout), (self.err, self.process.stderr))
-        ]
-        for reader in self.readers:
-            reader.start()
-
-    def wait_until(self, true: Callable[[Running], object]) -> None:
-        end = time.monotonic() + SECONDS
-        while not true(self):
-            assert self.process.poll() is None, f"it ended before:\n{self.printed()}"
-            assert time.monotonic() < end, f"it never came:\n{self.printed()}"
-            time.sleep(0.01)
-
-    def ended(self) -> int:
-        self.process.wait(SECONDS)
-        for reader in self.readers:
-            reader.join(SECONDS)
-        return self.process.returncode
-
-    def printed(self) -> str:
-        return f"exit {self.process.returncode}\nstdout:\n{''.join(self.out)}\nstderr:\n{''.join(self.err)}"
 
 
 def says(text: str) -> Callable[[Running], object]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import Fault, listing
+from faults import Fault, Running, end_processes, listing, processes_left, streamproof
 from faults import assert_ends_as_it_must as assert_command_ends_as_it_must
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -625,3 +627,60 @@ COMMANDS = [
 @pytest.mark.parametrize("fault", COMMANDS, ids=[fault.name for fault in COMMANDS])
 def test_a_fault_of_the_command_ends_as_it_must(fault: Fault, tmp_path: Path) -> None:
     assert_command_ends_as_it_must(fault, tmp_path)
+
+
+def pytest_of(*words: str) -> list[str]:
+    return [sys.executable, "-m", "pytest", *words]
+
+
+def histories_of(running: Running) -> list[Path]:
+    return [*running.work.glob(".streamproof/jobs/*/*/history.jsonl")]
+
+
+TEST = f"{MODULE}\n\ndef test_wrong(check_job):\n    check_job(wrong, CLICKS, expect=RIGHT, histories=20)\n"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("program", [streamproof, pytest_of])
+def test_a_signal_while_a_counterexample_is_shrunk_loses_nothing(
+    program: Callable[..., list[str]], number: signal.Signals, tmp_path: Path
+) -> None:
+    of_command = ["check", "test_shop.py:wrong", "--input", "test_shop.py:CLICKS", "--expect", "test_shop.py:RIGHT"]
+    words = of_command if program is streamproof else ["test_shop.py::test_wrong"]
+    running = Running(words, tmp_path, program=program, given={"test_shop.py": TEST})
+    try:
+        running.wait_until(histories_of)
+        running.process.send_signal(number)
+        code, printed = running.ended(), running.printed()
+        assert code == (3 if program is streamproof else 2 if number == signal.SIGINT else -signal.SIGTERM), printed
+        assert "Traceback" not in printed
+        assert "interrupt" in printed.lower() or code == -signal.SIGTERM, printed
+        assert [saved_histories([path], None, [SOURCE]) for path in histories_of(running)], printed
+        assert not processes_left(running.mark), printed
+    finally:
+        end_processes(running.mark)
+
+
+@pytest.mark.spark
+@pytest.mark.exhaustive
+def test_two_checks_at_once_share_a_folder(tmp_path: Path, spark: SparkSession) -> None:
+    raised: list[BaseException] = []
+
+    def check() -> None:
+        try:
+            check_job(wrong, CLICKS, expect=RIGHT, examples=[EXAMPLE], folder=tmp_path)
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=check) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [type(error) for error in raised] == [Violated, Violated], raised
+    assert [re.sub(r"job-\w+", "job", name) for name in listing(tmp_path)] == [
+        "job/",
+        "job/counterexample.txt",
+        "job/history.jsonl",
+    ]
