@@ -41,10 +41,9 @@ from .queries.running import RESTORED, Job, Output, Runner, RunOptions, Sink, na
 from .rendering.notebook import Shown
 from .rendering.values import shown_row
 from .rules.rule import Rule
-from .variations import Variation, saved_variation
+from .variations import BATCHES, Variation, saved_variation
 from .verdicts import Inconclusive, Violated
 
-BATCHES = 5
 PLAINER = 3
 """Ways to write a counterexample without its clock that are tried, each in a query of its own."""
 PARTS = 4

@@ -14,6 +14,8 @@ from ...reference.core.errors import BadInput
 from .model import Comparing, JobHistory
 from .queries.running import REPEATED, RESTORED, Crash, Output, RunOptions
 
+BATCHES = 5
+"""The batches of a history that may have rows."""
 RESTARTS, CRASHES = 2, 6
 """Histories that each run alone and share all stops, or all crashes: a query with all of them takes long."""
 
@@ -109,20 +111,19 @@ def cuts(run: RunOptions, given: int) -> Variation:
     """Cut the history once, before a batch."""
 
     def merged(history: JobHistory) -> JobHistory:
-        last = len(history.batches) - 1
-        # The last batch has no rows and closes everything, where there is one.
-        closing = 1 if last and history.clock and not history.batches[last] else 0
-        ends = sorted({min(given, last + 1 - closing), last + 1 - closing, last + 1})
-        spans = list(zip([0, *ends], ends, strict=False))
-        rows = tuple(tuple(arrival for batch in history.batches[a:b] for arrival in batch) for a, b in spans if a < b)
-        clock = tuple(history.clock[b - 1] for a, b in spans if a < b) if history.clock else ()
+        count = len(history.batches)
+        # A batch beyond those that are drawn closes everything, and stays one of its own.
+        ends = sorted({min(end, count) for end in (given, BATCHES, count)})
+        spans = [*zip([0, *ends], ends, strict=False)]
+        rows = tuple(tuple(arrival for batch in history.batches[a:b] for arrival in batch) for a, b in spans)
+        clock = tuple(history.clock[b - 1] for _, b in spans) if history.clock else ()
         return replace(history, batches=rows, clock=clock)
 
     return Variation(
         run,
         "the cuts between batches",
         given,
-        f"with a single cut between batches, before batch {given},",
+        f"with a single cut between batches, before batch {given}",
         "with all cuts",
         "end",
         merged,
@@ -151,16 +152,15 @@ LAWS: Mapping[str, Callable[[RunOptions, Any], Variation]] = {
 }
 
 
-def variations_of(run: RunOptions, seed: int, batches: int, drawn: int) -> list[Variation]:
+def variations_of(run: RunOptions, seed: int, batches: int) -> list[Variation]:
     """Return the variations of a job's run.
 
     Args:
         run: The plain run.
         seed: The seed of what is drawn.
         batches: How many batches a history has.
-        drawn: How many of them may have rows.
     """
-    first = random.Random(f"{seed} of the invariants").randrange(1, drawn)
+    first = random.Random(f"{seed} of the invariants").randrange(1, BATCHES)
     return [
         restart(run, range(batches - 1)),
         crash(run, run.crashes_everywhere(batches)),

@@ -155,6 +155,7 @@ class Output:
         dropped: How many rows Spark's operators dropped because they were behind the watermark.
         ahead: Whether the watermark went beyond the clock.
         other_times: Whether the job derives its event time, and gets other times than the input's.
+        plan: The text of the query's analyzed plan.
     """
 
     batches: list[list[Row]]
@@ -165,6 +166,7 @@ class Output:
     dropped: int = 0
     ahead: bool = False
     other_times: bool = False
+    plan: str = ""
 
 
 @dataclass(frozen=True)
@@ -396,6 +398,7 @@ class _Query:
             self.dropped,
             self.is_ahead_of_clock(),
             derived_time(self.plan) is not None and self.other_times,
+            self.plan,
         )
 
     def is_ahead_of_clock(self) -> bool:

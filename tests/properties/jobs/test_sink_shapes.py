@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,28 @@ def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_see
 def test_a_right_sink_is_not_condemned(name: str) -> None:
     report = invariants(RIGHT[name], CLICKS, histories=HISTORIES)
     assert ("a crash" in report.held) == (name != "Spark's own files")
+
+
+def once(clicks: DataFrame) -> DataFrame:
+    return clicks.withWatermark("at", "10 minutes").dropDuplicatesWithinWatermark(["user"]).select("user")
+
+
+@pytest.mark.parametrize(
+    ("job", "given"),
+    [
+        (sessions, {"trigger": "available_now"}),
+        (hours, {"mode": "update"}),
+        (hours, {"mode": "complete"}),
+        (once, {}),
+        (sink(once, overwrite_by_number), {}),
+    ],
+    ids=["available now", "update", "complete", "deduplicated", "deduplicated into a sink"],
+)
+def test_a_right_job_keeps_the_invariants_in_each_mode(job: Any, given: Mapping[str, Any]) -> None:
+    report = invariants(job, CLICKS, histories=HISTORIES, **given)
+    not_asked = {"the cuts between batches", "the order within a batch"} - {*report.held}
+    assert bool(not_asked) == any("dropDuplicatesWithinWatermark" in one for one in report.not_checked)
+    assert "a crash" in report.held
 
 
 def test_a_crash_that_repeats_no_rows_shows_nothing() -> None:
