@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...reference.core.errors import BadInput
 from ...reference.spark.durations import Duration, microseconds_of
-from ..system.arguments import short
+from ..system.arguments import fits, short
 from ..system.visible import visible
 from .histories.inputs import Input, ResolvedInput, distinct_names, resolve_all
 from .histories.key_spaces import MOST
@@ -28,7 +28,7 @@ def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_or
     Raises:
         BadInput: One is out of its range.
     """
-    if not 1 <= histories <= MOST:
+    if not (fits(histories, int) and 1 <= histories <= MOST):  # check_witness is called without `checked`
         raise BadInput(f"histories is {short(histories)}: give a whole number from 1 to {MOST:,}; 300 is a good one")
     if not -LARGEST_SEED <= seed <= LARGEST_SEED:
         raise BadInput(f"seed is {short(seed)}: give a whole number of 18 digits at the most")
