@@ -321,35 +321,11 @@ def test_a_sink_is_read_at_the_end() -> None:
         )
 
 
-def not_idempotent(payments: DataFrame, folder: Path) -> StreamingQuery:
-    def write(rows: DataFrame, batch: int) -> None:
-        rows.write.mode("append").parquet(str(folder / "out"))
-
-    query = payments.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
-    return query.start()
-
-
-def idempotent(payments: DataFrame, folder: Path) -> StreamingQuery:
-    def write(rows: DataFrame, batch: int) -> None:
-        rows.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch}"))
-
-    query = payments.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
-    return query.start()
-
-
 def read_parquet(folder: Path) -> list[dict[str, Any]]:
     import pyarrow.dataset as ds
 
     files = sorted(map(str, (folder / "out").rglob("*.parquet")))
     return ds.dataset(files).to_table().to_pylist() if files else []
-
-
-@pytest.mark.exhaustive
-def test_invariants_find_the_sink_that_repeats_a_batch_and_pass_the_one_that_doesn_t() -> None:
-    report = invariants(Sink(idempotent, read_parquet), PAYMENTS, histories=40)
-    assert set(report.held) >= {"a restart", "a crash", "the cuts between batches"}
-    with pytest.raises(Violated, match="dying in batch"):
-        invariants(Sink(not_idempotent, read_parquet), PAYMENTS, histories=40)
 
 
 @pytest.mark.exhaustive

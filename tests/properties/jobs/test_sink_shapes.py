@@ -86,7 +86,6 @@ def insert(batch: DataFrame, number: int, folder: Path) -> None:
 
 REPEATING = {
     "sessions appended, which come out without data": sink(sessions, append_without_number),
-    "windows appended": sink(hours, append_without_number),
     "rows appended": sink(rows, append_without_number),
     "updated windows inserted": sink(hours, insert, "update"),
 }
@@ -119,7 +118,7 @@ def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_see
     assert invariants(RIGHT["rows by the batch's number"], CLICKS, histories=HISTORIES, examples=[saved]).held
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", [name for name in RIGHT if name != "rows by the batch's number"])
 def test_a_right_sink_is_not_condemned(name: str) -> None:
     report = invariants(RIGHT[name], CLICKS, histories=HISTORIES)
     assert ("a crash" in report.held) == (name != "Spark's own files")
