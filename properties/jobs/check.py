@@ -493,9 +493,12 @@ class JobCheck:
         drawn = self.draw(count)
         said = self.expected(drawn)
         fullest = sorted(range(count), key=lambda number: -len(drawn[number].arrivals))[:ALONE_AGAIN]
-        for number in fullest:
-            if self.lone_difference([drawn[number]], [said[number]]) is not None:
-                raise self.violation(drawn[number], "It differs where it runs alone, and not beside others.")
+        for history, beside in ((drawn[number], said[number]) for number in fullest):
+            emitted = self.emitted_alone(self.runner, history, self.run)
+            found = self.difference(beside, emitted)
+            if found is not None:
+                self.alone_runs[self.asked(history)] = _Alone(beside, emitted, found)
+                raise self.violation(history, "It differs where it runs alone, and not beside others.")
         return len(fullest)
 
     def check_alone(self, drawn: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
@@ -551,7 +554,7 @@ class JobCheck:
             started: When the check was started, of `time.monotonic()`.
         """
         allowed_s = min(max(SHRINKING * (time.monotonic() - started), SHRINKING_S), self.run.seconds)
-        self.deadline = time.monotonic() + allowed_s
+        self.deadline, self.gave_up = time.monotonic() + allowed_s, False
         _LOG.info("%s: shrinking a history of %d rows, %.0f s at most", self.name, len(history.arrivals), allowed_s)
 
         def in_time(candidates: Sequence[JobHistory]) -> list[bool]:
@@ -679,9 +682,13 @@ class JobCheck:
         """Return where the job differs on a history that runs in a query of its own."""
         return self.run_alone(history).difference
 
+    def asked(self, history: JobHistory) -> str:
+        """Return a text of a history and of how its query is run."""
+        return repr((history.batches, history.clock, self.variation.saved))
+
     def run_alone(self, history: JobHistory) -> _Alone:
         """Run a history in a query of its own, unless that was done before."""
-        asked = repr((history.batches, history.clock, self.variation.saved))
+        asked = self.asked(history)
         if asked not in self.alone_runs:
             emitted = self.emitted_alone(self.runner, self.variation.vary(history), self.run)
             (found,) = self.differences([history], [emitted])

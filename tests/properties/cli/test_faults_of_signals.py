@@ -82,6 +82,16 @@ class Moment:
     always: Sequence[signal.Signals] = ()
 
 
+SHOP = """\
+from streamproof import Input
+
+CLICKS = Input("user string, at timestamp", key="user", name="clicks")
+
+
+def visits(clicks):
+    return clicks.select("user", "at")
+"""
+JOB = "check shop:visits --input shop:CLICKS --expect batch"
 CHECK = "check table_table_join --histories 60"
 ON_SPARK = "check table_table_join --histories 20 --only spark"
 MUTANT = "check table_table_join --histories 20 --mutant sides_swapped"
@@ -93,6 +103,9 @@ MOMENTS = [
     Moment("the JVM starts", ON_SPARK, runs("org.apache.spark.deploy.SparkSubmit"), True, SIGNALS),
     Moment("the session starts", ON_SPARK, has("connection"), True, (signal.SIGINT,)),
     Moment("a query runs", ON_SPARK, has("offsets/1"), True, (signal.SIGTERM, signal.SIGKILL)),
+    Moment("a job is imported", JOB, answers_signals, False, (signal.SIGINT,)),
+    Moment("the JVM starts for a job", JOB, runs("org.apache.spark.deploy.SparkSubmit"), True, (signal.SIGTERM,)),
+    Moment("a job's query runs", JOB, has("offsets/1"), True, (signal.SIGINT, signal.SIGKILL)),
     Moment("restart", ON_SPARK, says("restart: ")),
     Moment("alone", ON_SPARK, says("packing: ")),
     Moment("partitions", ON_SPARK, says("partitions: ")),
@@ -118,7 +131,7 @@ CASES = [
 def test_a_signal_leaves_the_counterexamples_and_nothing_else(
     moment: Moment, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = Running(moment.command.split(), tmp_path)
+    running = Running(moment.command.split(), tmp_path, given={"shop.py": SHOP})
     try:
         running.wait_until(moment.comes)
         running.process.send_signal(number)
@@ -129,9 +142,8 @@ def test_a_signal_leaves_the_counterexamples_and_nothing_else(
         assert "Traceback" not in printed
         if not killed and code == 3:
             assert running.err[-1].startswith("interrupted"), printed
-            assert moment.name == "importing" or leaving or re.search("on Spark|the reference", "".join(running.out)), (
-                printed
-            )
+            says_it = re.search("on Spark|the reference", "".join(running.out))
+            assert moment.name == "importing" or moment.command == JOB or leaving or says_it, printed
         assert not processes_left(running.mark), printed
         saved = whole_counterexamples(running)
         assert saved >= written(running), printed
@@ -214,10 +226,11 @@ def fill(folder: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.spark
-def test_a_disk_that_fills_midway_is_named_and_nothing_is_left_on_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [ON_SPARK, JOB], ids=["an operator", "a job"])
+def test_a_disk_that_fills_midway_is_named_and_nothing_is_left_on_it(command: str, tmp_path: Path) -> None:
     running = None
     try:
-        running = Running(ON_SPARK.split(), tmp_path, mount)
+        running = Running(command.split(), tmp_path, mount, given={"shop.py": SHOP})
         running.wait_until(has("offsets/1"))
         fill(running.temporary)
         printed = (running.ended(), running.printed())[1]

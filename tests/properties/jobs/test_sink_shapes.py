@@ -124,6 +124,15 @@ def test_a_right_sink_is_not_condemned(name: str) -> None:
     assert ("a crash" in report.held) == (name != "Spark's own files")
 
 
+def test_a_job_whose_keys_count_in_each_other_s_rows_is_found() -> None:
+    def among_all(clicks: DataFrame) -> DataFrame:
+        users = clicks.groupBy("amount").agg(F.collect_set("user").alias("users"), F.count("*").alias("clicks"))
+        return users.select(F.explode("users").alias("user"), "amount", "clicks")
+
+    with pytest.raises(Violated, match=r"violated: alone in its query, .* emits .*; beside histories of other keys it"):
+        invariants(among_all, CLICKS, histories=HISTORIES, mode="complete")
+
+
 def once(clicks: DataFrame) -> DataFrame:
     return clicks.withWatermark("at", "10 minutes").dropDuplicatesWithinWatermark(["user"]).select("user")
 
