@@ -56,7 +56,7 @@ EMITTING = 0.05
 """The least share of histories on which a row is expected."""
 SHRINKING = 2
 """Shrinking takes at most this many times as long as the check took until it found the violation,"""
-SHRINKING_S = 20
+SHRINKING_S = 30
 """and at least so many seconds, if `seconds` allows as many."""
 DAY_US = 86_400_000_000
 Emitted = list[list[Row]]
