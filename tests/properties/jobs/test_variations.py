@@ -13,7 +13,7 @@ from streamproof.properties.jobs.comparison import RowDifference
 from streamproof.properties.jobs.counterexamples import JobCounterexample
 from streamproof.properties.jobs.histories.text import parse, to_text
 from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Source
-from streamproof.properties.jobs.queries.running import Crash, Output, RunOptions
+from streamproof.properties.jobs.queries.running import REPEATED, RESTORED, Crash, Output, RunOptions, _Query
 from streamproof.properties.jobs.variations import LAWS, cuts, saved_variation, variations_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -104,6 +104,26 @@ def test_histories_that_run_alone_share_all_stops_and_crashes() -> None:
         shares = [variation.share(number).given for number in range(6)]
         assert {str(place) for share in shares for place in share} == {str(place) for place in variation.given}
         assert len(variation.given) == places > len(shares[0])
+
+
+@pytest.mark.parametrize(
+    ("crashed", "with_rows", "restored_in", "goals"),
+    [
+        ([], {1}, {1}, {RESTORED}),
+        ([], {1}, {2}, set()),
+        ([], {1}, set(), set()),
+        ([False], {1}, set(), set()),
+        ([False, True], {3}, {2}, {REPEATED, RESTORED}),
+    ],
+)
+def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with_state(
+    crashed: list[bool], with_rows: set[int], restored_in: set[int], goals: set[str]
+) -> None:
+    query = object.__new__(_Query)
+    query.crashed = [(Crash(0, True, "before its output"), has_rows) for has_rows in crashed]
+    query.with_rows, query.restored_in, query.clock, query.delays_us = with_rows, restored_in, (), []
+    query.stateful, query.other_times, query.dropped, query.plan = True, False, 0, ""
+    assert query.output_of([], []).covered == goals
 
 
 def counterexample(expected: list[Any], emitted: list[Any], difference: RowDifference) -> JobCounterexample:
