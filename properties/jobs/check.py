@@ -267,7 +267,7 @@ class JobCheck:
                 ) from None
 
     def batch_of(self, oracle: BatchOracle) -> Runner:
-        """Return what runs the job that is expected as a batch."""
+        """Return the runner of the job that runs as a batch."""
         return self.runner if oracle.job is None else replace(self.runner, job=oracle.job)
 
     def require_unique(self) -> None:

@@ -33,7 +33,7 @@ class Variation:
         comparing: What must be the same: the rows of each batch, or the table at the end.
         vary: Returns the history that the job is given in place of one that is drawn.
         goals: The coverage goals of the run.
-        parts: Returns, by what a run under it met, its parts, of which one may be enough; None where it has none.
+        parts: Takes the output of a run and returns smaller variations, the likeliest first; None: there are none.
         share: Returns the share of a history, by its number, where each runs in a query of its own; None for the whole.
     """
 
@@ -50,7 +50,7 @@ class Variation:
 
     @property
     def saved(self) -> Mapping[str, Any]:
-        """What a counterexample's file says of it; nothing of the plain run."""
+        """The variation as a counterexample's file has it; empty for the plain run."""
         return {"law": self.law, "given": self.given} if self.law else {}
 
 

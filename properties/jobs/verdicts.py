@@ -36,7 +36,7 @@ class ConformanceReport(Shown):
 
     @property
     def oracle(self) -> str:
-        """What the job was compared with."""
+        """The oracle that the job was compared with."""
         return f"the reference of {self.operator}"
 
     def __str__(self) -> str:

@@ -385,7 +385,7 @@ class _Query:
         return self.output_of(batches, parts)
 
     def output_of(self, batches: list[list[Row]], parts: Sequence[Sequence[Row]]) -> Output:
-        """Return what was written, with the faults and late rows that the query met."""
+        """Return the rows that the query wrote, with the faults and late rows that it met."""
         covered = {REPEATED} if any(has_rows for _, has_rows in self.crashed) else set()
         if any(number >= restored for restored in self.restored_in for number in self.with_rows):
             covered.add(RESTORED)
@@ -454,7 +454,7 @@ class _Query:
             self.restored_in.add(self.committed + 1)
 
     def has_other_times(self, committed: Any) -> bool:
-        """Return whether the least event time of a micro-batch is another one than that of the rows it was given."""
+        """Return whether the least event time of a micro-batch differs from the least time of its input's rows."""
         batch, rest = divmod(committed["batchId"], self.steps)
         if rest or batch >= len(self.batches):
             return False

@@ -182,6 +182,13 @@ def test_a_text_that_is_made_of_the_key_has_the_history_s_own() -> None:
     assert unpack(rows, [history], [given.source], ["user"]) == [[{"user": "a", "label": "a: 3"}]]
 
 
+def test_a_text_of_another_history_s_key_stays_packed_so_that_the_difference_shows() -> None:
+    given = resolve(Input("user string, at timestamp", key="user"))
+    history = JobHistory(((Arrival("events", {"user": "a", "at": from_microseconds(5)}),),), (5,))
+    rows = [{"user": "00001|a", "other": "00002|a"}]
+    assert unpack(rows, [history] * 2, [given.source], ["user"]) == [[{"user": "a", "other": "00002|a"}], []]
+
+
 def test_a_null_key_is_not_packed() -> None:
     given = resolve(Input("user string, at timestamp", key="user"))
     history = JobHistory(((Arrival("events", {"user": None, "at": from_microseconds(5)}),),), (5,))
