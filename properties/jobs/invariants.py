@@ -11,16 +11,13 @@ from ...reference.spark.durations import Duration
 from ..system.arguments import checked, folder_at
 from ..witnesses.equality import TWELVE_DIGITS, Equality
 from .arguments import check_arguments, runner_of, settings_of
-from .check import JobCheck
+from .check import FORGETS, JobCheck
 from .histories.inputs import Input
 from .model import Mode, Trigger
 from .oracles import JobOracle
 from .queries.running import Job, RunOptions, Sink
 from .rendering.notebook import Shown
 from .variations import BATCHES, Variation, variations_of
-
-FORGETS = "DeduplicateWithinWatermark"
-"""An operator that emits a row once more when the watermark has passed it: when that is, depends on the batches."""
 
 
 @dataclass(frozen=True)
