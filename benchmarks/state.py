@@ -148,7 +148,7 @@ def state_size(spark: SparkSession, checkpoint: str, batch: int, bounded: Bounde
         bounded: What is counted.
     """
     from pyspark.sql import functions as F
-    from streamproof.spark_impl.runtime.keyed import STATE
+    from streamproof.spark_impl.runtime.processor import STATE
 
     reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", STATE)
     groups = reader.option("batchId", batch).load()

@@ -25,8 +25,9 @@ from ..reference.definitions.joins import ForeignKeyJoin
 from .foreign_key_stages import ForeignKeyStages, ForeignKeyTables, foreign_key_tables
 from .runtime.checkpoints import query_of
 from .runtime.columns import ColumnLike
-from .runtime.keyed import BEFORE_ALL_TIMES, Input
-from .runtime.stages import finished, renamed
+from .runtime.inputs import Input
+from .runtime.keyed import staged
+from .runtime.logic import BEFORE_ALL_TIMES
 from .topics import Topics
 
 Send = Callable[[DataFrame, str, int], None]
@@ -163,7 +164,7 @@ def decoupled_foreign_key_join(
     )
     messages = _Messages(tables, topics)
     return DecoupledForeignKeyJoin(
-        TopicQuery("sender", tables.subscriptions(), messages.send_subscriptions),
+        TopicQuery("sender", messages.subscriptions(), messages.send_subscriptions),
         TopicQuery("right", messages.responses(), messages.send_responses),
         messages.changelog(),
     )
@@ -224,8 +225,14 @@ class _Messages:
         }
         self.topics.responses.append(_selected(emitted, answer, self.response_type), self.keys, producer, batch)
 
+    def subscriptions(self) -> DataFrame:
+        """Declare what the sender emits, by left key."""
+        tables = self.tables
+        sent = T.StructType([*tables.to_fields, *tables.subscription_type.fields])
+        return staged([tables.sender()], value_type=sent, **tables.settings)
+
     def responses(self) -> DataFrame:
-        """Return what the right side emits for subscriptions and right rows."""
+        """Declare what the right side emits for subscriptions and right rows, by foreign key."""
         tables, rights = self.tables, self.tables.rights
         found = self.topics.subscriptions.read(rights.frame.sparkSession, self.subscription_type)
         seen = [
@@ -237,27 +244,28 @@ class _Messages:
         ]
         subscriptions = self._messages(found, [(F.col(at.name), at) for at in tables.to_fields], F.lit(1), seen)
         at = F.coalesce(F.unix_millis(rights.time), F.lit(BEFORE_ALL_TIMES))
-        changes = rights._replace(
-            keys=renamed("to", rights.keys),
-            order=self._place(turn=F.lit(0), order=rights.order, at=at),
-            order_type=self.place_type,
-        )
-        return tables.responses(subscriptions, changes)
+        order = self._place(turn=F.lit(0), order=rights.order, at=at)
+        changes = rights._replace(order=order, order_type=self.place_type)
+        sent = T.StructType([*tables.key_fields, *tables.response_type.fields])
+        return staged([tables.right([subscriptions, changes])], value_type=sent, **tables.settings)
 
     def changelog(self) -> DataFrame:
-        """Return what the receiver emits."""
+        """Declare what the receiver emits, by left key; the cause is the order column's value again."""
         tables = self.tables
         found = self.topics.responses.read(tables.lefts.frame.sparkSession, self.response_type)
         keys = [(F.col(name), field) for name, (_, field) in zip(self.keys, tables.lefts.keys, strict=True)]
         seen = [F.col(name) for name in ("timestamp", "reason", *tables.response_type.names)]
         turn = F.when(F.col("answers"), 1).otherwise(0)
-        return finished(tables.changelog(self._messages(found, keys, turn, seen)))
+        received = tables.receiver([self._messages(found, keys, turn, seen)])
+        emitted = staged([received], value_type=tables.result_type, **tables.settings)
+        place = F.struct("place.phase", "cause.*", F.col("ordinal").alias("step"))
+        return emitted.withColumns({"cause": F.col("cause.order"), "place": place})
 
     def _common(self, batch: int) -> dict[str, Column]:
         return {
             "timestamp": F.unix_millis("timestamp"),
             "reason": F.col("reason"),
-            "cause": F.col("cause.order"),
+            "cause": F.col("cause"),
             "batch": F.lit(batch),
             "ordinal": F.col("ordinal"),
         }
@@ -286,6 +294,7 @@ class _Messages:
             order_type=self.place_type,
             value=value,
             value_type=found.select(value.alias("seen")).schema["seen"].dataType,
+            positional=True,
         )
 
 

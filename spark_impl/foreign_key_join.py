@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from ..reference.definitions.joins import ForeignKeyJoin
 from .foreign_key_stages import ForeignKeyStages, foreign_key_tables
 from .runtime.columns import ColumnLike
-from .runtime.stages import at_stage, finished, messages, renamed
+from .runtime.keyed import staged
 
 
 def foreign_key_join(
@@ -96,14 +95,5 @@ def foreign_key_join(
         state_groups=state_groups,
         logic=logic,
     )
-    lefts, rights = tables.lefts, tables.rights
-    to = [(F.col(f"value.{at.name}"), at) for at in tables.to_fields]
-    from_left = [F.col(field.name) for field in tables.key_fields]
-    subscription = [F.col(f"value.{name}") for name in tables.subscription_type.names]
-    subscriptions = messages(tables.subscriptions(), lefts, 2, to, [*subscription, *from_left])
-    responses = tables.responses(subscriptions, at_stage(rights._replace(keys=renamed("to", rights.keys)), 2))
-    back = [
-        (F.col(f"value.{ours.name}"), field) for ours, (_, field) in zip(tables.key_fields, lefts.keys, strict=True)
-    ]
-    response = [F.col(f"value.{name}") for name in tables.response_type.names]
-    return finished(tables.changelog(messages(responses, lefts, 3, back, response)))
+    stages = [tables.sender(), tables.right([tables.rights]), tables.receiver([])]
+    return staged(stages, value_type=tables.result_type, **tables.settings)

@@ -18,25 +18,14 @@ from pyspark.sql import types as T
 
 from ..reference.definitions.joins import ForeignKeyJoin
 from .runtime.columns import ColumnLike
-from .runtime.keyed import (
-    Arrived,
-    Emitted,
-    Input,
-    Key,
-    changed,
-    declaration_of,
-    dropped,
-    joined,
-    joined_type,
-    keyed,
-    require_same_order,
-    two_sides,
-)
+from .runtime.inputs import Input, joined_type, require_same_order, two_sides
+from .runtime.keyed import StageOf, declaration_of
+from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.stages import (
+    SEEN,
     Columns,
     ReferringLogic,
-    StageLogic,
-    at_stage,
+    To,
     digest_of,
     dropped_before,
     named_columns,
@@ -44,7 +33,6 @@ from .runtime.stages import (
     parts,
     renamed,
     require_same_types,
-    spread,
 )
 
 
@@ -85,7 +73,7 @@ class SenderLogic(ReferringLogic):
 
     def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
         """Change the row; return the subscriptions to send, the last one with the row."""
-        new, *names = row.value.values()
+        new, *names = row.value
         before, after = (state[0] if state else None), self.foreign_key_of(new, names)
         state[:] = [] if after is None else [after]
         sent = self.subscriptions(before, after, digest_of(new)) or [Subscription(None, None, digest_of(new))]
@@ -151,7 +139,7 @@ class Response(NamedTuple):
     left: Any = None
 
 
-class RightLogic(StageLogic[RightState]):
+class RightLogic(Logic[RightState]):
     """What happens to a foreign key: its right row, and the left rows that are subscribed to it."""
 
     keeps_null_keys = True
@@ -179,7 +167,7 @@ class RightLogic(StageLogic[RightState]):
         """Take a right row, or a subscription."""
         if row.side == "right":
             return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
-        timestamp, reason, instruction, digest, carries, refers, left, *left_key = row.value.values()
+        timestamp, reason, instruction, digest, carries, refers, left, *left_key = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, *Response(False, None)))]
         sender, response = tuple(left_key), None
@@ -239,7 +227,7 @@ class LeftState:
         self.shown = shown
 
 
-class ReceiverLogic(StageLogic[LeftState]):
+class ReceiverLogic(Logic[LeftState]):
     """What happens to a left row: it is joined with the responses to its present value."""
 
     keeps_null_keys = True
@@ -264,7 +252,7 @@ class ReceiverLogic(StageLogic[LeftState]):
 
     def take(self, key: Key, state: LeftState, row: Arrived, clock: int) -> list[Emitted]:
         """Take a row, a response, or a row and then a response."""
-        timestamp, reason, answers, digest, right, carries, asked, refers, left = row.value.values()
+        timestamp, reason, answers, digest, right, carries, asked, refers, left = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp)]
         if carries:
@@ -301,6 +289,11 @@ def foreign_key_stages(join: ForeignKeyJoin) -> ForeignKeyStages:
     return ForeignKeyStages(SenderLogic(join), RightLogic(join), ReceiverLogic(join))
 
 
+def foreign_key_hops(right_width: int, left_width: int) -> tuple[To, To]:
+    """Make what sends subscriptions and responses, to keys of so many columns."""
+    return To(right_width, len(Subscription._fields) - 1, with_sender=True), To(left_width, len(Response._fields))
+
+
 ColumnsLike = ColumnLike | Sequence[ColumnLike]
 
 
@@ -312,7 +305,7 @@ class ForeignKeyTables(NamedTuple):
         rights: The table referred to.
         refers: The foreign key's columns in a left row.
         stages: What decides in each stage.
-        settings: How each stage runs: `state_groups`, `report_dropped`, `timed`.
+        settings: How the stages run: `state_groups`, `report_dropped`, `declaration`.
     """
 
     lefts: Input
@@ -344,44 +337,55 @@ class ForeignKeyTables(NamedTuple):
         answer = answer.add("carries", "boolean").add("asked", "boolean").add("refers", "boolean")
         return answer.add("left", self.lefts.value_type)
 
-    def subscriptions(self) -> DataFrame:
-        """Return the subscriptions that the sender emits, by left key."""
+    @property
+    def hops(self) -> tuple[To, To]:
+        """What sends subscriptions and responses."""
+        return foreign_key_hops(len(self.refers), len(self.lefts.keys))
+
+    def sender(self) -> StageOf:
+        """Declare the stage that turns left rows into subscriptions, by left key."""
         row_type = T.StructType([T.StructField("left", self.lefts.value_type), *self.to_fields])
         names = (column.alias(at.name) for column, at in renamed("to", self.refers))
         row = F.struct(self.lefts.value.alias("left"), *names)
-        one = self.lefts._replace(keys=renamed("key", self.lefts.keys), value=row, value_type=row_type)
-        return keyed(
-            [at_stage(one, 1)],
+        lefts = self.lefts._replace(
+            keys=renamed("key", self.lefts.keys), value=row, value_type=row_type, positional=True
+        )
+        return StageOf(
             self.stages.sender,
-            state_type=T.StructType(self.to_fields),
-            value_type=T.StructType([*self.to_fields, *self.subscription_type.fields]),
-            **self.settings,
+            [lefts],
+            self.key_fields,
+            T.StructType(self.to_fields),
+            self.hops[0],
+            T.StructType([*SEEN, *self.subscription_type.fields, *self.key_fields]),
         )
 
-    def responses(self, subscriptions: Input, changes: Input) -> DataFrame:
-        """Return what the right side emits, by foreign key: responses to subscriptions and to changes of right rows."""
+    def right(self, inputs: Sequence[Input]) -> StageOf:
+        """Declare the stage that responds to subscriptions and to changes of right rows, by foreign key."""
         subscription = T.StructType([*self.key_fields, T.StructField("digest", T.BinaryType())])
-        to = subscriptions.keys
-        names = [F.col(field.name) for field in self.key_fields]
         state = T.StructType().add("right", self.rights.value_type).add("timestamp", "long")
-        return keyed(
-            [subscriptions._replace(spread=spread(to, names)), changes],
+        return StageOf(
             self.stages.right,
-            state_type=state.add("subscriptions", T.ArrayType(subscription)),
-            value_type=T.StructType([*self.key_fields, *self.response_type.fields]),
-            **self.settings,
+            inputs,
+            self.to_fields,
+            state.add("subscriptions", T.ArrayType(subscription)),
+            self.hops[1],
+            T.StructType([*SEEN, *self.response_type.fields]),
         )
 
-    def changelog(self, responses: Input) -> DataFrame:
-        """Return the changelog that the receiver emits, by left key."""
+    def receiver(self, inputs: Sequence[Input]) -> StageOf:
+        """Declare the stage that joins responses with left rows, by left key."""
         state = T.StructType().add("left", self.lefts.value_type).add("digest", "binary")
-        return keyed(
-            [responses],
+        return StageOf(
             self.stages.receiver,
-            state_type=state.add("refers", "boolean").add("shown", "boolean"),
-            value_type=joined_type(self.lefts.value_type, self.rights.value_type),
-            **self.settings,
+            inputs,
+            [field for _, field in self.lefts.keys],
+            state.add("refers", "boolean").add("shown", "boolean"),
         )
+
+    @property
+    def result_type(self) -> T.StructType:
+        """The type of the result's values."""
+        return joined_type(self.lefts.value_type, self.rights.value_type)
 
 
 def foreign_key_tables(
@@ -405,6 +409,6 @@ def foreign_key_tables(
     refers = named_columns(left, "foreign_key", foreign_key)
     require_same_types(refers, rights.keys)
     shown = ", ".join(field.name for _, field in refers)
-    settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped, "timed": False}
-    settings["declaration"] = declaration_of("foreign_key_join", join, foreign_key=shown)
+    declaration = declaration_of("foreign_key_join", join, foreign_key=shown)
+    settings = {"state_groups": state_groups, "report_dropped": report_dropped, "declaration": declaration}
     return ForeignKeyTables(lefts, rights, refers, (logic or foreign_key_stages)(join), settings)

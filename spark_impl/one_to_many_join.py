@@ -16,34 +16,19 @@ from pyspark.sql import types as T
 from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import OneToManyJoin
 from .runtime.columns import ColumnLike
-from .runtime.keyed import (
-    TOMBSTONE,
-    UPDATE,
-    Arrived,
-    Emitted,
-    Key,
-    changed,
-    declaration_of,
-    dropped,
-    joined,
-    joined_type,
-    keyed,
-    require_same_order,
-    two_sides,
-)
+from .runtime.inputs import joined_type, require_same_order, two_sides
+from .runtime.keyed import StageOf, declaration_of, staged
+from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.stages import (
+    SEEN,
     ReferringLogic,
-    StageLogic,
-    at_stage,
+    To,
     dropped_before,
-    finished,
-    messages,
     named_columns,
     numbered,
     parts,
     renamed,
     require_same_types,
-    spread,
 )
 
 
@@ -128,41 +113,36 @@ def one_to_many_join(
                 f"foreign_key: {field.name!r} is a column of the key too, and the result has both: give one of them an "
                 "alias"
             )
-    settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped, "timed": False}
     shown = ", ".join(field.name for _, field in refers)
-    settings["declaration"] = declaration_of("one_to_many_join", declared, foreign_key=shown)
-
     key_fields, to_fields = numbered("key", lefts.keys), numbered("to", refers)
-    row_type = T.StructType([T.StructField("left", lefts.value_type), *to_fields])
+    left_field = T.StructField("left", lefts.value_type)
+    row_type = T.StructType([left_field, *to_fields])
     row = F.struct(lefts.value.alias("left"), *(column.alias(at.name) for column, at in renamed("to", refers)))
-    sent = keyed(
-        [at_stage(lefts._replace(keys=renamed("key", lefts.keys), value=row, value_type=row_type), 1)],
-        stages.left,
-        state_type=T.StructType(to_fields),
-        value_type=T.StructType([*to_fields, T.StructField("left", lefts.value_type)]),
-        **settings,
-    )
-
-    to = [(F.col(f"value.{ours.name}"), field) for ours, (_, field) in zip(to_fields, refers, strict=True)]
-    from_left = [F.col(field.name) for field in key_fields]
-    rows = messages(sent, lefts, 2, to, [F.col("value.left"), *from_left])
-    state = T.StructType(
-        [*key_fields, T.StructField("left", lefts.value_type), T.StructField("timestamp", T.LongType())]
-    )
+    left_row = T.StructType([*key_fields, left_field, T.StructField("timestamp", T.LongType())])
+    state = T.StructType().add("right", rights.value_type).add("timestamp", "long")
     result = joined_type(lefts.value_type, rights.value_type)
-    emitted = keyed(
-        [rows._replace(spread=spread(to, from_left)), at_stage(rights, 2)],
-        stages.right,
-        state_type=T.StructType()
-        .add("right", rights.value_type)
-        .add("timestamp", "long")
-        .add("rows", T.ArrayType(state)),
+    emitted = staged(
+        [
+            StageOf(
+                stages.left,
+                [lefts._replace(value=row, value_type=row_type, positional=True)],
+                key_fields,
+                T.StructType(to_fields),
+                *one_to_many_hops(len(refers)),
+                T.StructType([*SEEN, left_field, *key_fields]),
+            ),
+            StageOf(stages.right, [rights], [field for _, field in refers], state.add("rows", T.ArrayType(left_row))),
+        ],
         value_type=T.StructType([*key_fields, T.StructField("joined", result)]),
-        **settings,
+        state_groups=state_groups,
+        report_dropped=report_dropped,
+        declaration=declaration_of("one_to_many_join", declared, foreign_key=shown),
     )
     keys = [F.col(f"value.{ours.name}").alias(name) for ours, name in zip(key_fields, key_names, strict=True)]
-    rest = ("window", F.col("value.joined").alias("value"), "timestamp", "change", "reason", "cause", "ordinal")
-    return finished(emitted.select(*(field.name for _, field in refers), *keys, *rest))
+    rest = ("timestamp", "change", "reason", "cause", "ordinal", "place")
+    return emitted.select(
+        *(field.name for _, field in refers), *keys, "window", F.col("value.joined").alias("value"), *rest
+    )
 
 
 class LeftLogic(ReferringLogic):
@@ -173,7 +153,7 @@ class LeftLogic(ReferringLogic):
 
     def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
         """Change the row; return the messages to the foreign keys concerned."""
-        new, *names = row.value.values()
+        new, *names = row.value
         before, after = (state[0] if state else None), self.foreign_key_at(new, names)
         state[:] = [] if after is None else [after]
         return [changed(row, (*to, left), row.timestamp) for to, left in self.moves(before, after, new)]
@@ -205,7 +185,7 @@ class RightState:
         self.lefts = lefts
 
 
-class RightLogic(StageLogic[RightState]):
+class RightLogic(Logic[RightState]):
     """What happens to a foreign key: its right row, and the left rows that refer to it."""
 
     keeps_null_keys = True
@@ -233,7 +213,7 @@ class RightLogic(StageLogic[RightState]):
         """Take a right row, or a left row that arrives, changes or leaves."""
         if row.side == "right":
             return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
-        timestamp, reason, left, *left_key = row.value.values()
+        timestamp, reason, left, *left_key = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, None))]
         sender = tuple(left_key)
@@ -277,3 +257,8 @@ class OneToManyStages(NamedTuple):
 def one_to_many_stages(join: OneToManyJoin) -> OneToManyStages:
     """Return the logic of each stage of a one-to-many join."""
     return OneToManyStages(LeftLogic(join), RightLogic(join))
+
+
+def one_to_many_hops(width: int) -> tuple[To]:
+    """Make what sends a left row to foreign keys, which have so many columns."""
+    return (To(width, rest=1, with_sender=True),)

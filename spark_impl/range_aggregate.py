@@ -18,7 +18,9 @@ from ..reference.definitions.aggregates import AGGREGATES_OF_SAMZA, named_aggreg
 from ..reference.definitions.windows import RangeAggregate
 from .runtime.columns import ColumnLike, bare, value_and_result
 from .runtime.durations import Duration, milliseconds
-from .runtime.keyed import Arrived, Emitted, Key, Logic, changed, declaration_of, dropped, keyed, resolved
+from .runtime.inputs import resolved
+from .runtime.keyed import declaration_of, keyed
+from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped
 
 
 def range_aggregate(

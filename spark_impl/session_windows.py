@@ -19,19 +19,9 @@ from ..reference.definitions.aggregates import Aggregate, named_aggregate
 from ..reference.definitions.windows import SessionWindows
 from .runtime.columns import ColumnLike, bare, key_columns, timestamp_column, value_and_result
 from .runtime.durations import Duration, milliseconds
-from .runtime.keyed import (
-    TOMBSTONE,
-    UPDATE,
-    Arrived,
-    Emitted,
-    Key,
-    Logic,
-    any_null,
-    declaration_of,
-    dropped,
-    keyed,
-    resolved,
-)
+from .runtime.inputs import any_null, resolved
+from .runtime.keyed import declaration_of, keyed
+from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
 from .runtime.native import changelog
 
 

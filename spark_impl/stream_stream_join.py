@@ -19,23 +19,9 @@ from ..reference.definitions.declarations import UNSET
 from ..reference.definitions.joins import Join, StreamStreamJoin
 from .runtime.columns import ColumnLike
 from .runtime.durations import Duration, milliseconds
-from .runtime.keyed import (
-    BEFORE_ALL_TIMES,
-    Arrived,
-    Emitted,
-    Input,
-    Key,
-    Logic,
-    any_null,
-    changed,
-    declaration_of,
-    dropped,
-    joined,
-    joined_type,
-    keyed,
-    require_same,
-    two_sides,
-)
+from .runtime.inputs import Input, any_null, joined_type, require_same, two_sides
+from .runtime.keyed import declaration_of, keyed
+from .runtime.logic import BEFORE_ALL_TIMES, Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.native import changelog, key_names
 
 OTHER = {"left": "right", "right": "left"}

@@ -15,21 +15,9 @@ from pyspark.sql import types as T
 from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import StreamTableJoin
 from .runtime.columns import ColumnLike
-from .runtime.keyed import (
-    Arrived,
-    Emitted,
-    Key,
-    Logic,
-    any_null,
-    changed,
-    declaration_of,
-    dropped,
-    joined,
-    joined_type,
-    keyed,
-    require_same,
-    two_sides,
-)
+from .runtime.inputs import any_null, joined_type, require_same, two_sides
+from .runtime.keyed import declaration_of, keyed
+from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.native import changelog, key_names
 
 

@@ -15,19 +15,10 @@ from pyspark.sql import types as T
 
 from ..reference.definitions.aggregates import AGGREGATES_OF_TABLES, Aggregate, TableAggregate, named_aggregate
 from .runtime.columns import ColumnLike, bare, value_and_result
-from .runtime.keyed import UPDATE, Arrived, Emitted, Key, changed, declaration_of, keyed, resolved
-from .runtime.stages import (
-    StageLogic,
-    at_stage,
-    dropped_before,
-    finished,
-    messages,
-    named_columns,
-    numbered,
-    parts,
-    renamed,
-    spread,
-)
+from .runtime.inputs import resolved
+from .runtime.keyed import StageOf, declaration_of, staged
+from .runtime.logic import UPDATE, Arrived, Emitted, Key, Logic, changed
+from .runtime.stages import SEEN, To, dropped_before, named_columns, numbered, parts, renamed
 
 
 def table_aggregate(
@@ -88,28 +79,31 @@ def table_aggregate(
     group_fields = numbered("group", groups)
     of_row = T.StructType([*group_fields, T.StructField("member", member_type)])
     row = F.struct(*(column.alias(field.name) for column, field in renamed("group", groups)), member.alias("member"))
-    sent_type = T.StructType([*group_fields, T.StructField("taken", of_row["member"].dataType)])
-    sent_type = sent_type.add("added", member_type).add("takes", "boolean").add("adds", "boolean")
+    rows = source._replace(keys=renamed("key", source.keys), value=row, value_type=of_row, positional=True)
+    sent = T.StructType([*SEEN, T.StructField("taken", member_type), T.StructField("added", member_type)])
     shown = ", ".join(field.name for _, field in groups)
-    settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped, "timed": False}
-    settings["declaration"] = declaration_of("table_aggregate", declared, group_by=shown)
-    sent = keyed(
-        [at_stage(source._replace(keys=renamed("key", source.keys), value=row, value_type=of_row), 1)],
-        stages.rows,
-        state_type=of_row,
-        value_type=sent_type,
-        **settings,
-    )
-    to = [(F.col(f"value.{ours.name}"), theirs) for ours, (_, theirs) in zip(group_fields, groups, strict=True)]
-    received = messages(sent, source, 2, to, [F.col(f"value.{name}") for name in ("taken", "added", "takes", "adds")])
-    emitted = keyed(
-        [received._replace(spread=spread(to, [F.col("cause.at")]))],
-        stages.groups,
-        state_type=T.StructType().add("aggregate", result_type).add("largest", "long"),
+    return staged(
+        [
+            StageOf(
+                stages.rows,
+                [rows],
+                [field for _, field in rows.keys],
+                of_row,
+                *table_aggregate_hops(len(groups)),
+                sent.add("takes", "boolean").add("adds", "boolean"),
+            ),
+            StageOf(
+                stages.groups,
+                [],
+                [field for _, field in groups],
+                T.StructType().add("aggregate", result_type).add("largest", "long"),
+            ),
+        ],
         value_type=result_type,
-        **settings,
+        state_groups=state_groups,
+        report_dropped=report_dropped,
+        declaration=declaration_of("table_aggregate", declared, group_by=shown),
     )
-    return finished(emitted)
 
 
 class InGroup(NamedTuple):
@@ -119,7 +113,7 @@ class InGroup(NamedTuple):
     member: Any
 
 
-class RowLogic(StageLogic[list[InGroup]]):
+class RowLogic(Logic[list[InGroup]]):
     """What happens to a row of the table: its state is what it added (at most one), and it sends the changes."""
 
     def __init__(self, groups: TableAggregate) -> None:
@@ -145,7 +139,7 @@ class RowLogic(StageLogic[list[InGroup]]):
 
     def in_group(self, row: Arrived) -> InGroup | None:
         """Return what a row adds and to which group, or None without a group."""
-        *group, member = row.value.values()
+        *group, member = row.value
         found = parts(group)
         if found is None:
             return None
@@ -172,7 +166,7 @@ class Aggregated(NamedTuple):
     largest: int
 
 
-class GroupLogic(StageLogic[list[Aggregated]]):
+class GroupLogic(Logic[list[Aggregated]]):
     """What happens to a group; its state is one aggregate, or none before its first row."""
 
     keeps_null_keys = True
@@ -194,7 +188,7 @@ class GroupLogic(StageLogic[list[Aggregated]]):
 
     def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
         """Subtract the old member of a message, add the new one, and emit the group."""
-        timestamp, reason, taken, added, takes, adds = row.value.values()
+        timestamp, reason, taken, added, takes, adds = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp)]
         value, largest = state[0] if state else (self.groups.aggregate.initializer(), timestamp)
@@ -229,3 +223,8 @@ class TableAggregateStages(NamedTuple):
 def table_aggregate_stages(groups: TableAggregate) -> TableAggregateStages:
     """Return the logic of each stage of a table aggregate."""
     return TableAggregateStages(RowLogic(groups), GroupLogic(groups))
+
+
+def table_aggregate_hops(width: int) -> tuple[To]:
+    """Make what sends a row's messages to its groups, whose keys have so many columns."""
+    return (To(width, rest=4),)

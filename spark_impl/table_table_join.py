@@ -13,7 +13,9 @@ from pyspark.sql import types as T
 
 from ..reference.definitions.joins import Join, TableTableJoin
 from .runtime.columns import ColumnLike
-from .runtime.keyed import Arrived, Emitted, Key, Logic, changed, declaration_of, joined, joined_type, keyed, two_sides
+from .runtime.inputs import joined_type, two_sides
+from .runtime.keyed import declaration_of, keyed
+from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined
 
 Side = tuple[Any, int] | None
 """A row of one side: its value and timestamp (ms), if there is one."""

@@ -21,19 +21,9 @@ from ..reference.definitions.declarations import UNSET
 from ..reference.definitions.windows import Early, WindowAggregate
 from .runtime.columns import ColumnLike, accumulator_type, bare, resolve, value_and_result
 from .runtime.durations import Duration, milliseconds
-from .runtime.keyed import (
-    BEFORE_ALL_TIMES,
-    TOMBSTONE,
-    UPDATE,
-    Arrived,
-    Emitted,
-    Key,
-    Logic,
-    declaration_of,
-    dropped,
-    keyed,
-    resolved,
-)
+from .runtime.inputs import resolved
+from .runtime.keyed import declaration_of, keyed
+from .runtime.logic import BEFORE_ALL_TIMES, TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
 from .runtime.native import closed_windows
 
 

@@ -19,21 +19,9 @@ from ..reference.definitions.declarations import UNSET
 from ..reference.definitions.windows import WindowedTable
 from .runtime.columns import ColumnLike, bare, resolve, value_and_result
 from .runtime.durations import Duration, milliseconds
-from .runtime.keyed import (
-    TOMBSTONE,
-    UPDATE,
-    Arrived,
-    Emitted,
-    Input,
-    Key,
-    Logic,
-    declaration_of,
-    dropped,
-    joined,
-    joined_type,
-    keyed,
-    resolved,
-)
+from .runtime.inputs import Input, joined_type, resolved
+from .runtime.keyed import declaration_of, keyed
+from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped, joined
 from .runtime.native import closed_windows
 
 SIDES = ("events", "right")

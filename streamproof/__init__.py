@@ -18,11 +18,12 @@ Check a streaming job of your own, over histories of its own columns, in a test 
   `StreamTableJoin`, `TableTableJoin`, `TableAggregate`, `WindowedTable`, `ForeignKeyJoin`, `OneToManyJoin`.
 - An operator of your own: its reference (`Definition`, `Operator`, `Clock`, `Accepted`, `Change`, `Dropped`), and what
   it declares (`Registration`, `OptionSpace`, `Domain`, `Number`, `Coverage`, `FreeOrder`, `Binding`, `Mutant`), which
-  `register` makes known; `unpack_state` reads the state of a query that operators share.
+  `register` makes known.
 - Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Violated` and `Inconclusive`, kinds of
   AssertionError.
 
-The operators themselves, for production use, are in `streamproof.spark_impl`, a module each.
+The operators themselves, for production use, are in `streamproof.spark_impl`, a module each. `read_state` reads what
+one of them has stored in a checkpoint.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
         TableTableJoin,
     )
     from .reference.definitions.windows import RangeAggregate, SessionWindows, WindowAggregate, WindowedTable
-    from .spark_impl.runtime.shared import unpack_state
+    from .spark_impl.state import read_state
 
     __version__: str
 
@@ -122,12 +123,12 @@ __all__ = [
     "parse_history",
     "play",
     "read_history",
+    "read_state",
     "register",
     "session_windows",
     "sql",
     "static_join",
     "stream_join",
-    "unpack_state",
     "windows",
     "write_report",
 ]
@@ -168,7 +169,7 @@ _HOMES = {
         "TableTableJoin",
     ),
     ".reference.definitions.windows": ("RangeAggregate", "SessionWindows", "WindowAggregate", "WindowedTable"),
-    ".spark_impl.runtime.shared": ("unpack_state",),
+    ".spark_impl.state": ("read_state",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _INSIDE = {"conforms": "assert_conforms"}

@@ -15,7 +15,7 @@ from streamproof.properties.registration.bindings import keyed_binding
 from streamproof.properties.registration.domain import domain_of_duration
 from streamproof.properties.registration.mutants import mutants_of
 from streamproof.reference.core.records import Bag, Output, bag
-from streamproof.spark_impl.runtime.keyed import Arrived, Emitted, Key, Logic, changed, dropped
+from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,10 @@ from streamproof.reference.core.history import CUT, ClockAdvance, History, Line
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.records import Change, Dropped, Output, Record
 from streamproof.reference.one_to_many_join import combined
-from streamproof.spark_impl.runtime.keyed import DROPPED
+from streamproof.spark_impl.foreign_key_stages import foreign_key_hops
+from streamproof.spark_impl.one_to_many_join import one_to_many_hops
+from streamproof.spark_impl.runtime.logic import DROPPED
+from streamproof.spark_impl.table_aggregate import table_aggregate_hops
 
 KEYS = ("a", "a", "a", "A", "b", "", " a", "a@5", "a@6", "\u00e9", "e\u0301")
 WHOLE = (0, 1, 2, 9, 10, -1, -3, -10, 2**31, 2**53 + 1, -(2**53) - 1)
@@ -216,59 +219,18 @@ OPTIONS: dict[str, Callable[[Random], dict[str, Any]]] = {
 }
 
 
-def _from_subscriber(change: dict[str, Any]) -> dict[str, Any]:
-    names = ("instruction", "digest", "carries", "refers", "left")
-    return {**dict(zip(names, (change["value"] or [None] * 6)[1:], strict=True)), "key_0": change["key"]}
+def _of_row(row: Row) -> tuple[Any, ...]:
+    return row.value or (None, None)
 
 
-def _response(change: dict[str, Any]) -> dict[str, Any]:
-    names = ("answers", "digest", "right", "carries", "asked", "refers", "left")
-    return dict(zip(names, (change["value"] or [None] * 8)[1:], strict=True))
-
-
-def _left_row(row: Row) -> dict[str, Any]:
-    left, foreign_key = row.value or (None, None)
-    return {"left": left, "to_0": foreign_key}
-
-
-def _grouped_row(row: Row) -> dict[str, Any]:
-    group, member = row.value or (None, None)
-    return {"group_0": group, "member": member}
-
-
-STAGED: dict[str, tuple[list[Stage], Callable[[Row], dict[str, Any]]]] = {
-    "table_aggregate": (
-        [
-            Stage("rows", [""]),
-            Stage(
-                "groups",
-                ["messages"],
-                value=lambda change: dict(
-                    zip(("taken", "added", "takes", "adds"), (change["value"] or [None] * 5)[1:], strict=True)
-                ),
-            ),
-        ],
-        _grouped_row,
-    ),
-    "foreign_key_join": (
-        [
-            Stage("sender", ["left"]),
-            Stage("right", ["messages", "right"], value=_from_subscriber),
-            Stage("receiver", ["messages"], value=_response),
-        ],
-        _left_row,
-    ),
-    "one_to_many_join": (
-        [
-            Stage("left", ["left"]),
-            Stage(
-                "right",
-                ["messages", "right"],
-                value=lambda change: {"left": (change["value"] or (None, None))[1], "key_0": change["key"]},
-            ),
-        ],
-        _left_row,
-    ),
+STAGED: dict[str, list[Stage]] = {
+    "table_aggregate": [Stage("rows", [""], table_aggregate_hops(1)[0]), Stage("groups", ["messages"])],
+    "foreign_key_join": [
+        Stage("sender", ["left"], foreign_key_hops(1, 1)[0]),
+        Stage("right", ["messages", "right"], foreign_key_hops(1, 1)[1]),
+        Stage("receiver", ["messages"]),
+    ],
+    "one_to_many_join": [Stage("left", ["left"], one_to_many_hops(1)[0]), Stage("right", ["messages", "right"])],
 }
 
 
@@ -282,8 +244,7 @@ def played(
         return make_logic(definition)
 
     if operator in STAGED:
-        stages, first = STAGED[operator]
-        return play_staged(make, stages, batches, first)
+        return play_staged(make, STAGED[operator], batches, _of_row)
     return play_stateful(make, batches, inputs_of(definition))
 
 

@@ -1,56 +1,56 @@
-"""Plays histories as a shared query does, without Spark: the real `SharedProcessor`, over groups in memory."""
+"""Plays histories as a shared query does, without Spark: the real processor, over groups in memory."""
 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import count
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pytest
-from logic_player import Memory
+from memory_runtime import Came, Groups, Row, came, decode, sent
 from pyspark import TaskContext
-from pyspark.sql import Row
+from pyspark.sql import types as T
 from streamproof.properties.laws import runs
+from streamproof.properties.registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from streamproof.properties.runner import check
 from streamproof.properties.witnesses.base import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import shared, witness
+from streamproof.properties.witnesses.spark.dispatch import ROWS, DispatchProcessor
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.shared import (
+    CLOCK,
+    HISTORY,
     PARTITION,
+    STAGE,
     Play,
     SharedOutput,
-    _logics,
     _read,
+    dispatched_of,
     groups_of,
-    pack_plays,
+    tables_of,
 )
-from streamproof.spark_impl.runtime.shared import CLOCK, GROUP, PACKED, STAGE, SharedProcessor
+from streamproof.spark_impl.runtime.codec import Anything, encode
+from streamproof.spark_impl.runtime.processor import PACKED, Side, Stage
 
-SCHEMA = pa.schema([(GROUP, pa.int32()), (PACKED, pa.binary()), (PARTITION, pa.int32())])
-
-
-def processor_of(memory: Memory, *arguments: Any) -> SharedProcessor:
-    """Return a processor of a group, opened; `arguments` as of `SharedProcessor`."""
-    processor = SharedProcessor(*arguments)
-    processor.init(memory)  # type: ignore[arg-type]
-    return processor
-
-
-def served(processor: SharedProcessor, memory: Memory, group: int, rows: Iterable[bytes]) -> list[bytes]:
-    """Serve a group in one batch, as Spark does: its rows, then each timer that is due."""
-    binaries = [(packed,) for packed in rows]
-    emitted: list[Row] = []
-    if binaries:
-        emitted += processor.handleInputRows((group,), iter(binaries), memory)  # type: ignore[arg-type]
-    for timer in sorted(timer for timer in memory.timers if timer <= memory.clock):
-        memory.timers.remove(timer)
-        emitted += processor.handleExpiredTimer((group,), memory, None)
-    return [row.packed for row in emitted]
+CHANGELOG = pa.schema(
+    [
+        (HISTORY, pa.int32()),
+        (KEY, pa.string()),
+        ("window", pa.struct([("start", pa.timestamp("us", "UTC")), ("end", pa.timestamp("us", "UTC"))])),
+        ("value", pa.binary()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("change", pa.string()),
+        ("reason", pa.string()),
+        ("cause", pa.int64()),
+        ("ordinal", pa.int32()),
+        (PARTITION, pa.int32()),
+    ]
+)
 
 
 def share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,8 +113,9 @@ class _Query:
 
     def __init__(self, plays: Sequence[Play], run: RunOptions) -> None:
         self.plays, self.run = plays, run
-        self.tables = [table.to_pylist() for table in pack_plays(plays, run.state_groups)]
-        self.memories: dict[tuple[int, int], Memory] = defaultdict(Memory)
+        self.tables = [table.to_pylist() for table in tables_of(plays)]
+        self.count = groups_of(plays, run.state_groups)
+        self.groups = [Groups(self.count, DispatchProcessor) for _ in dispatched_of(plays)]
         self.output = StreamOutput(partitions=run.partitions or 2)
         self.clock = self.served_until = 0
         self.task = _Task(f"query {next(_QUERIES)}")
@@ -125,47 +126,71 @@ class _Query:
             self.start()
             for number in range(seen + 1, stop + 1):
                 crashes = self.run.crash_in.count(number)
-                before, served_until = deepcopy(self.memories) if crashes else self.memories, self.served_until
+                before, served_until = deepcopy(self.groups) if crashes else self.groups, self.served_until
                 written = self.batch(self.tables[number])
                 for _ in range(crashes):
                     self.start()
-                    self.memories, self.served_until = deepcopy(before), served_until
+                    self.groups, self.served_until = deepcopy(before), served_until
                     again = self.batch(self.tables[number])
                     self.output.replayed.append((written, again))
                     written = again
                 self.output.batches.append((number, written))
-                self.clock = max([self.clock, *(row[CLOCK] for row in self.tables[number])])
+                self.clock = max([self.clock, *(row[CLOCK] for row in self.tables[number] if row[CLOCK] is not None)])
             if self.clock > self.served_until:  # a batch without data follows a moved watermark
                 self.output.batches.append((min(stop + 1, last), self.batch([])))
             seen = stop
-        self.output.leftover = [{"value": {PACKED: one.state[0]}} for one in self.memories.values() if one.state]
-        return _read(self.plays, self.output, groups_of(self.plays, self.run.state_groups))
+        states = [memory.state for groups in self.groups for memory in groups.memories.values()]
+        self.output.leftover = [{"value": {PACKED: state[0]}} for state in states if state]
+        return _read(self.plays, self.output, self.count)
 
     def start(self) -> None:
-        self.logics, self.logic_of = _logics(self.plays)
+        self.dispatched = dispatched_of(self.plays)
 
     def batch(self, rows: Sequence[dict[str, Any]]) -> pa.Table:
-        """Run the stages of a batch; return what is written."""
-        stages = max(len(logic.stages) for logic in self.logics)
-        passed: dict[int, list[bytes]] = {}
-        for stage in range(stages):
-            taken = defaultdict(list, passed)
-            for row in rows:
-                if stages == 1 or row[STAGE] == stage:
-                    taken[row[GROUP]].append(row[PACKED])
-            passed = {}
-            for group in {*taken, *(group for group, of_stage in self.memories if of_stage == stage)}:
-                memory = self.memories[group, stage]
-                memory.clock = self.clock if stages == 1 else 0
-                processor = processor_of(memory, self.logics, self.logic_of, stage)
+        """Run the stages of a batch; give what is written."""
+        messages: list[Row] = []
+        written: list[dict[str, Any]] = []
+        count = len(self.dispatched)
+        for number, (dispatch, hop) in enumerate(self.dispatched):
+            place = T.StructType([T.StructField(f"{step}", T.LongType()) for step in range(number + 2)])
+            order = T.LongType() if count == 1 else place
+            sides = [Side(name, order, Anything()) for name in (ROWS, "messages")]
+            stage = Stage(dispatch, sides, [], T.StructType(), hop if number + 1 < count else None)
+            taken = messages + [_row(row, number, count) for row in rows if count == 1 or row[STAGE] == number]
+            messages = []
+            for group in range(self.count):
                 self.task.partition = group % self.output.partitions
+                own = [row for row in taken if crc32(encode(row.key)) % self.count == group]
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(TaskContext, "_taskContext", self.task)
-                    passed[group] = served(processor, memory, group, taken[group])
+                    binaries = self.groups[number].serve(group, stage, own[::-1], self.clock if count == 1 else 0)
+                if number + 1 < count:
+                    messages += [Row(*message, side=1) for message in sent(binaries)]
+                else:
+                    written += [_written(change, self.task.partition) for change in came(binaries)]
         self.served_until = self.clock
-        written = [
-            {GROUP: group, PACKED: packed, PARTITION: group % self.output.partitions}
-            for group, binaries in passed.items()
-            for packed in binaries
-        ]
-        return pa.Table.from_pylist(written, SCHEMA)
+        return pa.Table.from_pylist(written, CHANGELOG)
+
+
+def _row(row: dict[str, Any], stage: int, stages: int) -> Row:
+    value = None if row[VALUE] is None else decode(row[VALUE])
+    order = row[ORDER] if stages == 1 else [row[ORDER], row[TIMESTAMP], *[-1] * stage]
+    return Row((row[HISTORY], row[KEY]), row[TIMESTAMP], order, value)
+
+
+def _written(change: Came, partition: int) -> dict[str, Any]:
+    one = change.emitted
+    cause = one.cause[0] if isinstance(one.cause, list) else one.cause
+    window = None if one.start is None or one.end is None else {"start": 1000 * one.start, "end": 1000 * one.end}
+    return {
+        HISTORY: change.key[0],
+        KEY: change.key[1],
+        "window": window,
+        "value": None if one.value is None else encode(one.value),
+        "timestamp": None if one.timestamp is None else 1000 * one.timestamp,
+        "change": one.change,
+        "reason": one.reason,
+        "cause": cause,
+        "ordinal": change.ordinal,
+        PARTITION: partition,
+    }

@@ -193,18 +193,10 @@ def _logic(join: ForeignKeyJoin) -> Any:
     return foreign_key_stages(join)
 
 
-_SUBSCRIPTION = ("instruction", "digest", "carries", "refers", "left")
-_RESPONSE = ("answers", "digest", "right", "carries", "asked", "refers", "left")
+def _hops() -> Any:
+    from ...spark_impl.foreign_key_stages import foreign_key_hops
 
-
-def _to_right(key: tuple[Any, ...], sent: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    to, *rest = sent.value or (None,) * 6
-    return (to,), {**dict(zip(_SUBSCRIPTION, rest, strict=True)), "key_0": key[0]}
-
-
-def _to_left(key: tuple[Any, ...], sent: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    to, *rest = sent.value or (None,) * 8
-    return (to,), dict(zip(_RESPONSE, rest, strict=True))
+    return foreign_key_hops(1, 1)
 
 
 REGISTRATION = Registration(
@@ -221,7 +213,7 @@ REGISTRATION = Registration(
         _build,
         lambda join, records: referring_fields(join),
         decode_pair,
-        shared=Shared(_logic, referring_content, decode_sides, hops=(_to_right, _to_left)),
+        shared=Shared(_logic, referring_content, decode_sides, hops=_hops),
         typed=_build,
     ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values, refusal=_refused_by_sql),

@@ -31,7 +31,7 @@ from .foreign_key_join import COVERAGE, DOMAIN, KEY_INDEPENDENCE, PROFILES, SPAC
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ...spark_impl.runtime.shared import PackedChange
+    from ..registration.shared import SharedChange
 
 
 def _build(
@@ -71,17 +71,18 @@ def _logic(join: OneToManyJoin) -> Any:
     return one_to_many_stages(join)
 
 
-def _to_right(key: tuple[Any, ...], sent: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    to, left = sent.value or (None, None)
-    return (to,), {"left": left, "key_0": key[0]}
+def _hops() -> Any:
+    from ...spark_impl.one_to_many_join import one_to_many_hops
+
+    return one_to_many_hops(1)
 
 
-def _shared_key(join: OneToManyJoin, change: PackedChange) -> Key | None:
+def _shared_key(join: OneToManyJoin, change: SharedChange) -> Key | None:
     own = None if change.value is None else change.value[0]
     return None if own is None else json.dumps([change.key[0], own], ensure_ascii=False)
 
 
-def _decoded(join: OneToManyJoin, change: PackedChange) -> Value:
+def _decoded(join: OneToManyJoin, change: SharedChange) -> Value:
     joined = None if change.value is None else change.value[1]
     return None if joined is None else [joined["left"], joined["right"]]
 
@@ -101,7 +102,7 @@ REGISTRATION = Registration(
         lambda join, records: referring_fields(join),
         decode_pair,
         _keys,
-        shared=Shared(_logic, referring_content, _decoded, _shared_key, hops=(_to_right,)),
+        shared=Shared(_logic, referring_content, _decoded, _shared_key, hops=_hops),
         typed=_build,
     ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values),

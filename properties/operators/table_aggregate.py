@@ -149,12 +149,13 @@ def _logic(groups: TableAggregate) -> Any:
 
 def _content(groups: TableAggregate, record: Record) -> Content:
     group = groups.group(record.value)
-    return Content({"group_0": group, "member": None if group is None else groups.member(record.value)})
+    return Content((group, None if group is None else groups.member(record.value)))
 
 
-def _to_group(key: tuple[Any, ...], sent: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    group, *rest = sent.value or (None, None, None, None, None)
-    return (group,), dict(zip(("taken", "added", "takes", "adds"), rest, strict=True))
+def _hops() -> Any:
+    from ...spark_impl.table_aggregate import table_aggregate_hops
+
+    return table_aggregate_hops(1)
 
 
 def _is_emptied_group(groups: TableAggregate, fields: Sequence[Any]) -> bool:
@@ -180,7 +181,7 @@ REGISTRATION = Registration(
     repeats=unchanged,
     keeps_lists_in_order=lambda groups: groups.aggregate.ordered,
     key_independence=KeyIndependence(_groups_of, _concerns_group),
-    spark=Binding(_build, _fields, decode_aggregate, shared=Shared(_logic, _content, hops=(_to_group,)), typed=_build),
+    spark=Binding(_build, _fields, decode_aggregate, shared=Shared(_logic, _content, hops=_hops), typed=_build),
     sql=Sql(beside(__file__), aggregated_events, _member, _group_named, values=aggregate_values),
     kafka=Kafka(_topology, sent=_sent, is_text=False, read=read_aggregate),
     tables=Tables(

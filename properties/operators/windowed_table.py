@@ -49,7 +49,7 @@ from ..witnesses.outcomes import Difference, Outcome, differences
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ...spark_impl.runtime.shared import PackedChange
+    from ..registration.shared import SharedChange
     from ..witnesses.kafka.builder import Builder
     from ..witnesses.outcomes import Result
 
@@ -351,12 +351,12 @@ def _content(table: WindowedTable, record: Record) -> Content:
     return Content({"value": record.value, "start": None if window is None else window[0]})
 
 
-def _shared_key(table: WindowedTable, change: PackedChange) -> Key | None:
+def _shared_key(table: WindowedTable, change: SharedChange) -> Key | None:
     key: Key | None = change.key[0]
     return f"{key}@{change.start}" if table.to_stream == "window_in_key" and change.start is not None else key
 
 
-def _decoded(table: WindowedTable, change: PackedChange) -> Value:
+def _decoded(table: WindowedTable, change: SharedChange) -> Value:
     value = change.value
     if value is not None and table.with_ is not None:
         value = [value["left"], value["right"]]

@@ -182,7 +182,8 @@ def keyed_build(
     ) -> DataFrame:
         from pyspark.sql import types as T
 
-        from ...spark_impl.runtime.keyed import keyed, resolved
+        from ...spark_impl.runtime.inputs import resolved
+        from ...spark_impl.runtime.keyed import keyed
 
         return keyed(
             [resolved(frame, key=columns.of(KEY), timestamp=TIMESTAMP, value=VALUE, order=columns.order)],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ...spark_impl.runtime.keyed import Arrived, Emitted, Key, Logic
+from ...spark_impl.runtime.logic import Arrived, Emitted, Key, Logic
 from .key_space import owner
 
 Declared = TypeVar("Declared")

@@ -9,9 +9,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...reference.core.records import Key, Record, Value
 
 if TYPE_CHECKING:
-    from ...spark_impl.runtime.shared import Hop, PackedChange, SharedLogic
+    from ...spark_impl.runtime.logic import Logic
+    from ...spark_impl.runtime.processor import Hop
 
-MESSAGES = "messages"
+FAILED = "failed"
+"""The change that says that a logic has raised; its reason is the error."""
+
+
+class SharedChange(NamedTuple):
+    """A change of a key of a history, as its logic emitted it; the other fields are those of `Emitted` (times in ms).
+
+    Attributes:
+        history: The number of its history.
+        key: The key, a tuple of its parts.
+    """
+
+    history: int
+    key: tuple[Any, ...]
+    start: int | None
+    end: int | None
+    value: Any
+    timestamp: int | None
+    change: str
+    reason: str | None
+    cause: Any
 
 
 class Content(NamedTuple):
@@ -30,7 +51,7 @@ def _as_it_is(definition: Any, record: Record) -> Content:
     return Content(record.value)
 
 
-def own_key(definition: Any, change: PackedChange) -> Key | None:
+def own_key(definition: Any, change: SharedChange) -> Key | None:
     """Return the key of a change whose key is one text."""
     return change.key[0]  # type: ignore[no-any-return]
 
@@ -45,26 +66,25 @@ class Shared:
         decode: Of a definition and the value of a change: the value as the reference emits it.
         key: Of a definition and what was emitted: the key as the reference emits it.
         windowed: Whether the changes of a definition have their window beside the key and the value.
-        hops: Of an operator in stages: between two stages, where a message goes and its content.
+        hops: Of an operator in stages: makes what sends the messages of each stage but the last.
     """
 
     logic: Callable[[Any], Any]
     content: Callable[[Any, Record], Content] = _as_it_is
-    decode: Callable[[Any, PackedChange], Value] = lambda definition, change: change.value
-    key: Callable[[Any, PackedChange], Key | None] = own_key
+    decode: Callable[[Any, SharedChange], Value] = lambda definition, change: change.value
+    key: Callable[[Any, SharedChange], Key | None] = own_key
     windowed: Callable[[Any], bool] = lambda definition: True
-    hops: Sequence[Hop] = ()
+    hops: Callable[[], Sequence[Hop]] | None = None
 
-    def packed(self, definition: Any, make: Callable[[Any], Any] | None = None) -> SharedLogic:
-        """Return what decides for a history: the operator's own logic, or another one."""
-        from ...spark_impl.runtime.keyed import Logic
-        from ...spark_impl.runtime.shared import SharedLogic
+    def stages(self, definition: Any, make: Callable[[Any], Any] | None = None) -> tuple[Logic[Any], ...]:
+        """Make the logic of each stage: the operator's own, or another one."""
+        from ...spark_impl.runtime.logic import Logic
 
         made = (make or self.logic)(definition)
-        return SharedLogic((made,) if isinstance(made, Logic) else tuple(made), self.hops)
+        return (made,) if isinstance(made, Logic) else tuple(made)
 
 
-def decode_sides(definition: Any, change: PackedChange) -> Value:
+def decode_sides(definition: Any, change: SharedChange) -> Value:
     """Return a joined value as the reference emits it."""
     return None if change.value is None else [change.value["left"], change.value["right"]]
 
@@ -73,4 +93,4 @@ def referring_content(definition: Any, record: Record) -> Content:
     """Return what a record of a join by foreign key is: a left row with its foreign key, or a right one as it is."""
     if record.input != "left":
         return Content(record.value, stage=1)
-    return Content({"left": record.value, "to_0": definition.foreign_key_of(record.value)})
+    return Content((record.value, definition.foreign_key_of(record.value)))

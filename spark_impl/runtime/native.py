@@ -10,7 +10,8 @@ from pyspark.sql import types as T
 
 from ...reference.definitions.aggregates import Aggregate
 from .columns import ColumnLike, key_columns, timestamp_column, value_and_result
-from .keyed import UPDATE, any_null, resolved
+from .inputs import any_null, resolved
+from .logic import UPDATE
 
 WINDOW = "struct<start: timestamp, end: timestamp>"
 

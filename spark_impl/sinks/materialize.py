@@ -25,7 +25,7 @@ from pyspark.sql.streaming import StreamingQuery
 from ...reference.core.errors import BadInput, StreamproofError
 from ..runtime.checkpoints import RESTORE, query_of, text_of
 from ..runtime.failures import file_system_reason
-from ..runtime.keyed import DROPPED, TOMBSTONE, UPDATE
+from ..runtime.logic import DROPPED, TOMBSTONE, UPDATE
 
 Result = Literal["table", "stream"]
 Function: TypeAlias = "Callable[[DataFrame, int], object]"

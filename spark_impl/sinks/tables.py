@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from ...reference.core.errors import BadInput, StreamproofError
 from ..runtime.durations import Duration, milliseconds
 from ..runtime.failures import file_system_reason
-from ..runtime.keyed import UPDATE
+from ..runtime.logic import UPDATE
 from .materialize import ANEW, Content, column
 
 # Spark and other readers of parquet ignore names that begin with _.

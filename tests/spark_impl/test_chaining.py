@@ -23,7 +23,8 @@ from streamproof.reference.core.clocks import Clock, make_clock
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.records import Change, Output, Record, Value
 from streamproof.spark_impl.foreign_key_join import foreign_key_join
-from streamproof.spark_impl.runtime.keyed import Arrived, Emitted, KeyedProcessor, Logic, changed, in_order_of
+from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Logic, changed, in_order_of
+from streamproof.spark_impl.runtime.processor import KeyedProcessor
 from streamproof.spark_impl.session_windows import session_windows
 from streamproof.spark_impl.stream_stream_join import stream_stream_join
 from streamproof.spark_impl.stream_table_join import stream_table_join

@@ -7,19 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from logic_player import Memory
-from shared_player import processor_of, served
-from streamproof import unpack_state
-from streamproof.spark_impl.runtime.keyed import Arrived, Emitted, Key, Logic, changed
-from streamproof.spark_impl.runtime.shared import (
-    FAILED,
-    PackedChange,
-    PackedRow,
-    PackedState,
-    SharedLogic,
-    pack_rows,
-    unpack_changes,
-)
+from memory_runtime import Groups, Row, came, sent, stage_of
+from streamproof.properties.registration.shared import FAILED
+from streamproof.properties.witnesses.spark.dispatch import ROWS, Dispatch, DispatchProcessor
+from streamproof.properties.witnesses.spark.shared import StoredKey, stored_in
+from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key, Logic, changed
+from streamproof.spark_impl.runtime.pages import unpacked
 
 
 class Counting(Logic[dict[str, Any]]):
@@ -82,28 +75,27 @@ class Player:
     """A group of a shared query: each history's logic decides for all of its keys."""
 
     def __init__(self, *logics: Logic[Any]) -> None:
-        self.arguments = [SharedLogic((logic,)) for logic in logics], range(len(logics)), 0
-        self.memory = Memory()
+        self.logics = logics
+        self.groups = Groups(1, DispatchProcessor)
+        self.memory = self.groups.memories[0]
 
-    def batch(self, clock: int, *rows: PackedRow) -> list[PackedChange]:
-        """Serve the group as a restarted worker does; return the changes by history and key."""
-        self.memory.clock = clock
-        processor = processor_of(self.memory, *self.arguments)
-        binaries = [pack_rows(rows)] if rows else []
-        changes = [one for packed in served(processor, self.memory, 7, binaries) for one in unpack_changes(packed)]
-        return sorted(changes, key=lambda change: (change.history, repr(change.key)))
+    def batch(self, clock: int, *rows: Row) -> list[tuple[Key, Emitted]]:
+        """Serve the group as a restarted worker does; give the changes by history and key."""
+        dispatch = Dispatch(self.logics, range(len(self.logics)))
+        changes = came(self.groups.batch(stage_of(dispatch, [ROWS]), rows, clock))
+        return sorted(((one.key, one.emitted) for one in changes), key=lambda one: (one[0][0], repr(one[0])))
 
     @property
-    def state(self) -> list[PackedState]:
-        return [] if self.memory.state is None else unpack_state(self.memory.state[0])
+    def state(self) -> list[StoredKey]:
+        return [] if self.memory.state is None else [*stored_in([{"value": {"packed": self.memory.state[0]}}])]
 
 
-def row(history: int, key: str | None, timestamp: int, value: Any = 1, order: int = 0) -> PackedRow:
-    return PackedRow(history, (key,), timestamp, order, "events", value)
+def row(history: int, key: str | None, timestamp: int, value: Any = 1, order: int = 0) -> Row:
+    return Row((history, key), timestamp, order, ("events", value))
 
 
-def seen(changes: list[PackedChange]) -> list[tuple[int, Any, Any]]:
-    return [(one.history, one.key[0], one.value) for one in changes]
+def seen(changes: list[tuple[Key, Emitted]]) -> list[tuple[int, Any, Any]]:
+    return [(*key, one.value) for key, one in changes]
 
 
 def test_each_key_is_served_when_its_own_timer_is_due() -> None:
@@ -142,17 +134,17 @@ def test_rows_are_taken_in_order_of_arrival_and_null_keys_are_dropped() -> None:
         row(0, None, 2, "none", 2),
         row(0, "a", 0, "second", 4),
     ]
-    (dropped,) = player.batch(0, *rows)
-    assert (dropped.key, dropped.change, dropped.reason) == ((None,), "dropped", "null key")
+    ((key, dropped),) = player.batch(0, *rows)
+    assert (key, dropped.change, dropped.reason) == ((0, None), "dropped", "null key")
     (kept,) = player.state
     assert kept.fields[2] == ["first", "second", "third"]
 
 
 def test_a_logic_that_raises_reports_it_and_the_others_go_on() -> None:
     player = Player(Counting(10), Counting(10))
-    (failed,) = player.batch(0, row(0, "a", 5, "raise"), row(0, "b", 5), row(1, "a", 5))
-    assert (failed.history, failed.key, failed.change) == (0, ("a",), FAILED)
-    assert failed.reason == "ValueError: no such value"
+    ((key, failed),) = player.batch(0, row(0, "a", 5, "raise"), row(0, "b", 5), row(1, "a", 5))
+    assert (key, failed.change) == ((0, "a"), FAILED)
+    assert failed.reason == "failed: ValueError: no such value"
     assert seen(player.batch(20)) == [(0, "b", 1), (1, "a", 1)]
 
 
@@ -166,14 +158,16 @@ def test_a_logic_that_raises_at_its_end_reports_it_too(method: str) -> None:
     setattr(broken, method, raises)
     changes = player.batch(20)
     # What is emitted before it fails counts too.
-    assert [(one.history, one.reason) for one in changes if one.change == FAILED] == [(0, f"RuntimeError: {method}")]
+    assert [(key[0], one.reason) for key, one in changes if one.change == FAILED] == [
+        (0, f"failed: RuntimeError: {method}")
+    ]
     assert (1, "a", 1) in seen(changes)
 
 
 def test_a_timer_that_is_not_after_the_watermark_is_reported() -> None:
     player = Player(Overdue(0), Counting(10))
-    (failed,) = player.batch(20, row(0, "a", 5), row(1, "a", 25))
-    assert failed.reason == "ValueError: the timer 20 isn't after the watermark 20, as Spark wants it"
+    ((_, failed),) = player.batch(20, row(0, "a", 5), row(1, "a", 25))
+    assert failed.reason == "failed: ValueError: the timer 20 isn't after the watermark 20, as Spark wants it"
     assert seen(player.batch(40)) == [(1, "a", 1)]
 
 
@@ -183,15 +177,15 @@ def test_a_timer_that_is_not_after_the_watermark_is_reported() -> None:
 def test_state_and_values_come_back_as_they_were(value: Any) -> None:
     player = Player(Counting(10))
     player.batch(0, row(0, "a", 5, value))
-    assert player.state == [PackedState(0, ("a",), [1, 5, [value]], 0, 15)]
+    assert player.state == [StoredKey(0, ("a",), [1, 5, [value]], 0, 15)]
     player.batch(1, row(0, "b", 9))
     (again,) = [one for one in player.state if one.key == ("a",)]
-    assert repr(again) == repr(PackedState(0, ("a",), [1, 5, [value]], 0, 15))
+    assert repr(again) == repr(StoredKey(0, ("a",), [1, 5, [value]], 0, 15))
 
 
-def test_what_is_no_state_of_a_shared_query_is_refused() -> None:
+def test_what_is_no_state_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError):
-        unpack_state(b"no state")
+        list(unpacked(b"no state"))
 
 
 def test_changes_of_a_stage_go_on_to_the_next_with_their_place() -> None:
@@ -199,12 +193,9 @@ def test_changes_of_a_stage_go_on_to_the_next_with_their_place() -> None:
         def take(self, key: Key, state: dict[str, Any], row: Arrived, clock: int) -> list[Emitted]:
             return [changed(row, row.value, row.timestamp)]
 
-    hop: Callable[..., Any] = lambda key, one: (("to", *key), {"of": one.value})  # noqa: E731
-    staged = [SharedLogic((Passing(0), Passing(0)), (hop,))]
-    first, second = (processor_of(Memory(), staged, [0], stage) for stage in (0, 1))
-    order = {"order": 4, "at": 5}
-    rows = [pack_rows([PackedRow(0, ("a",), 5, order, "left", value) for value in ("x", "y")])]
-    (message,) = served(first, first.handle, 7, rows)
-    assert unpack_changes(message) == []
-    changes = [one for packed in served(second, second.handle, 7, [message]) for one in unpack_changes(packed)]
-    assert [(one.key, one.value["of"], one.cause) for one in changes] == [(("to", "a"), "x", 4), (("to", "a"), "y", 4)]
+    hop: Callable[..., Any] = lambda key, one: (("to", *key), (one.value,))  # noqa: E731
+    rows = [Row(("a",), 5, [order, 5], value) for order, value in ((4, "y"), (3, "x"))]
+    messages = sent(Groups().batch(stage_of(Passing(0), hop=hop), rows, 0))
+    second = Groups().batch(stage_of(Passing(0), ["messages"]), [Row(*message) for message in messages], 0)
+    changes = [(one.key, one.emitted.value[2], one.emitted.cause) for one in came(second)]
+    assert changes == [(("to", "a"), "x", [3, 5, 0]), (("to", "a"), "y", [4, 5, 1])]

@@ -23,7 +23,7 @@ from streamproof.spark_impl.foreign_key_stages import (
     Response,
     foreign_key_stages,
 )
-from streamproof.spark_impl.runtime.keyed import Arrived, Emitted
+from streamproof.spark_impl.runtime.logic import Arrived, Emitted
 
 ASK_NULL, ASK_VALUE = (
     Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE,

@@ -45,7 +45,7 @@ def test_with_a_retention_the_state_is_bounded_and_rows_that_are_taken_are_answe
                 if isinstance(output, Change)
             ]
             assert bag(output for _, output in of_key) == meaning(definition, taken, 0)
-        assert all(row[0] >= SCHEDULE[-1] - 45 for group in state.values() if group for row in group[0][0][1])
+        assert all(row[0] >= SCHEDULE[-1] - 45 for fields in state.values() for row in fields[0])
 
 
 def test_a_row_sees_the_rows_before_it_that_have_arrived(spark: SparkSession) -> None:

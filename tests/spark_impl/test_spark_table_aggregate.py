@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from streamproof.properties.witnesses.spark.query import run_stream
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.aggregates import COUNT, LIST, MAX, SUM, Aggregate, TableAggregate
-from streamproof.spark_impl.runtime.keyed import Arrived, Emitted
+from streamproof.spark_impl.runtime.logic import Arrived, Emitted
 from streamproof.spark_impl.table_aggregate import InGroup, table_aggregate, table_aggregate_stages
 
 

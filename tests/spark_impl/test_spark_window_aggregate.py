@@ -67,7 +67,7 @@ def test_a_window_by_time_is_forgotten_once_it_is_past_its_retention(name: str) 
     longest = 2 * definition.size + 1 + definition.retention_ms * 3 // 2
     for history in draw_histories(HistorySettings(OPERATOR, options, SCHEDULE), 50, 12):
         _, state = play_logic(WindowLogic(definition), history)
-        windows = [window for group in state.values() if group for window in group[0][0][2]]
+        windows = [window for fields in state.values() for window in fields[1]]
         assert all(window[1] + longest >= SCHEDULE[-1] for window in windows)
 
 

@@ -88,7 +88,7 @@ def test_a_window_is_forgotten_once_nothing_can_change_it(name: str) -> None:
         logic = WindowedLogic(definition)
         logic.retention_ms = 10 if definition.with_ == "stream_lookup" else None
         _, state = play_windowed(logic, history)
-        starts = [window[0] for group in state.values() if group for side in group[0][0][1:3] for window in side]
+        starts = [window[0] for fields in state.values() for side in fields[:2] for window in side]
         longest = life * 3 // 2 + abs(definition.shift_ms) + (logic.retention_ms or 0)
         assert all(start + longest >= SCHEDULE[-1] for start in starts)
 

@@ -19,7 +19,7 @@ from ....spark_impl.foreign_key_stages import (
     Subscription,
     foreign_key_stages,
 )
-from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ...registration.mutants import SharingState, staged_mutants_of
 from . import decoupled_foreign_key_join
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....spark_impl.one_to_many_join import LeftLogic, RightLogic, RightState, Row, one_to_many_stages
-from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ...registration.mutants import SharingState, staged_mutants_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....spark_impl.range_aggregate import Held, RangeLogic
-from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, changed, dropped
+from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, dropped
 from ...registration.mutants import SharingState, logics_in, mutants_of
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ....reference.definitions.windows import SessionWindows
-from ....spark_impl.runtime.keyed import Arrived, Emitted
+from ....spark_impl.runtime.logic import Arrived, Emitted
 from ....spark_impl.session_windows import Session, SessionLogic
 from ...registration.mutants import logics_in, mutants_of
 

@@ -19,7 +19,7 @@ from ....spark_impl.foreign_key_stages import (
     Subscription,
     foreign_key_stages,
 )
-from ....spark_impl.runtime.keyed import Key
+from ....spark_impl.runtime.logic import Key
 from ...registration.mutants import MakeLogic
 from .decoupled_foreign_key_join import AsksBoth, NeverUnsubscribes, NoHashCheck
 from .foreign_key_join import SilentNull, TombstoneStays

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
 from ...registration.mutants import SharingState, logics_in, mutants_of
 

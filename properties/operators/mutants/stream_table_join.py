@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, changed, joined
+from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, joined
 from ....spark_impl.stream_table_join import StreamTableLogic
 from ...registration.mutants import SharingState, logics_in, mutants_of
 

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark import TaskContext
 
 from ....reference.definitions.joins import TableTableJoin
-from ....spark_impl.runtime.keyed import Arrived, Emitted, Key, changed, joined
+from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, joined
 from ....spark_impl.table_table_join import Side, TableTableLogic
 from ...registration.mutants import SharingState, logics_in, mutants_of
 from ...system.work import own_folder

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ....reference.core.records import Key
-from ....spark_impl.runtime.keyed import DROPPED
+from ....spark_impl.runtime.logic import DROPPED
 from ...registration.key_space import owner
 from ..outcomes import Outcome
 from .query import StreamOutput

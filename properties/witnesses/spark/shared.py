@@ -1,28 +1,31 @@
 """Runs histories of any operators, options and mutants together: those without stages in one query, the others in one.
 
-Rows, state and changes travel as binaries (`spark_impl.runtime.shared`), so that a query's cost hardly depends on how
-many definitions ride in it. The typed columns of production have queries of their own.
+They run on the runtime of production (`spark_impl.runtime.keyed`), under keys that begin with a history's number.
+Values travel as binaries, for they are of many types; columns of other types have queries of their own.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ....reference.core.history import History
 from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Key, Record
-from ....spark_impl.runtime.keyed import DROPPED, STATE
+from ....spark_impl.runtime.logic import DROPPED
+from ....spark_impl.runtime.processor import STATE
 from ...generators.cohorts import clock_schedule
+from ...registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from ...registration.registration import Registration, registration_of
-from ...registration.shared import Shared
+from ...registration.shared import FAILED, Shared, SharedChange
 from ..base import PLAIN, RunOptions
 from ..outcomes import Grain, Outcome
 from .isolation import isolated
@@ -32,16 +35,46 @@ from .session import partitions_setting, session_for_query
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ....spark_impl.runtime.shared import PackedChange, PackedRow, PackedState, SharedLogic
+    from ....spark_impl.runtime.keyed import StageOf
+    from .dispatch import Dispatch, DispatchHop
 
 GROUPS = 64
 """Over so many groups the histories are spread; each is read and written whole."""
-PARTS = 2
-"""In so many rows of a group its records come, mixed, for a shuffle promises no order."""
 _succeeded = threading.Event()
 """Whether a shared query of this process has succeeded."""
 PARTITION = "partition"
 """The column that says from which shuffle partition a row of changes comes."""
+HISTORY, CLOCK, STAGE = "history", "clock", "stage"
+"""The columns of a shared query's rows beside those of every cohort: a row's history, the clock (ms), and its stage."""
+SCHEMA = pa.schema(
+    [
+        (HISTORY, pa.int32()),
+        (KEY, pa.string()),
+        (TIMESTAMP, pa.int64()),
+        (CLOCK, pa.int64()),
+        (ORDER, pa.int64()),
+        (STAGE, pa.int32()),
+        (VALUE, pa.binary()),
+    ]
+)
+
+
+class StoredKey(NamedTuple):
+    """What is stored of a key of a history.
+
+    Attributes:
+        history: The number of its history.
+        key: The key, a tuple of its parts.
+        fields: What its logic packed.
+        emitted: The clock up to which closings have been emitted (ms).
+        due: When it is served next without a row (ms), if ever.
+    """
+
+    history: int
+    key: tuple[Any, ...]
+    fields: Sequence[Any]
+    emitted: int
+    due: int | None
 
 
 @dataclass(frozen=True)
@@ -81,9 +114,19 @@ class Play:
         return self.history.operator, options, self.logic
 
     @property
+    def logics(self) -> tuple[Any, ...]:
+        """Its logic in each stage, made anew."""
+        return self.shared.stages(self.definition, self.logic)
+
+    @property
+    def stages(self) -> int:
+        """How many stages it has."""
+        return 1 if self.shared.hops is None else 1 + len(self.shared.hops())
+
+    @property
     def is_staged(self) -> bool:
         """Whether it runs in stages."""
-        return bool(self.shared.hops)
+        return self.shared.hops is not None
 
     @property
     def by_clock(self) -> bool:
@@ -108,8 +151,8 @@ class SharedOutput:
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
-    changes: list[list[tuple[int, PackedChange]]] = field(default_factory=list)
-    state: list[list[PackedState]] = field(default_factory=list)
+    changes: list[list[tuple[int, SharedChange]]] = field(default_factory=list)
+    state: list[list[StoredKey]] = field(default_factory=list)
     rewritten: list[set[Key]] = field(default_factory=list)
     replayed: int = 0
     partitions: int = 0
@@ -188,14 +231,12 @@ def _run_numbers(plays: Sequence[Play], run: RunOptions, numbers: Sequence[int])
 
 
 def _failed(plays: Sequence[Play], failure: QueryFailed) -> SharedOutput:
-    """Return what came out of histories that make their query fail."""
-    from ....spark_impl.runtime.shared import FAILED, PackedChange
-
-    dropped = Entry(-1, 0, Dropped(None, f"failed: {failure}"))
+    """Say what came out of histories that make their query fail."""
+    dropped = Entry(-1, 0, Dropped(None, f"{FAILED}: {failure}"))
     outcomes = [
         Outcome(play.history.name, Grain.BATCH, [dropped], is_stream=play.definition.is_stream) for play in plays
     ]
-    change = PackedChange(0, (None,), None, None, None, None, FAILED, str(failure), None)
+    change = SharedChange(0, (None,), None, None, None, None, FAILED, str(failure), None)
     changes = [[(0, change._replace(history=number))] for number in range(len(plays))]
     return SharedOutput(outcomes, changes, [[] for _ in plays], [set() for _ in plays], queries=1)
 
@@ -203,13 +244,11 @@ def _failed(plays: Sequence[Play], failure: QueryFailed) -> SharedOutput:
 def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
     from pyspark.sql import functions as F
 
-    from ....spark_impl.runtime.shared import shared
-
-    tables, groups = pack_plays(plays, run.state_groups), groups_of(plays, run.state_groups)
+    tables = tables_of(plays)
+    groups = groups_of(plays, run.state_groups)
 
     def build(frame: DataFrame) -> DataFrame:
-        # Logics are made anew, as by a job that is restarted.
-        return shared(frame, *_logics(plays)).withColumn(PARTITION, F.spark_partition_id())
+        return changelog_of(frame, plays, groups).withColumn(PARTITION, F.spark_partition_id())
 
     with session_for_query(partitions_setting(run.partitions)) as spark:
         output = run_stream(
@@ -219,32 +258,92 @@ def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
             stop_after=run.stop_after,
             crash_in=run.crash_in,
             state=STATE if run.read_state else None,
-            stages=max(len(play.shared.hops) + 1 for play in plays),
+            stages=max(play.stages for play in plays),
         )
     return _read(plays, output, groups)
 
 
-def _logics(plays: Sequence[Play]) -> tuple[list[SharedLogic], list[int]]:
-    """Return the different logics, and for each play the index of its own."""
-    found: dict[Any, int] = {}
-    logics: list[SharedLogic] = []
-    logic_of = []
+def changelog_of(frame: DataFrame, plays: Sequence[Play], groups: int) -> DataFrame:
+    """Declare a shared query; its logics are made anew, as by a job that is restarted."""
+    from ....spark_impl.runtime.codec import Anything
+    from ....spark_impl.runtime.keyed import staged
+    from .dispatch import DispatchProcessor
+
+    return staged(
+        stages_of(plays, frame),
+        value_type=Anything(),
+        state_groups=groups,
+        report_dropped=True,
+        timed=not any(play.is_staged for play in plays),
+        declaration="shared_histories()",
+        processor=DispatchProcessor,
+    )
+
+
+def stages_of(plays: Sequence[Play], frame: DataFrame) -> list[StageOf]:
+    """Declare the stages of a shared query."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    from ....spark_impl.runtime.codec import Anything
+    from ....spark_impl.runtime.inputs import Input
+    from ....spark_impl.runtime.keyed import StageOf
+    from .dispatch import ROWS
+
+    dispatched = dispatched_of(plays)
+    keys = [T.StructField(HISTORY, T.IntegerType()), T.StructField(KEY, T.StringType())]
+    stages = []
+    for number, (dispatch, hop) in enumerate(dispatched):
+        rows = Input(
+            side=ROWS,
+            # A filter would go below the watermark, which then wouldn't see the rows that it leaves out.
+            frame=frame if len(dispatched) == 1 else frame.filter(F.col(STAGE) == number),
+            keys=[(F.col(field.name), field) for field in keys],
+            time=F.timestamp_millis(TIMESTAMP),
+            order=F.col(ORDER),
+            order_type=T.LongType(),
+            value=F.col(VALUE),
+            value_type=Anything(),
+            clock=F.timestamp_millis(CLOCK),
+        )
+        stages.append(StageOf(dispatch, [rows], keys, T.StructType(), hop, Anything()))
+    return stages
+
+
+def dispatched_of(plays: Sequence[Play]) -> list[tuple[Dispatch, DispatchHop]]:
+    """Make what decides in each stage; operators of fewer stages than others take part in the last ones."""
+    from .dispatch import Dispatch, DispatchHop
+
+    definitions: dict[Any, Play] = {}
     for play in plays:
-        if play.logic_key not in found:
-            found[play.logic_key] = len(logics)
-            logics.append(play.shared.packed(play.definition, play.logic))
-        logic_of.append(found[play.logic_key])
-    return logics, logic_of
+        definitions.setdefault(play.logic_key, play)
+    numbers = {key: number for number, key in enumerate(definitions)}
+    logic_of = [numbers[play.logic_key] for play in plays]
+    logics = [play.logics for play in definitions.values()]
+    hops = [tuple(play.shared.hops() if play.shared.hops else ()) for play in definitions.values()]
+    return [
+        (
+            Dispatch([_from_end(one, place) for one in logics], logic_of),
+            DispatchHop([_from_end(one, place - 1) for one in hops], logic_of),
+        )
+        for place in range(max(map(len, logics)), 0, -1)
+    ]
+
+
+def _from_end(items: Sequence[Any], place: int) -> Any:
+    """Give an item by its place from the end, which is 1 for the last; None where there is none."""
+    return items[-place] if 0 < place <= len(items) else None
 
 
 def groups_of(plays: Sequence[Play], state_groups: int | None = None) -> int:
-    """Return over how many groups histories are spread; `state_groups`: at the most, or None for the usual number."""
+    """Say over how many groups keys are spread; `state_groups`: at the most, or None for the usual number."""
     return min(state_groups or GROUPS, len(plays))
 
 
-def pack_plays(plays: Sequence[Play], state_groups: int | None = None) -> list[pa.Table]:
-    """Lay histories out as one table a batch, with the columns of `spark_impl.runtime.shared.shared`."""
-    from ....spark_impl.runtime.shared import CLOCK, GROUP, PACKED, STAGE, PackedRow, pack_rows
+def tables_of(plays: Sequence[Play]) -> list[pa.Table]:
+    """Lay histories out as one table a batch, whose rows are in no order, for a shuffle promises none."""
+    from ....spark_impl.runtime.codec import encode
+    from .dispatch import NOBODY
 
     schedules = {clock_schedule(play.history) for play in plays if play.by_clock}
     assert len(schedules) <= 1, "one query has one clock"
@@ -252,54 +351,37 @@ def pack_plays(plays: Sequence[Play], state_groups: int | None = None) -> list[p
     # Where the clock means nothing to any of them it moves all the same: one that looks at it shows.
     schedule = next(iter(schedules), None) or max((clock_schedule(play.history) for play in plays), key=len)
     schedule += (schedule[-1],) * (count - len(schedule))
-    groups = groups_of(plays, state_groups)
-    batches: list[dict[tuple[int, int, int], list[PackedRow]]] = [defaultdict(list) for _ in schedule]
+    stages = max(play.stages for play in plays)
+    batches: list[list[tuple[Any, ...]]] = [[(NOBODY, "", clock, clock, -1, 0, None)] for clock in schedule]
     order = 0
     for number, play in enumerate(plays):
-        definition, content, is_staged = play.definition, play.shared.content, play.is_staged
+        definition, content, first = play.definition, play.shared.content, stages - play.stages
         for batch, lines in zip(batches, play.history.batches, strict=False):
             for line in lines:
                 if isinstance(line, Record):
                     value, stage = content(definition, line)
-                    place = order if not is_staged else _place(order, line.timestamp, stage)
-                    # Odd ones come in another row than even ones.
-                    rows = batch[number % groups, stage, order % PARTS]
-                    rows.append(PackedRow(number, (line.key,), line.timestamp, place, line.input, value))
+                    # The clock of the others is none of theirs.
+                    clock = line.timestamp if play.by_clock else None
+                    packed = encode((line.input, value))
+                    batch.append((number, line.key, line.timestamp, clock, order, first + stage, packed))
                     order += 1
-    tables = []
-    for clock, rows_of in zip(schedule, batches, strict=True):
-        places = [(0, 0), *((group, stage) for group, stage, _ in rows_of)]
-        packed = [pack_rows([]), *(pack_rows(reversed(rows)) for rows in rows_of.values())]
-        tables.append(
-            pa.table(
-                {
-                    GROUP: pa.array([group for group, _ in places], pa.int32()),
-                    CLOCK: pa.array([clock] * len(places), pa.int64()),
-                    STAGE: pa.array([stage for _, stage in places], pa.int32()),
-                    PACKED: pa.array(packed, pa.binary()),
-                }
-            )
-        )
-    return tables
+    return [pa.Table.from_arrays(_columns(rows), schema=SCHEMA) for rows in batches]
 
 
-def _place(order: int, timestamp: int, stage: int) -> dict[str, int]:
-    """Return a row's place at a stage; of equal places a row comes before the messages of other rows."""
-    return {"order": order, "at": timestamp, **{f"step_{step}": -1 for step in range(1, stage + 1)}}
+def _columns(rows: list[tuple[Any, ...]]) -> list[pa.Array]:
+    columns = zip(*(rows[::-2] + rows[-2::-2]), strict=True)
+    return [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)]
 
 
 def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> SharedOutput:
-    """Hand each history what was emitted of it; they were spread over so many groups."""
-    from ....spark_impl.runtime.shared import FAILED, PACKED, unpack_changes, unpack_state
-
-    changes: list[list[tuple[int, PackedChange]]] = [[] for _ in plays]
+    """Hand each history what was emitted of it; its keys were spread over so many groups."""
+    changes: list[list[tuple[int, SharedChange]]] = [[] for _ in plays]
     # Orders go over all histories; a cause is the number of the record in its own.
     firsts = list(accumulate((len(play.history.records) for play in plays), initial=0))
     for batch, table in output.batches:
-        for packed in table.column(PACKED).to_pylist():
-            for change in unpack_changes(packed):
-                own = None if change.cause is None else change.cause - firsts[change.history]
-                changes[change.history].append((batch, change._replace(cause=own)))
+        for change in changes_in(table):
+            own = None if change.cause is None else change.cause - firsts[change.history]
+            changes[change.history].append((batch, change._replace(cause=own)))
     outcomes = []
     for play, own in zip(plays, changes, strict=True):
         definition, shared = play.definition, play.shared
@@ -308,25 +390,21 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> SharedOut
         for batch, change in own:
             key = shared.key(definition, change)
             if change.change in (DROPPED, FAILED):
-                reason = change.reason or ""
-                dropped = Dropped(key, f"failed: {reason}" if change.change == FAILED else reason)
-                entries.append(Entry(-1, batch, dropped))
+                entries.append(Entry(-1, batch, Dropped(key, change.reason or "")))
                 continue
             window = (change.start, change.end) if windowed and change.start is not None else None
             value = shared.decode(definition, change)
             entries.append(Entry(-1, batch, Change(key, window, value, change.timestamp)))  # type: ignore[arg-type]
         outcomes.append(Outcome(play.history.name, Grain.BATCH, entries, is_stream=definition.is_stream))
-    state: list[list[PackedState]] = [[] for _ in plays]
-    for row in output.leftover:
-        for one in unpack_state(row["value"][PACKED]):  # type: ignore[index]
-            state[one.history].append(one)
-    rewritten = _rewritten(len(plays), output)
+    state: list[list[StoredKey]] = [[] for _ in plays]
+    for one in stored_in(output.leftover):
+        state[one.history].append(one)
     emitting = {partition for _, table in output.batches for partition in table.column(PARTITION).to_pylist()}
     return SharedOutput(
         outcomes,
         changes,
         state,
-        rewritten,
+        _rewritten(len(plays), output),
         len(output.replayed),
         output.partitions,
         len(emitting),
@@ -334,6 +412,43 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> SharedOut
         max(0, output.partitions - groups),
         queries=1,
     )
+
+
+def changes_in(table: pa.Table) -> Iterator[SharedChange]:
+    """List the changes that a shared query wrote in a batch, each group's in order."""
+    import msgspec
+
+    decode = msgspec.msgpack.Decoder().decode
+    table = table.sort_by([("ordinal", "ascending")])
+    bounds = table.column("window").combine_chunks()
+    columns = (
+        table.column(HISTORY).to_pylist(),
+        table.column(KEY).to_pylist(),
+        *(_ms(pc.struct_field(bounds, name)) for name in ("start", "end")),
+        [None if value is None else decode(value) for value in table.column("value").to_pylist()],
+        _ms(table.column("timestamp")),
+        *(table.column(name).to_pylist() for name in ("change", "reason", "cause")),
+    )
+    for history, key, *rest in zip(*columns, strict=True):
+        yield SharedChange(history, (key,), *rest)
+
+
+def _ms(times: Any) -> list[int | None]:
+    return pc.cast(times, pa.timestamp("ms", times.type.tz)).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+
+
+def stored_in(leftover: Sequence[Mapping[str, Any]]) -> Iterator[StoredKey]:
+    """List the keys that groups hold, as Spark's state data source reads them."""
+    import msgspec
+
+    from ....spark_impl.runtime.pages import unpacked
+    from ....spark_impl.runtime.processor import PACKED
+
+    for row in leftover:
+        for of_key, stored in unpacked(row["value"][PACKED]):
+            history, *key = msgspec.msgpack.decode(of_key)
+            fields = msgspec.msgpack.decode(stored.fields)
+            yield StoredKey(history, tuple(key), fields, stored.emitted, stored.due)
 
 
 def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:
@@ -347,11 +462,8 @@ def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:
     return found
 
 
-def _changes_by_key(table: pa.Table) -> dict[tuple[int, Any], list[PackedChange]]:
-    from ....spark_impl.runtime.shared import PACKED, unpack_changes
-
-    changes: dict[tuple[int, Any], list[PackedChange]] = defaultdict(list)
-    for packed in table.column(PACKED).to_pylist():
-        for change in unpack_changes(packed):
-            changes[change.history, change.key].append(change)
+def _changes_by_key(table: pa.Table) -> dict[tuple[int, Any], list[SharedChange]]:
+    changes: dict[tuple[int, Any], list[SharedChange]] = defaultdict(list)
+    for change in changes_in(table):
+        changes[change.history, change.key].append(change)
     return changes

@@ -16,7 +16,7 @@ from ....reference.core.history import History
 from ....reference.core.operator import operator_named
 from ....reference.core.play import Entry
 from ....reference.core.records import Change
-from ....spark_impl.runtime.keyed import STATE
+from ....spark_impl.runtime.processor import STATE
 from ...generators.cohorts import Cohort, cohorts_of, one_cohort, pack, unpack
 from ...registration.bindings import Binding, Native
 from ...registration.registration import Options, registration_of

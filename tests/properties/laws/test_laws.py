@@ -24,7 +24,7 @@ from streamproof.properties.witnesses.spark.witness import NativeSparkWitness, S
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import Entry, Played, play
 from streamproof.reference.core.records import Change
-from streamproof.spark_impl.runtime.keyed import Arrived, Emitted
+from streamproof.spark_impl.runtime.logic import Arrived, Emitted
 from streamproof.spark_impl.session_windows import Session, SessionLogic
 
 SESSIONS = registration_of("session_windows")

@@ -22,7 +22,7 @@ from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
-from streamproof.spark_impl.runtime.keyed import Arrived, Emitted, Key
+from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
 from streamproof.spark_impl.table_table_join import TableTableLogic
 
 

@@ -18,7 +18,7 @@ from streamproof.properties.runner.samples import long_after
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
 from streamproof.spark_impl.range_aggregate import Held, RangeLogic
-from streamproof.spark_impl.runtime.keyed import Arrived, Emitted, Key
+from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
 from streamproof.spark_impl.windowed_table import State, WindowedLogic
 
 

@@ -26,7 +26,7 @@ from streamproof.properties.runner.samples import random_sample
 from streamproof.properties.witnesses.spark.witness import SPARK, QueryWitness
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play
-from streamproof.spark_impl.runtime.keyed import Arrived
+from streamproof.spark_impl.runtime.logic import Arrived
 from streamproof.spark_impl.table_aggregate import GroupLogic, table_aggregate_stages
 from streamproof.spark_impl.table_table_join import TableTableLogic
 from streamproof.spark_impl.windowed_table import WindowedLogic

@@ -25,7 +25,7 @@ from streamproof.properties.witnesses.spark.shared import (
     shared_queries,
 )
 from streamproof.reference.core.operator import OPERATORS
-from streamproof.spark_impl.runtime.keyed import TOMBSTONE, UPDATE
+from streamproof.spark_impl.runtime.logic import TOMBSTONE, UPDATE
 from streamproof.spark_impl.runtime.shared import (
     _ROWS,
     CLOCK,

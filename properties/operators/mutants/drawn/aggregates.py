@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .....reference.definitions.aggregates import Aggregate
-from .....spark_impl.runtime.keyed import Logic
+from .....spark_impl.runtime.logic import Logic
 from ....registration.mutants import redeclared
 from .common import as_32_bit, is_number, lower_case, plain, same, through_float
 

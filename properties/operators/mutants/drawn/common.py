@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-from .....spark_impl.runtime.keyed import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
+from .....spark_impl.runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
 
 Bug = Callable[[Any], Any]
 

@@ -14,7 +14,7 @@ from .....spark_impl.foreign_key_stages import (
     Subscription,
     foreign_key_stages,
 )
-from .....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....registration.mutants import staged_mutants_of
 from .common import (
     DroppingEmptyKeys,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .....spark_impl.one_to_many_join import LeftLogic, RightLogic, RightState, Row, one_to_many_stages
-from .....spark_impl.runtime.keyed import UPDATE, Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import UPDATE, Arrived, Emitted, Key
 from ....registration.mutants import staged_mutants_of
 from .common import (
     DroppingEmptyKeys,

@@ -6,7 +6,7 @@ from typing import Any
 
 from .....reference.definitions.windows import RangeAggregate
 from .....spark_impl.range_aggregate import Held, RangeLogic
-from .....spark_impl.runtime.keyed import DROPPED, Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import DROPPED, Arrived, Emitted, Key
 from ....registration.mutants import logics_in, mutants_of, redeclared
 from .aggregates import (
     Misaggregating,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .....reference.definitions.joins import StreamStreamJoin
-from .....spark_impl.runtime.keyed import TOMBSTONE, Arrived, Emitted, Key, changed, dropped
+from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key, changed, dropped
 from .....spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
 from ....registration.mutants import logics_in, mutants_of, redeclared
 from .common import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....spark_impl.runtime.keyed import TOMBSTONE, Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key
 from .....spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
 from ....registration.mutants import staged_mutants_of
 from .aggregates import (

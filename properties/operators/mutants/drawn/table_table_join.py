@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....spark_impl.runtime.keyed import Arrived, Emitted, Key
+from .....spark_impl.runtime.logic import Arrived, Emitted, Key
 from .....spark_impl.table_table_join import Side, TableTableLogic
 from ....registration.mutants import logics_in, mutants_of
 from .common import (

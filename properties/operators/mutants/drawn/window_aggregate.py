@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from .....reference.definitions.windows import WindowAggregate
-from .....spark_impl.runtime.keyed import Arrived, Emitted, Key, dropped
+from .....spark_impl.runtime.logic import Arrived, Emitted, Key, dropped
 from .....spark_impl.window_aggregate import Filled, State, WindowLogic
 from ....registration.mutants import logics_in, mutants_of, redeclared
 from .aggregates import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .....reference.definitions.windows import WindowedTable
-from .....spark_impl.runtime.keyed import Arrived, Emitted
+from .....spark_impl.runtime.logic import Arrived, Emitted
 from .....spark_impl.windowed_table import SIDES, State, Windowed, WindowedLogic
 from ....registration.mutants import logics_in, mutants_of, redeclared
 from .aggregates import (

@@ -1,0 +1,104 @@
+"""Hands each key of a shared query to the logic of its history; what serves it is the runtime of production."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+from ....spark_impl.runtime.logic import Arrived, Emitted, Key, Logic
+from ....spark_impl.runtime.processor import Hop, KeyedProcessor
+from ...registration.shared import FAILED
+
+ROWS = "rows"
+"""The input of a shared query; a value has its own input before it."""
+NOBODY = -1
+"""The number of a history with a row for the clock alone."""
+
+
+class Dispatch(Logic[Any]):
+    """The logics of many histories in one stage, under keys that begin with a history's number.
+
+    Args:
+        logics: Of each definition: its logic in this stage; None where its own stages begin later.
+        logic_of: Of each history: the number of its definition.
+    """
+
+    def __init__(self, logics: Sequence[Logic[Any] | None], logic_of: Sequence[int]) -> None:
+        self.logics = logics
+        self.logic_of = logic_of
+        self.own: dict[int, Logic[Any]] = {}
+
+    def for_key(self, key: Key) -> Logic[Any]:
+        """Give the logic of a history: an object of its own, for mutants may remember something."""
+        history = key[0]
+        if history not in self.own:
+            logic = None if history == NOBODY else self.logics[self.logic_of[history]]
+            self.own[history] = _Nobody() if logic is None else _OfHistory(copy(logic))
+        return self.own[history]
+
+
+class _Nobody(Logic[Any]):
+    """Takes rows that are there for the clock alone."""
+
+    def empty(self) -> None:
+        return None
+
+    def pack(self, state: None) -> None:
+        return None
+
+    def take(self, key: Key, state: None, row: Arrived, clock: int) -> list[Emitted]:
+        return []
+
+
+class _OfHistory(Logic[Any]):
+    """The logic of one history, which knows nothing of the number before its keys."""
+
+    def __init__(self, logic: Logic[Any]) -> None:
+        self.logic = logic
+        self.keeps_null_keys = logic.keeps_null_keys
+        for name in ("empty", "pack", "unpack", "close", "keep", "due"):
+            setattr(self, name, getattr(logic, name))
+
+    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
+        return self.logic.in_order([_unwrapped(row) for row in rows])
+
+    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+        return self.logic.take(key[1:], state, row, clock)
+
+
+def _unwrapped(row: Arrived) -> Arrived:
+    if row.side != ROWS:
+        return row
+    side, value = row.value
+    return Arrived(row.timestamp, row.order, value, side)
+
+
+class DispatchHop:
+    """Sends messages within their history.
+
+    Args:
+        hops: Of each definition: what sends its messages in this stage.
+        logic_of: Of each history: the number of its definition.
+    """
+
+    def __init__(self, hops: Sequence[Hop | None], logic_of: Sequence[int]) -> None:
+        self.hops = hops
+        self.logic_of = logic_of
+
+    def __call__(self, key: Key, sent: Emitted) -> tuple[Key, tuple[Any, ...]]:
+        """Give the key that a message is for, and its content."""
+        hop = self.hops[self.logic_of[key[0]]]
+        assert hop is not None
+        to, content = hop(key[1:], sent)
+        return (key[0], *to), content
+
+
+class DispatchProcessor(KeyedProcessor):
+    """Serves a group of a shared query: an error of a logic mustn't end it, for it serves others too."""
+
+    def failure(self, error: Exception) -> Emitted:
+        """Say what stands for an error of a logic."""
+        place = getattr(self.stage.sides[0].order, "names", None)
+        cause = None if place is None else [None] * len(place)
+        return Emitted(None, None, None, None, FAILED, f"{FAILED}: {type(error).__name__}: {error}", cause)

@@ -1,0 +1,160 @@
+"""How rows, state and changes travel: as lists of Python values, in MessagePack, with Spark's types at the ends.
+
+MessagePack executes nothing of what it reads. Numbers, text, booleans and binaries need no types to be read again;
+dates, timestamps and decimals do, so every binary is read by the types that the operator declares.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import accumulate
+from typing import Any, TypedDict
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_type
+
+from ...reference.core.errors import BadInput
+from .columns import KEY_TYPES
+
+FORM = 2
+"""The form of a packed state; a checkpoint of another form is refused."""
+EVERY_LEVEL = 64
+"""A depth that no type has."""
+_PYTHON: dict[type[T.DataType], Any] = {
+    T.DateType: date,
+    T.TimestampType: datetime,
+    T.TimestampNTZType: datetime,
+    T.DecimalType: Decimal,
+}
+"""The types that MessagePack writes as text."""
+_PLAIN = (*(kind for kind in KEY_TYPES if kind not in _PYTHON), T.BinaryType)
+
+encode = msgspec.msgpack.Encoder().encode
+
+
+class Anything(T.DataType):
+    """The type of a value of any kind, which travels as a binary of its own: histories of many types share a query."""
+
+
+def spark_type(kind: T.DataType) -> T.DataType:
+    """Give the type of a column that holds values of a type."""
+    return T.BinaryType() if isinstance(kind, Anything) else kind
+
+
+def require_supported(parameter: str, kind: T.DataType) -> None:
+    """Refuse a type whose values can't travel.
+
+    Raises:
+        BadInput: The message names the parameter, the type and the remedy.
+    """
+    match kind:
+        case T.ArrayType():
+            require_supported(parameter, kind.elementType)
+        case T.MapType():
+            if not isinstance(kind.keyType, KEY_TYPES):
+                raise BadInput(
+                    f"{parameter}: {kind.simpleString()} has keys that Python can't look up: make it an array"
+                )
+            require_supported(parameter, kind.valueType)
+        case T.StructType():
+            for name in kind.names:
+                if kind.names.count(name) > 1:
+                    raise BadInput(f"{parameter}: two fields of {kind.simpleString()} are named {name!r}: rename one")
+            for field in kind.fields:
+                require_supported(parameter, field.dataType)
+        case _ if not isinstance(kind, (*_PLAIN, *_PYTHON, Anything)):
+            raise BadInput(
+                f"{parameter}: an operator can't hold values of the type {kind.simpleString()}: cast it to a number, a "
+                "string or a timestamp"
+            )
+
+
+def python_type(kind: T.DataType) -> Any:
+    """Give the type by which MessagePack reads values of a type again; `Any` where it needs none."""
+    match kind:
+        case T.ArrayType():
+            inner = python_type(kind.elementType)
+            return Any if inner is Any else list[inner] | None  # type: ignore[valid-type]
+        case T.MapType():
+            key, inner = python_type(kind.keyType), python_type(kind.valueType)
+            has_text_keys = isinstance(kind.keyType, T.StringType)
+            return Any if has_text_keys and inner is Any else dict[key, inner] | None  # type: ignore[valid-type]
+        case T.StructType():
+            members = [python_type(field.dataType) for field in kind.fields]
+            if all(member is Any for member in members):
+                return Any
+            # A user's struct is a dict, a logic's own a tuple.
+            named = TypedDict("named", dict(zip(kind.names, members, strict=True)))  # type: ignore[misc]  # noqa: UP013
+            return tuple[tuple(members)] | named | None  # type: ignore[misc]
+    found = _PYTHON.get(type(kind))
+    return Any if found is None else found | None
+
+
+def decoder(*kinds: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Make what reads a tuple of so many values or columns, by Python's types."""
+    return msgspec.msgpack.Decoder(tuple[kinds])  # type: ignore[valid-type]
+
+
+def key_decoder(kinds: list[T.DataType]) -> msgspec.msgpack.Decoder[Any]:
+    """Make what reads the bytes of a key of columns of such types; a key of any length without them."""
+    return decoder(*map(python_type, kinds)) if kinds else decoder(Any, ...)
+
+
+def listed(column: pa.Array, kind: T.DataType, as_tuples: int = 0) -> list[Any]:
+    """List the values of a column: structs as dicts, but as tuples down to a depth.
+
+    Args:
+        column: The column, in Spark's Arrow form.
+        kind: Its type.
+        as_tuples: How many levels of structs are tuples.
+    """
+    if isinstance(kind, T.StructType):
+        members = [
+            listed(child, field.dataType, as_tuples - 1)
+            for child, field in zip(column.flatten(), kind.fields, strict=True)
+        ]
+        rows = zip(*members, strict=True)
+        made: list[Any] = list(rows) if as_tuples > 0 else [dict(zip(kind.names, row, strict=True)) for row in rows]
+        if column.null_count:
+            made = [one if here else None for one, here in zip(made, column.is_valid().to_pylist(), strict=True)]
+        return made
+    if isinstance(kind, Anything):
+        return [None if one is None else msgspec.Raw(one) for one in column.to_pylist()]
+    wanted = arrow_type(kind)
+    if column.type != wanted:
+        column = column.cast(wanted)
+    return column.to_pylist(maps_as_pydicts="strict") if _has_map(kind) else column.to_pylist()  # type: ignore[no-any-return]
+
+
+def column_of(values: list[Any], kind: T.DataType) -> pa.Array:
+    """Make a column of values, whose structs are dicts or tuples; undoes `listed`."""
+    match kind:
+        case T.StructType():
+            members = []
+            for place, field in enumerate(kind.fields):
+                name = field.name
+                of_field = [None if one is None else one[name] if type(one) is dict else one[place] for one in values]
+                members.append(column_of(of_field, field.dataType))
+            fields = [pa.field(name, one.type) for name, one in zip(kind.names, members, strict=True)]
+            return pa.StructArray.from_arrays(members, fields=fields, mask=pa.array([one is None for one in values]))
+        case Anything():
+            values = [None if one is None else encode(one) for one in values]
+        case T.ArrayType(elementType=T.StructType() | T.ArrayType() | T.MapType() as element):
+            ends = [0, *accumulate(len(one or ()) for one in values)]
+            members = column_of([member for one in values for member in one or ()], element)
+            return pa.ListArray.from_arrays(ends, members, mask=pa.array([one is None for one in values]))
+        case T.MapType():
+            values = [None if one is None else list(one.items()) for one in values]
+    return pa.array(values, arrow_type(kind))
+
+
+def _has_map(kind: T.DataType) -> bool:
+    return isinstance(kind, T.MapType) or (isinstance(kind, T.ArrayType) and "map<" in kind.simpleString())
+
+
+def arrow_type(kind: T.DataType) -> pa.DataType:
+    """Give the Arrow type of a type's values, timestamps in UTC."""
+    return to_arrow_type(spark_type(kind), timezone="UTC")

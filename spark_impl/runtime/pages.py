@@ -1,0 +1,115 @@
+"""The packed state of a group of keys: pages, of which a batch opens only those that it concerns.
+
+A key costs nothing while its page is closed, so that a batch's cost follows its own keys, not the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from zlib import crc32
+
+import msgspec
+
+KEYS_OF_PAGE = 16
+"""The pages of a group hold this many keys at most, on average."""
+
+
+class Stored(msgspec.Struct, array_like=True, gc=False):
+    """The state of a key.
+
+    Attributes:
+        fields: The fields that its logic packed, as MessagePack.
+        emitted: The clock up to which closings have been emitted (ms).
+        due: When the key is served next without a row (ms), if ever.
+    """
+
+    fields: msgspec.Raw
+    emitted: int
+    due: int | None
+
+
+class Page(msgspec.Struct, array_like=True, gc=False):
+    """A closed page: the earliest due of its keys (ms), and the keys as MessagePack."""
+
+    due: int | None
+    keys: bytes
+
+
+class _Pages(msgspec.Struct, array_like=True, gc=False):
+    count: int
+    pages: list[Page]
+
+
+Keys = dict[bytes, Stored]
+_encode = msgspec.msgpack.Encoder().encode
+_PAGES = msgspec.msgpack.Decoder(_Pages)
+_KEYS = msgspec.msgpack.Decoder(Keys)
+_NO_KEYS = _encode({})
+
+
+class Pages:
+    """The keys of a group; a page is opened when one of its keys is read or due.
+
+    Args:
+        packed: The group's state as it was stored, if it has one.
+    """
+
+    def __init__(self, packed: bytes | None) -> None:
+        found = _Pages(0, [Page(None, _NO_KEYS)]) if packed is None else _PAGES.decode(packed)
+        self.count, self.closed = found.count, found.pages
+        self.opened: dict[int, Keys] = {}
+
+    def page_of(self, key: bytes) -> Keys:
+        """Open the page of a key."""
+        # The low bits say in which group the key is.
+        return self.open((crc32(key) >> 12) % len(self.closed))
+
+    def open(self, number: int) -> Keys:
+        """Open a page."""
+        page = self.opened.get(number)
+        if page is None:
+            page = self.opened[number] = _KEYS.decode(self.closed[number].keys)
+            self.count -= len(page)
+        return page
+
+    def due(self, clock: int) -> list[tuple[bytes, Stored]]:
+        """List the keys that are due up to a clock (ms)."""
+        for number, page in enumerate(self.closed):
+            if page.due is not None and page.due <= clock:
+                self.open(number)
+        return [
+            (key, stored)
+            for page in self.opened.values()
+            for key, stored in page.items()
+            if stored.due is not None and stored.due <= clock
+        ]
+
+    def packed(self) -> tuple[bytes, int | None] | None:
+        """Pack the group again, with its earliest due (ms); None where no key is left."""
+        count = self.count + sum(map(len, self.opened.values()))
+        if not count:
+            return None
+        if not count <= KEYS_OF_PAGE * len(self.closed) <= 8 * count + KEYS_OF_PAGE:
+            self.spread(max(1, 2 * count // KEYS_OF_PAGE))
+        for number, page in self.opened.items():
+            dues = [stored.due for stored in page.values() if stored.due is not None]
+            self.closed[number] = Page(min(dues, default=None), _encode(page))
+        first = min((page.due for page in self.closed if page.due is not None), default=None)
+        return _encode(_Pages(count, self.closed)), first
+
+    def spread(self, pages: int) -> None:
+        """Put all keys into so many pages."""
+        keys = [found for number in range(len(self.closed)) for found in self.open(number).items()]
+        self.closed, self.opened = [Page(None, _NO_KEYS)] * pages, {number: {} for number in range(pages)}
+        for key, stored in keys:
+            self.page_of(key)[key] = stored
+
+
+def unpacked(packed: bytes) -> Iterator[tuple[bytes, Stored]]:
+    """List the keys of a packed group, and what is stored of each.
+
+    Raises:
+        msgspec.DecodeError: The binary is no state.
+    """
+    for page in _PAGES.decode(packed).pages:
+        yield from _KEYS.decode(page.keys).items()

@@ -1,0 +1,315 @@
+"""Serves the keys of a group in Spark: their packed rows and state, one pending timer, and a guard of checkpoints.
+
+One runtime: what `streamproof check` asks is what runs in production.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
+from typing import Any
+from zlib import crc32
+
+from msgspec import Raw, Struct
+from pyspark.sql import Row
+from pyspark.sql import types as T
+
+from ...reference.core.errors import BadInput
+from .codec import FORM, decoder, encode, key_decoder, python_type
+from .logic import BEFORE_ALL_TIMES, DROPPED, END_OF_TIME, Arrived, Emitted, Key, Logic, dropped
+from .pages import Pages, Stored
+from .required import StatefulProcessor, StatefulProcessorHandle, StatefulProcessorHandleState
+
+PACKED, TIMER = "packed", "timer"
+"""The fields of a group's state: its keys, and when its timer fires (ms)."""
+STATE = "keys"
+"""The name of the state variable; Spark's state data source reads it."""
+DECLARATION = "declaration"
+"""The name of the state variable that holds the declaration."""
+BEFORE, WITHIN, AFTER = -1, 0, 1
+"""The phases of a batch: what the clock closes at its start, its rows, and what the end of a history closes."""
+OBJECTS_BETWEEN_COLLECTIONS = 200_000
+"""Python looks for garbage after this many new objects: a batch makes many, and no cycles of them."""
+
+Hop = Callable[[Key, Emitted], tuple[Key, Any]]
+"""Of a key and what it emitted: the key of the next stage that it is for, and what that takes as a value."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """An input of a stage.
+
+    Attributes:
+        name: What rows of it are called.
+        order: The type of its order of arrival.
+        value: The type of its values.
+    """
+
+    name: str
+    order: T.DataType
+    value: T.DataType
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a processor runs.
+
+    Attributes:
+        logic: What happens to a key.
+        sides: Its inputs.
+        key: The fields of its keys; none: keys of any length and type.
+        state: The fields of a key's packed state.
+        hop: Where a message goes, and its content; None where changes are the operator's result.
+        report_dropped: Whether rows that were dropped are emitted too.
+        ended: Whether the history has ended: a batch DataFrame, in which all closes.
+        declaration: The declaration by which checkpoints are told apart; None: none is refused.
+    """
+
+    logic: Logic[Any]
+    sides: Sequence[Side]
+    key: Sequence[T.StructField]
+    state: T.StructType
+    hop: Hop | None = None
+    report_dropped: bool = True
+    ended: bool = False
+    declaration: str | None = None
+
+
+class Held(Struct, gc=False):
+    """A key while its group is served."""
+
+    key: Key
+    logic: Any
+    state: Any
+    emitted: int
+
+
+Change = tuple[bytes, Emitted, int, int | None]
+"""A key's bytes, what it emitted, the phase, and the time (ms) that set it off."""
+
+
+class KeyedProcessor(StatefulProcessor):
+    """Runs a stage in Spark: the packed state of a group of keys, and at most one pending timer.
+
+    A key is served as if it had a state and a timer of its own. Every partition of the state has the text of the
+    declaration too. A batch reads it in each of them before it emits anything, even where there is no row and no timer.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state."""
+        stage = self.stage
+        gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+        self.handle = handle
+        self.state = handle.getValueState(STATE, T.StructType().add(PACKED, "binary").add(TIMER, "long"))
+        self.rows = [
+            decoder(list[bytes], list[int | None], *(list[python_type(kind)] for kind in (side.order, side.value)))  # type: ignore[misc]
+            for side in stage.sides
+        ]
+        self.fields = (
+            decoder(*(python_type(field.dataType) for field in stage.state.fields))
+            if stage.state.fields
+            else decoder(Any, ...)
+        )
+        # The same keys come again within a batch.
+        self.key_of = lru_cache(100_000)(key_decoder([field.dataType for field in stage.key]).decode)
+        if stage.declaration is not None:
+            self.guard(handle, f"{stage.declaration}, form {FORM}")
+
+    def guard(self, handle: StatefulProcessorHandle, declaration: str) -> None:
+        """Refuse a partition of the state that was written under another declaration.
+
+        Raises:
+            BadInput: The message has both declarations.
+        """
+        declared = handle.getValueState(DECLARATION, T.StructType().add("text", "string").add("stored", "string"))
+        client = handle._statefulProcessorApiClient
+        if client.handle_state is StatefulProcessorHandleState.PRE_INIT:
+            return  # on the driver, which has no state
+        # Spark has no state of a partition: this is the state of a group that is the same everywhere.
+        client.set_implicit_key((0,))
+        found = declared.get()
+        if found is None:
+            stored = T.StructType().add("key", T.StructType([*self.stage.key])).add("state", self.stage.state)
+            declared.update((declaration, stored.json()))
+        elif found[0] != declaration:
+            raise BadInput(
+                f"the checkpoint was written by {found[0]}, and can't go on as {declaration}: declare the operator as "
+                "before, or give the query a new checkpointLocation"
+            )
+        client.remove_implicit_key()
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """Process the rows of a group, key by key, each key's in order of arrival."""
+        arrived: dict[bytes, list[Arrived]] = {}
+        for side, packed, _ in rows:
+            keys, *columns = self.rows[side].decode(packed)
+            for of_row, row in zip(keys, map(Arrived, *columns, repeat(self.stage.sides[side].name)), strict=False):
+                of_key = arrived.get(of_row)
+                if of_key is None:
+                    arrived[of_row] = [row]
+                else:
+                    of_key.append(row)
+        return self.serve(arrived, timerValues)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+        """Emit what the clock has closed, forget what is out of retention, and set the next timer."""
+        return self.serve({}, timerValues, has_fired=True)
+
+    def serve(self, arrived: dict[bytes, list[Arrived]], timerValues: Any, has_fired: bool = False) -> Iterator[Row]:
+        """Close what is due in a group, then process its rows; save it, and emit what came out as one row."""
+        stage = self.stage
+        clock = self.clock(timerValues)
+        found = None if stage.ended else self.state.get()
+        pages, timer = (Pages(None), None) if found is None else (Pages(found[0]), found[1])
+        held: dict[bytes, Held] = {}
+        for of_key, stored in pages.due(clock) if timer is not None and timer <= clock else ():
+            held[of_key] = self.held(of_key, stored)
+        changes = self.closed(held, clock, BEFORE)
+        for of_key, rows in arrived.items():
+            one = held.get(of_key)
+            if one is None:
+                one = held[of_key] = self.held(of_key, pages.page_of(of_key).get(of_key))
+            logic, key, state = one.logic, one.key, one.state
+            nullable = logic.keeps_null_keys or None not in key
+            for row in logic.in_order(rows):
+                if not nullable:
+                    emitted = [dropped(row, "null key")]
+                elif row.timestamp is None:
+                    emitted = [dropped(row, "null timestamp")]
+                else:
+                    try:
+                        emitted = logic.take(key, state, row, clock)
+                    except Exception as error:
+                        emitted = [self.failure(error)]
+                for change in emitted:
+                    changes.append((of_key, change, WITHIN, row.timestamp))
+        if stage.ended:
+            changes += self.closed(held, END_OF_TIME, AFTER)
+        else:
+            changes += self.save(pages, held, clock, None if has_fired else timer)
+        return self.emitted(changes)
+
+    def held(self, of_key: bytes, stored: Stored | None) -> Held:
+        """Unpack the state of a key; make it where there is none."""
+        key = self.key_of(of_key)
+        logic = self.stage.logic.for_key(key)
+        if stored is None:
+            return Held(key, logic, logic.empty(), BEFORE_ALL_TIMES if self.stage.ended else 0)
+        return Held(key, logic, logic.unpack(self.fields.decode(stored.fields)), stored.emitted)
+
+    def clock(self, timerValues: Any) -> int:
+        """Read the largest event time of earlier batches (ms): from 1970 on, as Spark's watermark; a batch has none.
+
+        Nothing is late in a batch DataFrame, however long before 1970.
+        """
+        return BEFORE_ALL_TIMES if self.stage.ended else max(timerValues.getCurrentWatermarkInMs(), 0)
+
+    def closed(self, held: dict[bytes, Held], clock: int, phase: int) -> list[Change]:
+        """Close keys, by end (or timestamp, where there is no window), then key."""
+        closed: list[tuple[int, Key, Change]] = []
+        for of_key, one in held.items():
+            end = 0
+            try:
+                emitted = one.logic.close(one.state, one.emitted, clock)
+            except Exception as error:
+                emitted = [self.failure(error)]
+            for change in emitted:
+                # Within a key the logic's order stays: a joined window may close by another end than the result's.
+                end = max(end, (change.timestamp if change.end is None else change.end) or 0)
+                closed.append((end, one.key, (of_key, change, phase, end)))
+            one.emitted = max(one.emitted, clock)
+        closed.sort(key=lambda one: one[:2])
+        return [change for _, _, change in closed]
+
+    def save(self, pages: Pages, held: dict[bytes, Held], clock: int, timer: int | None) -> list[Change]:
+        """Store the keys that were served, with a timer for the one that is due first; list failures."""
+        failed: list[Change] = []
+        for of_key, one in held.items():
+            page = pages.page_of(of_key)
+            try:
+                stored = self.stored(one, clock)
+            except Exception as error:
+                failed.append((of_key, self.failure(error), AFTER, None))
+                stored = None
+            if stored is not None:
+                page[of_key] = stored
+            else:
+                page.pop(of_key, None)
+        packed = pages.packed()
+        first = None if packed is None else packed[1]
+        if first != timer and timer is not None:
+            self.handle.deleteTimer(timer)
+        if first != timer and first is not None:
+            self.handle.registerTimer(first)
+        if packed is None:
+            self.state.clear()
+        else:
+            self.state.update(packed)
+        return failed
+
+    def stored(self, one: Held, clock: int) -> Stored | None:
+        """Pack the state of a key that was served; None where there is nothing to store."""
+        logic = one.logic
+        state = logic.keep(one.state, one.emitted, clock)
+        fields = logic.pack(state)
+        if fields is None:
+            return None
+        due = logic.due(state, clock)
+        if due is not None and due <= clock:
+            raise ValueError(f"the timer {due} isn't after the watermark {clock}, as Spark wants it")
+        return Stored(Raw(encode(fields)), one.emitted, due)
+
+    def failure(self, error: Exception) -> Emitted:
+        """Say what stands for an error of a logic: here it ends the query."""
+        raise error
+
+    def emitted(self, changes: list[Change]) -> Iterator[Row]:
+        """Pack what came out of a group, by column, into one row."""
+        if not self.stage.report_dropped:
+            changes = [change for change in changes if change[1].change != DROPPED]
+        if not changes:
+            return iter(())
+        return iter([Row(packed=encode(self.messages(changes) if self.stage.hop is not None else by_column(changes)))])
+
+    def messages(self, changes: list[Change]) -> tuple[Any, ...]:
+        """Turn what was emitted into messages: by column their keys' hashes, keys, timestamps, places and values."""
+        hop = self.stage.hop
+        assert hop is not None
+        columns: tuple[list[Any], ...] = ([], [], [], [], [])
+        for ordinal, (of_key, change, _, _) in enumerate(changes):
+            key, value = hop(self.key_of(of_key), change)
+            to = encode(key)
+            # Messages without a key, of which there may be many, need no state in common.
+            message = (
+                crc32(of_key if None in key else to),
+                to,
+                change.timestamp or 0,
+                (*change.cause, ordinal),
+                (change.timestamp, change.reason, *value),
+            )
+            for column, part in zip(columns, message, strict=True):
+                column.append(part)
+        return columns
+
+
+def by_column(changes: list[Change]) -> tuple[Any, ...]:
+    """Turn changes into columns: key, start, end, value, timestamp, change, reason, cause, phase, at."""
+    emitted = [change[1] for change in changes]
+    return (
+        [change[0] for change in changes],
+        [one.start for one in emitted],
+        [one.end for one in emitted],
+        [one.value for one in emitted],
+        [one.timestamp for one in emitted],
+        [one.change for one in emitted],
+        [one.reason for one in emitted],
+        [one.cause for one in emitted],
+        [change[2] for change in changes],
+        [change[3] for change in changes],
+    )
