@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from ..reference.definitions.joins import ForeignKeyJoin
 from .foreign_key_stages import ForeignKeyStages, foreign_key_tables
 from .runtime.columns import ColumnLike
-from .runtime.keyed import staged
+from .runtime.keyed import InitialState, staged
 
 
 def foreign_key_join(
@@ -36,6 +36,7 @@ def foreign_key_join(
     protocol: Literal["kip", "answer"] = "kip",
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None = None,
 ) -> DataFrame:
     """Join each row of a table with the row of another that it refers to, and return the changelog by left key.
@@ -62,9 +63,9 @@ def foreign_key_join(
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `kip` or `answer`; see `ForeignKeyJoin`. Without races they differ only in redundant tombstones.
         report_dropped: Whether rows that were dropped are emitted too; a right row is emitted without a left key.
-        state_groups: As in `keyed`, for each stage: None keeps one state for each left key and for each foreign key.
-            The state is as large as both tables, and each left row's foreign key, stored twice more; the subscriptions
-            to one foreign key are one state, which is read and written whole when a batch concerns it.
+        state_groups: As in `keyed`, for each stage. The state is as large as both tables, and each left row's foreign
+            key, stored twice more; the subscriptions to one foreign key are read and written together.
+        initial_state: As in `keyed`, for each stage.
         logic: Makes the logic of each stage, of a declaration; `foreign_key_stages` by default, another for mutants.
 
     Returns:
@@ -96,4 +97,4 @@ def foreign_key_join(
         logic=logic,
     )
     stages = [tables.sender(), tables.right([tables.rights]), tables.receiver([])]
-    return staged(stages, value_type=tables.result_type, **tables.settings)
+    return staged(stages, value_type=tables.result_type, initial_state=initial_state, **tables.settings)

@@ -410,5 +410,6 @@ def foreign_key_tables(
     require_same_types(refers, rights.keys)
     shown = ", ".join(field.name for _, field in refers)
     declaration = declaration_of("foreign_key_join", join, foreign_key=shown)
-    settings = {"state_groups": state_groups, "report_dropped": report_dropped, "declaration": declaration}
+    settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped}
+    settings["declaration"] = declaration
     return ForeignKeyTables(lefts, rights, refers, (logic or foreign_key_stages)(join), settings)

@@ -17,7 +17,7 @@ from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import OneToManyJoin
 from .runtime.columns import ColumnLike
 from .runtime.inputs import joined_type, require_same_order, two_sides
-from .runtime.keyed import StageOf, declaration_of, staged
+from .runtime.keyed import InitialState, StageOf, declaration_of, staged
 from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.stages import (
     SEEN,
@@ -50,6 +50,7 @@ def one_to_many_join(
     protocol: Literal["kip", "answer"] = "kip",
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[OneToManyJoin], OneToManyStages] | None = None,
 ) -> DataFrame:
     """Join each row of a table with the row of another that it refers to, and return the changelog by both keys.
@@ -73,9 +74,9 @@ def one_to_many_join(
         null_foreign_key: `ignore` or `keep`; see `OneToManyJoin`.
         protocol: `kip` or `answer`; see `OneToManyJoin`.
         report_dropped: Whether rows that were dropped are emitted too; a right row is emitted without keys.
-        state_groups: As in `keyed`, for each stage: None keeps one state for each left key and for each foreign key.
-            The state is as large as both tables, and each left row's foreign key is stored once more; the left rows of
-            one foreign key are one state, which is read and written whole when a batch concerns it.
+        state_groups: As in `keyed`, for each stage. The state is as large as both tables, and each left row's foreign
+            key is stored once more; the left rows of one foreign key are read and written together.
+        initial_state: As in `keyed`, for each stage.
         logic: Makes the logic of each stage, of a declaration; `one_to_many_stages` by default, another for mutants.
 
     Returns:
@@ -135,6 +136,7 @@ def one_to_many_join(
         ],
         value_type=T.StructType([*key_fields, T.StructField("joined", result)]),
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("one_to_many_join", declared, foreign_key=shown),
     )

@@ -19,7 +19,7 @@ from ..reference.definitions.windows import RangeAggregate
 from .runtime.columns import ColumnLike, bare, value_and_result
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import resolved
-from .runtime.keyed import declaration_of, keyed
+from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped
 
 
@@ -35,6 +35,7 @@ def range_aggregate(
     retention: Duration | None = None,
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[RangeAggregate], RangeLogic] | None = None,
 ) -> DataFrame:
     """Return for each row the aggregate of its key's rows from `preceding` before it up to it, both ends included.
@@ -52,7 +53,8 @@ def range_aggregate(
             state for ever. With it a row more than `retention` behind the clock is dropped as late, and others stay
             until the clock is `preceding + retention` past them, or half of that longer.
         report_dropped: Whether rows that were dropped are emitted too.
-        state_groups: As in `keyed`: None keeps one state for each key.
+        state_groups: As in `keyed`.
+        initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `RangeLogic` by default, another for mutants.
 
     Returns:
@@ -82,6 +84,7 @@ def range_aggregate(
         state_type=T.StructType().add("rows", T.ArrayType(held)),
         value_type=result_type,
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("range_aggregate", declared, retention_ms=decides.retention_ms),
         timed=retention is not None,

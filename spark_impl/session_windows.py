@@ -20,7 +20,7 @@ from ..reference.definitions.windows import SessionWindows
 from .runtime.columns import ColumnLike, bare, key_columns, timestamp_column, value_and_result
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import any_null, resolved
-from .runtime.keyed import declaration_of, keyed
+from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
 from .runtime.native import changelog
 
@@ -41,6 +41,7 @@ def session_windows(
     late: Literal["merged", "own"] = "merged",
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[SessionWindows], SessionLogic] | None = None,
 ) -> DataFrame:
     """Aggregate a stream by session windows, and return the changelog of the sessions.
@@ -62,8 +63,8 @@ def session_windows(
         emit: `update` emits every change, `close` each session's final value once.
         late: `merged` or `own`; see `SessionWindows`.
         report_dropped: Whether rows that were dropped are emitted too.
-        state_groups: None keeps one state for each key. A number hashes the keys into so many groups, each of which is
-            read and written whole: with many small keys in a batch that saves most of the round trips.
+        state_groups: As in `keyed`.
+        initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `SessionLogic` by default, another for mutants.
 
     Returns:
@@ -101,6 +102,7 @@ def session_windows(
         state_type=T.StructType().add("sessions", T.ArrayType(session)),
         value_type=result_type,
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("session_windows", windows),
     )

@@ -24,14 +24,15 @@ def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) 
 
     Args:
         checkpoint: The folder of the query's checkpoint, on any file system that Spark knows.
-        operator: The number of the stateful operator in the query, from 0, as Spark's state data source counts them;
-            each stage of an operator in stages is one.
+        operator: The number of the stateful operator in the query, as Spark's state data source counts them: from 0 for
+            the last. Each stage of an operator in stages is one: of a foreign-key join 2 is the first, 0 the last.
         batch: After which batch of the query; by default the last that is committed.
 
     Returns:
         `key struct` (the key's columns), `state struct` (the fields that the operator stores, times in ms),
-        `closed timestamp` (up to where the clock has closed windows of the key) and `due timestamp` (when it is served
-        next without a row, null if never).
+        `closed timestamp` (up to where the clock has closed windows of the key), `due timestamp` (when it is served
+        next without a row, null if never) and `packed binary` (the fields as they are stored, which an operator's
+        `initial_state` takes over).
 
     Raises:
         BadInput: There is no checkpoint, the batch or the operator isn't in it, or the operator is none of the ten.
@@ -51,7 +52,7 @@ def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) 
     if stored is None:
         raise BadInput(f"checkpoint: {checkpoint} has no batch yet whose state could be read: run the query first")
     kinds = T.StructType.fromJson(json.loads(stored))
-    schema = T.StructType(kinds.fields).add("closed", "long").add("due", "long")
+    schema = T.StructType(kinds.fields).add("closed", "long").add("due", "long").add("packed", "binary")
     return groups.mapInArrow(_UnpackState(schema), schema).withColumns(
         {name: F.timestamp_millis(name) for name in ("closed", "due")}
     )
@@ -71,7 +72,7 @@ class _UnpackState:
         read_fields = decoder(*(python_type(field.dataType) for field in state.fields)).decode
         for batch in batches:
             rows = [
-                (read_key(of_key), read_fields(stored.fields), stored.emitted, stored.due)
+                (read_key(of_key), read_fields(stored.fields), stored.emitted, stored.due, bytes(stored.fields))
                 for packed in batch.column(0).to_pylist()
                 for of_key, stored in unpacked(packed)
             ]

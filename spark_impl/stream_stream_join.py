@@ -20,7 +20,7 @@ from ..reference.definitions.joins import Join, StreamStreamJoin
 from .runtime.columns import ColumnLike
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import Input, any_null, joined_type, require_same, two_sides
-from .runtime.keyed import declaration_of, keyed
+from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import BEFORE_ALL_TIMES, Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.native import changelog, key_names
 
@@ -47,6 +47,7 @@ def stream_stream_join(
     null_key: Literal["drop", "keep"] = "drop",
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[StreamStreamJoin], StreamStreamLogic] | None = None,
 ) -> DataFrame:
     """Join two streams by key within time bounds: right time in [left time - before, left time + after].
@@ -70,8 +71,9 @@ def stream_stream_join(
         emit: When a row without a partner is emitted: `arrival`, `eager` or `close`; see `StreamStreamJoin`.
         null_key: `drop` records without a key, or `keep` them: left and outer emit such a row at once.
         report_dropped: Whether rows that were dropped are emitted too.
-        state_groups: As in `keyed`: None keeps one state for each key. A record stays in the state as long as it can
+        state_groups: As in `keyed`. A record stays in the state as long as it can
             find a partner: until the clock has passed its time + reach + grace.
+        initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `StreamStreamLogic` by default, another for mutants.
 
     Returns:
@@ -115,6 +117,7 @@ def stream_stream_join(
         state_type=state_type,
         value_type=joined_type(*types),
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("stream_stream_join", declared),
     )

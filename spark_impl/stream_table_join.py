@@ -16,7 +16,7 @@ from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import StreamTableJoin
 from .runtime.columns import ColumnLike
 from .runtime.inputs import any_null, joined_type, require_same, two_sides
-from .runtime.keyed import declaration_of, keyed
+from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.native import changelog, key_names
 
@@ -37,6 +37,7 @@ def stream_table_join(
     null_key: Literal["drop", "keep"] = "drop",
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[StreamTableJoin], StreamTableLogic] | None = None,
 ) -> DataFrame:
     """Join a stream with a table by key: the stream alone drives.
@@ -56,7 +57,8 @@ def stream_table_join(
         join: `left` emits every record, `inner` those that find a row.
         null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them at once.
         report_dropped: Whether rows that were dropped are emitted too.
-        state_groups: As in `keyed`: None keeps one state for each key. The state is as large as the table.
+        state_groups: As in `keyed`. The state is as large as the table.
+        initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `StreamTableLogic` by default, another for mutants.
 
     Returns:
@@ -87,6 +89,7 @@ def stream_table_join(
         state_type=T.StructType().add("row", types[1]),
         value_type=joined_type(*types),
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("stream_table_join", declared),
         timed=False,

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from ..reference.definitions.aggregates import AGGREGATES_OF_TABLES, Aggregate, TableAggregate, named_aggregate
 from .runtime.columns import ColumnLike, bare, value_and_result
 from .runtime.inputs import resolved
-from .runtime.keyed import StageOf, declaration_of, staged
+from .runtime.keyed import InitialState, StageOf, declaration_of, staged
 from .runtime.logic import UPDATE, Arrived, Emitted, Key, Logic, changed
 from .runtime.stages import SEEN, To, dropped_before, named_columns, numbered, parts, renamed
 
@@ -33,6 +33,7 @@ def table_aggregate(
     value_type: str | T.DataType | None = None,
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[TableAggregate], TableAggregateStages] | None = None,
 ) -> DataFrame:
     """Aggregate a table by a column that is not its key, and return the changelog of the groups.
@@ -54,9 +55,9 @@ def table_aggregate(
         aggregate: `count`, `sum`, `list`, or an `Aggregate` with a subtractor and a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
         report_dropped: Whether rows that were dropped are emitted too.
-        state_groups: As in `keyed`, for each stage: None keeps one state for each key, and for each group. The state is
-            as large as the table (for each row its group and value) and all groups that ever had a row; a `list` stores
-            its members once more.
+        state_groups: As in `keyed`, for each stage. The state is as large as the table (for each row its group and
+            value) and all groups that ever had a row; a `list` stores its members once more.
+        initial_state: As in `keyed`, for each stage.
         logic: Makes the logic of each stage of a declaration; `table_aggregate_stages` by default, another for mutants.
 
     Returns:
@@ -101,6 +102,7 @@ def table_aggregate(
         ],
         value_type=result_type,
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("table_aggregate", declared, group_by=shown),
     )

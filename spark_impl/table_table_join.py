@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from ..reference.definitions.joins import Join, TableTableJoin
 from .runtime.columns import ColumnLike
 from .runtime.inputs import joined_type, two_sides
-from .runtime.keyed import declaration_of, keyed
+from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined
 
 Side = tuple[Any, int] | None
@@ -36,6 +36,7 @@ def table_table_join(
     join: Join = "inner",
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[TableTableJoin], TableTableLogic] | None = None,
 ) -> DataFrame:
     """Join two tables by key, and return the changelog of the joined table.
@@ -54,7 +55,8 @@ def table_table_join(
         right_order: Its order of arrival.
         join: `inner`, `left` or `outer`.
         report_dropped: Whether rows that were dropped are emitted too.
-        state_groups: As in `keyed`: None keeps one state for each key. The state is as large as the tables.
+        state_groups: As in `keyed`. The state is as large as the tables.
+        initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `TableTableLogic` by default, another for mutants.
 
     Returns:
@@ -87,6 +89,7 @@ def table_table_join(
         state_type=state.add("right", types[1]).add("right_timestamp", "long"),
         value_type=joined_type(*types),
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("table_table_join", declared),
         timed=False,

@@ -22,7 +22,7 @@ from ..reference.definitions.windows import Early, WindowAggregate
 from .runtime.columns import ColumnLike, accumulator_type, bare, resolve, value_and_result
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import resolved
-from .runtime.keyed import declaration_of, keyed
+from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import BEFORE_ALL_TIMES, TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
 from .runtime.native import closed_windows
 
@@ -45,6 +45,7 @@ def window_aggregate(
     late: Literal["drop", "update"] = "drop",
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[WindowAggregate], WindowLogic] | None = None,
 ) -> DataFrame:
     """Aggregate a stream by Samza's windows, and return the changelog of the aggregates, or the messages.
@@ -72,8 +73,9 @@ def window_aggregate(
             yet; a duration: whenever the clock passes a multiple of it. Never by default.
         late: `drop` leaves a row out of complete windows; `update` adds it to those that are retained.
         report_dropped: Whether rows that were dropped are emitted too.
-        state_groups: As in `keyed`: None keeps one state for each key. A window by time stays in the state until it is
+        state_groups: As in `keyed`. A window by time stays in the state until it is
             complete and past its retention. By tuple, a key's last windows and its count of rows stay for ever.
+        initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `WindowLogic` by default, another for mutants.
 
     Returns:
@@ -97,6 +99,7 @@ def window_aggregate(
         state_type=T.StructType().add("rows", "long").add("windows", T.ArrayType(_window_type(held))),
         value_type=result_type,
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("window_aggregate", declared),
     )

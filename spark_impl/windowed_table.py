@@ -20,7 +20,7 @@ from ..reference.definitions.windows import WindowedTable
 from .runtime.columns import ColumnLike, bare, resolve, value_and_result
 from .runtime.durations import Duration, milliseconds
 from .runtime.inputs import Input, joined_type, resolved
-from .runtime.keyed import declaration_of, keyed
+from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped, joined
 from .runtime.native import closed_windows
 
@@ -53,6 +53,7 @@ def windowed_table(
     retention: Duration | None = None,
     report_dropped: bool = False,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     logic: Callable[[WindowedTable], WindowedLogic] | None = None,
 ) -> DataFrame:
     """Aggregate a stream by windows, join the resulting table by key and window, and return the changelog.
@@ -86,9 +87,10 @@ def windowed_table(
         retention: How much longer than its grace a window is stored for a table or look-ups; by default for ever. A
             window that is forgotten isn't emitted again, and look-ups don't find it.
         report_dropped: Whether rows that were dropped are emitted too.
-        state_groups: As in `keyed`: None keeps one state for each key. A window stays in the state until it is closed:
+        state_groups: As in `keyed`. A window stays in the state until it is closed:
             its own end and, with another windowed table, that of its partner are past by the grace. With a table or
             look-ups the table's rows stay, and the windows as long as `retention` says.
+        initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `WindowedLogic` by default, another for mutants.
 
     Returns:
@@ -149,6 +151,7 @@ def windowed_table(
         state_type=T.StructType().add("events", left_type[0]).add("right", state).add("row", row),
         value_type=emitted_type,
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("windowed_table", declared, retention_ms=decides.retention_ms),
     )

@@ -12,14 +12,14 @@ from dataclasses import fields
 from functools import reduce
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
 from ...reference.definitions.aggregates import Aggregate
 from ...reference.definitions.declarations import Definition
-from .codec import require_supported, spark_type
+from .codec import Anything, require_supported, spark_type
 from .ends import CLOCK, GROUP, SIDE, Pack, Route, Unpack, packed_schema
 from .inputs import Input, any_null, in_one_order, require_same
 from .logic import BEFORE_ALL_TIMES, Logic
@@ -28,6 +28,8 @@ from .required import require_pyspark
 
 STATE_GROUPS = 256
 """Over this many groups an operator's keys are spread by default."""
+InitialState = DataFrame | Sequence[DataFrame] | None
+"""What `read_state` has read; of an operator in stages for each of them, first to last."""
 STATEFUL = ("TransformWithState", "FlatMapGroups", "Aggregate", "Deduplicate", "Distinct", "Join")
 """The names in a logical plan of operators that emit when the watermark moves."""
 
@@ -59,6 +61,7 @@ def keyed(
     state_type: T.StructType,
     value_type: T.DataType,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     report_dropped: bool = False,
     timed: bool = True,
     declaration: str | None = None,
@@ -88,7 +91,9 @@ def keyed(
         state_type: The fields of a key's packed state.
         value_type: The type of the changes' values.
         state_groups: Over how many groups the keys are spread; None: `STATE_GROUPS`. A group is served by one task, and
-            its keys share a binary in the state.
+            its keys share a binary in the state. A checkpoint goes on with the number that it was written with.
+        initial_state: The state with which a new checkpoint begins, as `read_state` has read it of another one: under
+            another `state_groups`, or another declaration that stores the same. What it was read of must have ended.
         report_dropped: Whether rows that were dropped are emitted too.
         timed: Whether the logic needs the clock and timers.
         declaration: The `declaration_of` the operator; with None no checkpoint is refused.
@@ -111,6 +116,7 @@ def keyed(
         [StageOf(logic, inputs, [field for _, field in inputs[0].keys], state_type)],
         value_type=value_type,
         state_groups=state_groups,
+        initial_state=initial_state,
         report_dropped=report_dropped,
         timed=timed,
         declaration=declaration,
@@ -122,6 +128,7 @@ def staged(
     *,
     value_type: T.DataType,
     state_groups: int | None = None,
+    initial_state: InitialState = None,
     report_dropped: bool = False,
     timed: bool = False,
     declaration: str | None = None,
@@ -136,6 +143,7 @@ def staged(
         stages: The stages, first to last.
         value_type: As in `keyed`, as are all others but `processor`.
         state_groups: As in `keyed`, for each stage.
+        initial_state: As in `keyed`, for each stage.
         report_dropped: As in `keyed`.
         timed: As in `keyed`; an operator of several stages has no clock.
         declaration: As in `keyed`.
@@ -159,6 +167,11 @@ def staged(
     streaming = any(one.frame.isStreaming for one in inputs)
     has_clock = [_has_clock(one) for one in inputs]
     moves = streaming and timed and not any(has_clock)
+    states = [initial_state] if isinstance(initial_state, DataFrame) else list(initial_state or ())
+    if states and len(states) != len(stages):
+        raise BadInput(
+            f"initial_state: {len(states)} given for {len(stages)} stages: give read_state's of each, in order"
+        )
     sent: DataFrame | None = None
     messages: T.DataType | None = None
     for number, stage in enumerate(stages):
@@ -192,6 +205,7 @@ def staged(
                 outputStructType=T.StructType().add(PACKED, "binary"),
                 outputMode="Append",
                 timeMode="EventTime" if timed else "None",
+                initialState=_regrouped(states[number], stage, groups) if states else None,
             )
         )
         messages = stage.messages
@@ -224,6 +238,27 @@ def _packed(
     kinds = [field.dataType for _, field in one.keys]
     pack = Pack(side, kinds, _order_type(one, steps), one.value_type, groups, moves, one.positional)
     return one.frame.select(*columns).mapInArrow(pack, packed_schema(moves))
+
+
+def _regrouped(state: DataFrame, stage: StageOf, groups: int) -> GroupedData:
+    """Pack a state that another checkpoint has handed over into groups.
+
+    Raises:
+        BadInput: It isn't `read_state`'s, or what it stores is of another type.
+    """
+    kinds = T.StructType().add("key", T.StructType([*stage.keys])).add("state", stage.state)
+    found, wanted = T.StructType(state.schema.fields[:2]).simpleString(), kinds.simpleString()
+    if found != wanted or "packed" not in state.columns:
+        raise BadInput(f"initial_state: it holds {found}, where {wanted} is stored: give what read_state has read")
+    keys = [F.col(f"key.`{field.name}`").alias(f"key_{number}") for number, field in enumerate(stage.keys)]
+    rows = state.select(
+        *keys,
+        F.unix_millis("closed").alias("timestamp"),
+        F.lit(None).cast("long").alias("order"),
+        F.col("packed").alias("value"),
+    )
+    pack = Pack(0, [field.dataType for field in stage.keys], T.LongType(), Anything(), groups, False, False)
+    return rows.mapInArrow(pack, packed_schema(False)).select(SIDE, PACKED, GROUP).groupBy(GROUP)
 
 
 def _same_bits(column: Column, field: T.StructField) -> Column:

@@ -87,6 +87,7 @@ class Held(Struct, gc=False):
     emitted: int
 
 
+_HANDED_OVER = decoder(list[bytes], list[int], list[None], list[Raw])
 Change = tuple[bytes, Emitted, int, int | None]
 """A key's bytes, what it emitted, the phase, and the time (ms) that set it off."""
 
@@ -156,6 +157,17 @@ class KeyedProcessor(StatefulProcessor):
                 else:
                     of_key.append(row)
         return self.serve(arrived, timerValues)
+
+    def handleInitialState(self, key: Any, initialState: Row, timerValues: Any) -> None:
+        """Take over keys of a state that another checkpoint has handed over."""
+        found = self.state.get()
+        pages, timer = (Pages(None), None) if found is None else (Pages(found[0]), found[1])
+        keys, closed, _, fields = _HANDED_OVER.decode(initialState[1])
+        held = {
+            of_key: self.held(of_key, Stored(packed, emitted, None))
+            for of_key, emitted, packed in zip(keys, closed, fields, strict=True)
+        }
+        self.save(pages, held, self.clock(timerValues), timer)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Emit what the clock has closed, forget what is out of retention, and set the next timer."""
