@@ -5,9 +5,8 @@ Source: KIP-94; Spark Structured Streaming Deep Dive (8), "Session Window".
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
-from itertools import islice, takewhile
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -173,7 +172,7 @@ class Session(NamedTuple):
     value: Any
 
 
-_end = attrgetter("end")
+_start, _end = attrgetter("start"), attrgetter("end")
 
 
 class SessionLogic(Logic[list[Session]]):
@@ -203,9 +202,9 @@ class SessionLogic(Logic[list[Session]]):
         windows, timestamp = self.windows, row.timestamp
         assert timestamp is not None
         edge = windows.close_edge(clock)
-        near = self.near(sessions, timestamp, edge)
-        start = min([timestamp, *(session.start for session in near)])
-        end = max([timestamp, *(session.end for session in near)])
+        near, start, end = self.near(sessions, timestamp, edge), timestamp, timestamp
+        if near:
+            start, end = min(start, near[0].start), max(end, near[-1].end)
         if (end if windows.late == "merged" else timestamp) < edge:
             return [dropped(row, "late")]
         merged = Session(start, end, self.aggregate(key, near, row))
@@ -219,23 +218,23 @@ class SessionLogic(Logic[list[Session]]):
         gap = self.windows.gap_ms
         first = bisect_left(sessions, max(timestamp - gap, edge), key=_end)
         # Open sessions don't overlap, so their starts are in order too.
-        return list(takewhile(lambda session: session.start <= timestamp + gap, islice(sessions, first, None)))
+        return sessions[first : bisect_right(sessions, timestamp + gap, first, key=_start)]
 
     def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
         """Return the merged aggregates of the sessions, in session order, with the row's value added last."""
-        by = self.windows.aggregate
+        by, bare_key = self.windows.aggregate, bare(key)
         by.check(row.value)
         value = by.initializer()
         for session in near:
-            value = by.merger(bare(key), value, session.value)
-        return by.aggregator(bare(key), row.value, value)
+            value = by.merger(bare_key, value, session.value)
+        return by.aggregator(bare_key, row.value, value)
 
     def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
         """Return tombstones of the merged sessions, if the new one is longer than an instant, then the new session."""
-        emitted = []
-        if (merged.start, merged.end) != (row.timestamp, row.timestamp):
-            emitted = [self.tombstone(session, row) for session in near]
-        return [*emitted, Emitted(merged.start, merged.end, merged.value, merged.end, UPDATE, None, row.order)]
+        update = Emitted(merged.start, merged.end, merged.value, merged.end, UPDATE, None, row.order)
+        if not near or merged.start == merged.end:
+            return [update]
+        return [*[self.tombstone(session, row) for session in near], update]
 
     def tombstone(self, session: Session, row: Arrived) -> Emitted:
         """Return the tombstone of a merged session."""
@@ -246,21 +245,22 @@ class SessionLogic(Logic[list[Session]]):
         if self.windows.emit == "update":
             return []
         emitted_edge, edge = self.windows.close_edge(emitted), self.windows.close_edge(clock)
-        due = [session for session in sessions if emitted_edge <= session.end < edge]
-        return [Emitted(due.start, due.end, due.value, due.end, UPDATE, None, None) for due in due]
+        closed = [session for session in sessions if emitted_edge <= session.end < edge]
+        return [Emitted(start, end, value, end, UPDATE, None, None) for start, end, value in closed]
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
         """Return the sessions that the retention still keeps, and those whose closing is still to be emitted."""
         edge = self.windows.expiry_edge(clock)
         if self.windows.emit == "close":
             edge = min(edge, self.windows.close_edge(emitted))
-        return [session for session in sessions if session.end >= edge]
+        return sessions[bisect_left(sessions, edge, key=_end) :]
 
     def due(self, sessions: list[Session], clock: int) -> int | None:
         """Return when (ms) something is to be done next, after `clock`, or None: a session closes or expires."""
-        windows = self.windows
-        half = max(windows.retention_ms // 2, 1)
-        times = [-(-(session.end + windows.retention_ms + 1) // half) * half for session in sessions]
-        if windows.emit == "close":
-            times += [session.end + windows.gap_ms + windows.grace_ms + 1 for session in sessions]
-        return min((time for time in times if time > clock), default=None)
+        windows, times = self.windows, []
+        half = windows.retention_ms // 2 or 1
+        for session in sessions:
+            times.append(-(-(session.end + windows.retention_ms + 1) // half) * half)
+            if windows.emit == "close":
+                times.append(session.end + windows.gap_ms + windows.grace_ms + 1)
+        return min([time for time in times if time > clock], default=None)
