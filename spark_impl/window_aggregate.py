@@ -5,10 +5,9 @@ Source: Samza's window operator (SAMZA-552), `process` and `refresh`.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -287,7 +286,8 @@ class Filled:
     shown: list[tuple[int, int]]
 
 
-_end = attrgetter("end")
+_start, _end = attrgetter("start"), attrgetter("end")
+_fields = attrgetter("start", "end", "held", "rows", "latest", "not_emitted", "since", "shown")
 
 
 @dataclass
@@ -312,8 +312,7 @@ class WindowLogic(Logic[State]):
         """The windows, and the count of rows, if there is anything to remember."""
         if not state.windows and not state.rows:
             return None
-        fields = ("start", "end", "held", "rows", "latest", "not_emitted", "since", "shown")
-        return state.rows, [tuple(getattr(one, name) for name in fields) for one in state.windows]
+        return state.rows, [_fields(one) for one in state.windows]
 
     def unpack(self, fields: tuple[Any, ...]) -> State:
         """The windows again."""
@@ -336,13 +335,14 @@ class WindowLogic(Logic[State]):
         taken = self.merged(key, state, row, clock) if self.windows.type == "session" else self.fixed(state, row, clock)
         if not taken:
             return [dropped(row, "late")]
+        emitted: list[Emitted] = []
         for one in taken:
             self.add(key, one, row, clock)
-        emitted = [change for one in taken if self.is_due(one, clock) for change in self.emit(one)]
-        for one in taken:
-            if self.is_over(one, clock):
-                state.windows.remove(one)
-        return [change._replace(cause=row.order) for change in emitted]
+            if self.is_due(one, clock):
+                emitted += [change._replace(cause=row.order) for change in self.emit(one)]
+                if self.is_over(one, clock):
+                    state.windows.remove(one)
+        return emitted
 
     def fixed(self, state: State, row: Arrived, clock: int) -> list[Filled]:
         """Return the fixed windows that accept a row."""
@@ -363,7 +363,7 @@ class WindowLogic(Logic[State]):
         at, edge = row.timestamp, self.edge(clock)
         assert at is not None
         near = self.near(state, at, edge)
-        start, end = min([at, *(one.start for one in near)]), max([at, *(one.end for one in near)])
+        start, end = min([at, *map(_start, near)]), max([at, *map(_end, near)])
         if end < edge:
             return []
         session = self.opened(start, end)
@@ -382,7 +382,7 @@ class WindowLogic(Logic[State]):
         gap = self.windows.size
         first = bisect_left(state.windows, max(timestamp - gap, edge), key=_end)
         # Those that still accept rows don't overlap, so their starts are in order too.
-        return list(takewhile(lambda one: one.start <= timestamp + gap, islice(state.windows, first, None)))
+        return state.windows[first : bisect_right(state.windows, timestamp + gap, first, key=_start)]
 
     def opened(self, start: int, end: int) -> Filled:
         """Return a window without rows."""
@@ -411,7 +411,7 @@ class WindowLogic(Logic[State]):
             one.held = self.windows.aggregate.aggregator(bare(key), row.value, one.held)
         one.rows += 1
         one.latest = max(one.latest, row.timestamp)
-        one.since = min(one.since, clock) if one.not_emitted else clock
+        one.since = one.since if one.not_emitted else clock
         one.not_emitted += 1
 
     def is_complete(self, one: Filled, clock: int) -> bool:
@@ -427,11 +427,11 @@ class WindowLogic(Logic[State]):
     def is_due(self, one: Filled, clock: int) -> bool:
         """Whether a window has something to emit, and is complete or due by the early-emission policy."""
         early = self.windows.early
-        if not one.not_emitted or early is None or self.is_complete(one, clock):
-            return bool(one.not_emitted) and self.is_complete(one, clock)
-        if early.every_tuples is not None:
+        if not one.not_emitted or self.is_complete(one, clock):
+            return one.not_emitted > 0
+        if early is not None and early.every_tuples is not None:
             return one.not_emitted >= early.every_tuples
-        return clock >= self.tick(one)
+        return early is not None and clock >= self.tick(one)
 
     def tick(self, one: Filled) -> int:
         """Return when (ms) a window is emitted early."""
@@ -442,8 +442,7 @@ class WindowLogic(Logic[State]):
 
     def is_over(self, one: Filled, clock: int) -> bool:
         """Whether a window has been complete, and emitted, for longer than the retention at that clock (ms)."""
-        over = self.over(one)
-        return not one.not_emitted and over is not None and over <= clock
+        return not one.not_emitted and (over := self.over(one)) is not None and over <= clock
 
     def over(self, one: Filled) -> int | None:
         """Return when (ms) a window is over, or None: by tuple, one that isn't complete waits for ever."""
@@ -461,7 +460,7 @@ class WindowLogic(Logic[State]):
             not_emitted = [message for message in one.held if not message.emitted]
             one.held = [message._replace(emitted=True) for message in one.held]
             return [self.update(one, message.value, message.timestamp) for message in not_emitted]
-        emitted = [self.tombstone(*shown) for shown in self.gone(one)]
+        emitted = [self.tombstone(*shown) for shown in self.gone(one)] if one.shown else []
         one.shown = [(one.start, one.end)] if self.windows.type == "session" else []
         return [*emitted, self.update(one, self.windows.aggregate.finish(one.held), one.latest)]
 
@@ -483,19 +482,19 @@ class WindowLogic(Logic[State]):
 
     def keep(self, state: State, emitted: int, clock: int) -> State:
         """Return the state without the windows that are out of retention."""
-        return State(state.rows, [one for one in state.windows if not self.is_over(one, clock)])
+        state.windows = [one for one in state.windows if not self.is_over(one, clock)]
+        return state
 
     def due(self, state: State, clock: int) -> int | None:
         """Return the next time (ms) at which a window is complete, due or out of retention."""
-        early = self.windows.early
-        times = []
+        windows, times = self.windows, []
+        half = windows.retention_ms // 2 or 1
         for one in state.windows:
-            if one.not_emitted and self.windows.unit != "tuple":
+            if one.not_emitted and windows.unit != "tuple":
                 times.append(self.completion(one))
-            if one.not_emitted and early is not None and early.every_ms is not None:
+            if one.not_emitted and windows.early is not None and windows.early.every_ms is not None:
                 times.append(self.tick(one))
             over = self.over(one)
             if over is not None:
-                half = max(self.windows.retention_ms // 2, 1)
                 times.append(-(-over // half) * half)
-        return min((time for time in times if time > clock), default=None)
+        return min([time for time in times if time > clock], default=None)
