@@ -98,7 +98,7 @@ class Held(NamedTuple):
     value: Any
 
 
-_timestamp = attrgetter("timestamp")
+_timestamp, _value = attrgetter("timestamp"), attrgetter("value")
 
 
 class RangeLogic(Logic[list[Held]]):
@@ -145,7 +145,7 @@ class RangeLogic(Logic[list[Held]]):
 
     def answer(self, key: Key, rows: list[Held]) -> Any:
         """Aggregate the rows of a range."""
-        return self.ranges.aggregate.of(bare(key), [row.value for row in rows])
+        return self.ranges.aggregate.of(bare(key), map(_value, rows))
 
     def keep(self, state: list[Held], emitted: int, clock: int) -> list[Held]:
         """Forget the rows that no range can reach any more."""
