@@ -289,20 +289,19 @@ class StreamStreamLogic(Logic[Buffers]):
 
     def unpack(self, fields: tuple[Any, ...]) -> Buffers:
         """Both buffers again."""
-        return {side: [Row(*row) for row in rows] for side, rows in zip(OTHER, fields, strict=True)}
+        return {"left": [Row(*row) for row in fields[0]], "right": [Row(*row) for row in fields[1]]}
 
     def take(self, key: Key, state: Buffers, row: Arrived, clock: int) -> list[Emitted]:
         """Emit the pairs of a record, or the record without a partner, and buffer it if later ones can find it."""
         join, side, at = self.join, row.side, row.timestamp
         assert at is not None
-        without_key = any(part is None for part in key)
-        if without_key and not join.emits_unmatched(side):
+        if None in key and not join.emits_unmatched(side):
             return [dropped(row, "null key")]
         if row.value is None:
             return [dropped(row, "null value")]
         if self.is_late(side, at, clock):
             return [dropped(row, "late")]
-        if without_key:
+        if None in key:
             return [changed(row, self.alone(side, row.value), at)]
         partners = self.partners(state, side, at, clock)
         if side == "right" or join.right_drives:  # else no one looks up left rows
@@ -311,7 +310,7 @@ class StreamStreamLogic(Logic[Buffers]):
             return []
         others = state[OTHER[side]]
         for index in partners:
-            others[index] = others[index]._replace(matched=True)
+            others[index] = Row(others[index].timestamp, others[index].value, True)
         emitted = [self.pair(row, others[index]) for index in partners]
         if not partners and join.emit != "close" and join.emits_unmatched(side):
             emitted.append(changed(row, self.alone(side, row.value), at))
@@ -342,22 +341,19 @@ class StreamStreamLogic(Logic[Buffers]):
         """Emit the unmatched records that can find no partner any more, by timestamp, right before left."""
         if self.join.emit != "close":
             return []
-        closed = [
-            Arrived(row.timestamp, None, row.value, side)
-            for side in ("right", "left")
-            if self.join.emits_unmatched(side)
-            for row in state[side]
-            if not row.matched and row.timestamp < self.join.close_edge(side, clock)
-        ]
+        closed: list[Arrived] = []
+        for side in ("right", "left"):
+            if self.join.emits_unmatched(side):
+                rows, edge = state[side], self.join.close_edge(side, clock)
+                closed += [Arrived(at, None, value, side) for at, value, matched in rows if at < edge and not matched]
         self.forget(state, clock)
-        in_order = sorted(closed, key=lambda row: row.timestamp or 0)
-        return [changed(row, self.alone(row.side, row.value), row.timestamp) for row in in_order]
+        closed.sort(key=_timestamp)
+        return [changed(row, self.alone(row.side, row.value), row.timestamp) for row in closed]
 
     def forget(self, state: Buffers, clock: int) -> None:
         """Remove the records that can find no partner any more."""
-        for side in state:
-            edge = self.join.close_edge(side, clock)
-            state[side] = [row for row in state[side] if row.timestamp >= edge]
+        for side, rows in state.items():
+            del rows[: bisect_left(rows, self.join.close_edge(side, clock), key=_timestamp)]
 
     def keep(self, state: Buffers, emitted: int, clock: int) -> Buffers:
         """Return the state without the records that can find no partner any more and needn't be emitted."""
@@ -366,6 +362,10 @@ class StreamStreamLogic(Logic[Buffers]):
 
     def due(self, state: Buffers, clock: int) -> int | None:
         """Return the next time (ms) at which a record can find no partner any more."""
-        reach = {"left": self.join.after_ms, "right": self.join.before_ms}
-        times = [row.timestamp + reach[side] + self.join.grace_ms + 1 for side, rows in state.items() for row in rows]
-        return min((time for time in times if time > clock), default=None)
+        times = []
+        for side, rows in state.items():
+            edge = self.join.close_edge(side, clock)
+            first = bisect_left(rows, edge, key=_timestamp)
+            if first < len(rows):
+                times.append(clock + rows[first].timestamp - edge + 1)
+        return min(times, default=None)
