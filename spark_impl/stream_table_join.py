@@ -216,8 +216,7 @@ class StreamTableLogic(Logic[list[Any]]):
 
     def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
         """Change the row of the table, or look it up for a record of the stream."""
-        without_key = any(part is None for part in key)
-        if without_key and (row.side == "right" or self.join.join == "inner"):
+        if None in key and (row.side == "right" or self.join.join == "inner"):
             return [dropped(row, "null key")]
         if row.side == "right":
             state[0] = row.value
