@@ -139,9 +139,8 @@ class TableTableLogic(Logic[dict[str, Side]]):
     def result(self, state: dict[str, Side]) -> Any:
         """Return the joined value, or None where the join has none."""
         left, right = state["left"], state["right"]
-        missing = {
-            "inner": left is None or right is None,
-            "left": left is None,
-            "outer": left is None and right is None,
-        }
-        return None if missing[self.join.join] else joined(left and left[0], right and right[0])
+        if left is None and (right is None or self.join.join != "outer"):
+            return None
+        if right is None and self.join.join == "inner":
+            return None
+        return joined(left and left[0], right and right[0])
