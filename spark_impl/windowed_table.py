@@ -382,7 +382,7 @@ class WindowedLogic(Logic[State]):
         """The windows and the row, if there is anything to remember."""
         if not any(state.sides.values()) and state.row is None:
             return None
-        return (*([(start, *at) for start, at in state.sides[side].items()] for side in SIDES), state.row)
+        return (*[[(start, *at) for start, at in state.sides[side].items()] for side in SIDES], state.row)
 
     def unpack(self, fields: tuple[Any, ...]) -> State:
         """The windows and the row again."""
@@ -407,12 +407,12 @@ class WindowedLogic(Logic[State]):
         starts = self.open(row.timestamp, edge)
         if not starts:
             return [dropped(row, "late")]
-        by, windows = self.table.aggregate, state.sides[row.side]
+        by, windows, bare_key = self.table.aggregate, state.sides[row.side], bare(key)
         by.check(row.value)
         for start in starts:
-            at = windows.get(start) or Windowed(by.initializer(), 0)
-            value = by.aggregator(bare(key), row.value, at.value)
-            windows[start] = Windowed(value, max(at.timestamp, row.timestamp))
+            at = windows.get(start)
+            value = by.aggregator(bare_key, row.value, by.initializer() if at is None else at.value)
+            windows[start] = Windowed(value, row.timestamp if at is None else max(at.timestamp, row.timestamp))
         if self.table.emit == "close":
             return []
         return [change for start in starts for change in self.emit(state, row.side, start, edge)]
@@ -445,11 +445,10 @@ class WindowedLogic(Logic[State]):
         """Return a row of the join of two windowed tables, of which one side has changed."""
         left = self.emitted(state, SIDES[0], start, edge)
         right = self.emitted(state, SIDES[1], start + self.table.shift_ms, edge)
-        needed = {"inner": [left, right], "left": [left], "outer": []}[self.table.join]
-        if any(one is None for one in needed):
+        if (left is None and self.table.join != "outer") or (right is None and self.table.join == "inner"):
             return []
-        stamps = [one.timestamp for one in (left, right) if one is not None]
-        return [self.change(start, joined(left and left.value, right and right.value), max(stamps))]
+        stamp = max(left.timestamp if left else 0, right.timestamp if right else 0)
+        return [self.change(start, joined(left and left.value, right and right.value), stamp)]
 
     def emit_with_row(self, state: State, start: int, at: Windowed) -> Emitted:
         """Return the row of a window with the table's row, or without."""
@@ -508,9 +507,9 @@ class WindowedLogic(Logic[State]):
         """Return the state without the windows that are emitted and that nothing can change any more."""
         now = emitted if self.table.emit == "close" else clock
         for side, windows in state.sides.items():
-            state.sides[side] = {
-                start: at for start, at in windows.items() if (over := self.over(side, start)) is None or over > now
-            }
+            for start in [*windows]:
+                if (over := self.over(side, start)) is not None and over <= now:
+                    del windows[start]
         return state
 
     def over(self, side: str, start: int) -> int | None:
@@ -525,11 +524,12 @@ class WindowedLogic(Logic[State]):
 
     def due(self, state: State, clock: int) -> int | None:
         """Return the next time (ms) at which a window closes, or can be forgotten (at a multiple of half its life)."""
-        half = max((self.table.size_ms + self.table.grace_ms) // 2, 1)
-        times = []
+        life, times = self.table.size_ms + self.table.grace_ms, []
+        half = life // 2 or 1
         for side, windows in state.sides.items():
             for start in windows:
-                over = self.over(side, start)
-                times += [] if over is None else [-(-over // half) * half]
-                times += [start + self.table.size_ms + self.table.grace_ms] if self.table.emit == "close" else []
-        return min((time for time in times if time > clock), default=None)
+                if (over := self.over(side, start)) is not None:
+                    times.append(-(-over // half) * half)
+                if self.table.emit == "close":
+                    times.append(start + life)
+        return min([time for time in times if time > clock], default=None)
