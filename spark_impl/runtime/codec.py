@@ -60,6 +60,8 @@ def require_supported(parameter: str, kind: T.DataType) -> None:
                 )
             require_supported(parameter, kind.valueType)
         case T.StructType():
+            if not kind.fields:
+                raise BadInput(f"{parameter}: a struct without fields can't be told from null: add a field")
             for name in kind.names:
                 if kind.names.count(name) > 1:
                     raise BadInput(f"{parameter}: two fields of {kind.simpleString()} are named {name!r}: rename one")

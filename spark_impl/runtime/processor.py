@@ -6,6 +6,7 @@ One runtime: what `streamproof check` asks is what runs in production.
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +30,8 @@ STATE = "keys"
 """The name of the state variable; Spark's state data source reads it."""
 DECLARATION = "declaration"
 """The name of the state variable that holds the declaration."""
+TYPES = "types"
+"""The name of the state variable that holds the types of a key and its state, as JSON."""
 BEFORE, WITHIN, AFTER = -1, 0, 1
 """The phases of a batch: what the clock closes at its start, its rows, and what the end of a history closes."""
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
@@ -128,20 +131,28 @@ class KeyedProcessor(StatefulProcessor):
         Raises:
             BadInput: The message has both declarations.
         """
-        declared = handle.getValueState(DECLARATION, T.StructType().add("text", "string").add("stored", "string"))
         client = handle._statefulProcessorApiClient
+        text = T.StructType().add("text", "string")
+        states = [handle.getValueState(name, text) for name in (DECLARATION, TYPES)]
         if client.handle_state is StatefulProcessorHandleState.PRE_INIT:
             return  # on the driver, which has no state
+        types = T.StructType().add("key", T.StructType([*self.stage.key])).add("state", self.stage.state)
         # Spark has no state of a partition: this is the state of a group that is the same everywhere.
         client.set_implicit_key((0,))
-        found = declared.get()
-        if found is None:
-            stored = T.StructType().add("key", T.StructType([*self.stage.key])).add("state", self.stage.state)
-            declared.update((declaration, stored.json()))
-        elif found[0] != declaration:
+        found = [state.get() for state in states]
+        if found[0] is None:
+            for state, told in zip(states, (declaration, types.json()), strict=True):
+                state.update((told,))
+        elif found[0][0] != declaration:
             raise BadInput(
-                f"the checkpoint was written by {found[0]}, and can't go on as {declaration}: declare the operator as "
-                "before, or give the query a new checkpointLocation"
+                f"the checkpoint was written by {found[0][0]}, and can't go on as {declaration}: declare the operator "
+                "as before, or give the query a new checkpointLocation"
+            )
+        elif found[1][0] != types.json():
+            stored = T.StructType.fromJson(json.loads(found[1][0]))
+            raise BadInput(
+                f"the checkpoint stores {stored.simpleString()}, and can't go on with {types.simpleString()}: cast the "
+                "columns to their types of before, or give the query a new checkpointLocation"
             )
         client.remove_implicit_key()
 

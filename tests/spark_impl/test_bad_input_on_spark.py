@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from streamproof.properties.witnesses.spark.query import _cause, run_stream
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.windows import SessionWindows
@@ -85,7 +87,7 @@ def sessions(gap: str, **options: Any) -> Callable[[DataFrame], DataFrame]:
 
 OLD = (
     "session_windows(gap_ms=300000, grace_ms=0, retention_ms=300000, aggregate=count, emit=update, late=merged) "
-    "with state_groups=None"
+    "with state_groups=256, form 2"
 )
 
 
@@ -100,15 +102,57 @@ def test_a_checkpoint_of_another_gap_is_refused_with_both_and_goes_on_under_its_
         f"the checkpoint was written by {OLD}, and can't go on as {OLD.replace('300000', '600000')}: declare the "
         "operator as before, or give the query a new checkpointLocation"
     )
-    # State of another form Spark refuses by itself.
-    emitted = folder.refused(sessions("5 minutes", state_groups=2))
-    assert emitted.startswith(
-        "the checkpoint was written under another declaration, with another key, value, aggregate"
-    )
-    assert "StructField(key_0,StringType,true)" in emitted
-    assert "StructField(state_group,IntegerType,true)" in emitted
-    assert emitted.endswith("declare the operator as before, or give the query a new checkpointLocation")
+    assert f"can't go on as {OLD.replace('256', '2')}: declare" in folder.refused(sessions("5 minutes", state_groups=2))
+    # Other types under the same declaration.
+    emitted = folder.refused(lambda frame: sessions("5 minutes")(frame.withColumn("key", F.lit(1))))
+    assert "the checkpoint stores struct<key:struct<key:string>,state:struct<" in emitted
+    assert "and can't go on with struct<key:struct<key:int>,state:struct<" in emitted
+    assert emitted.endswith("cast the columns to their types of before, or give the query a new checkpointLocation")
     assert [row["key"] for row in folder.run(sessions("5 minutes"))] == ["new"]
+
+
+class OldForm(StatefulProcessor):
+    """What stored the declaration, and typed fields in place of a binary."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.kept = handle.getValueState("kept", T.StructType().add("count", "long"))
+        self.declaration = handle.getValueState("declaration", T.StructType().add("text", "string"))
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        self.declaration.update((OLD.replace(", form 2", ""),))
+        self.kept.update((1,))
+        return iter([Row(packed=b"")])
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_checkpoint_of_the_old_form_is_refused_with_the_remedy(folder: Folder) -> None:
+    def old(frame: DataFrame) -> DataFrame:
+        rows = frame.select(F.lit(0).alias("state_group"), "key").groupBy("state_group")
+        return rows.transformWithState(OldForm(), T.StructType().add("packed", "binary"), "Append", "EventTime")
+
+    def timed(frame: DataFrame) -> DataFrame:
+        return old(frame.withColumn("clock", F.timestamp_millis("timestamp")).withWatermark("clock", "0 seconds"))
+
+    folder.add([("a", 1, 0)])
+    folder.run(timed)
+    folder.add([("a", 1, 0)])
+    emitted = folder.refused(sessions("5 minutes"))
+    assert emitted == (
+        f"the checkpoint was written by {OLD.replace(', form 2', '')}, and can't go on as {OLD}: declare the operator as "
+        "before, or give the query a new checkpointLocation"
+    )
+
+
+@pytest.mark.parametrize(("kind", "said"), [("INTERVAL DAY", "interval day"), ("VARIANT", "variant")])
+def test_a_value_that_cannot_be_stored_is_refused_when_the_operator_is_declared(
+    folder: Folder, kind: str, said: str
+) -> None:
+    value = F.expr("parse_json('1')" if kind == "VARIANT" else "INTERVAL '1' DAY").alias("value")
+    frame = folder.stream
+    with pytest.raises(BadInput, match=f"^left value: an operator can't hold values of the type {said}: cast it"):
+        table_table_join(frame, frame, **COLUMNS, value=value)
 
 
 def test_a_batch_without_rows_is_refused_before_it_closes_anything(folder: Folder) -> None:
@@ -139,8 +183,11 @@ def test_an_operator_of_several_stages_refuses_a_checkpoint_of_another_column_an
     folder.run(grouped("country", 2))
     folder.add([("a", 1, 0)])
     emitted = folder.refused(grouped("city", 3))
-    assert "table_aggregate(group_by=country, aggregate=count, field=None) with state_groups=2, and can't go" in emitted
-    assert "can't go on as table_aggregate(group_by=city, aggregate=count, field=None) with state_groups=3: " in emitted
+    assert "table_aggregate(group_by=country, aggregate=count, field=None) with state_groups=2, form 2, " in emitted
+    assert (
+        "can't go on as table_aggregate(group_by=city, aggregate=count, field=None) with state_groups=3, form 2: "
+        in emitted
+    )
 
 
 def test_a_declaration_names_every_option_and_a_custom_aggregate_by_its_name() -> None:
