@@ -12,23 +12,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 import typer
-from streamproof.reference.core.errors import MissingTool, StreamproofError
+from streamproof.reference.core.errors import StreamproofError
 
 from .figures import Figure, Setting, Target, figure
 from .machine import ROOT
+from .processes import EVERY_SECONDS, KINDS, peak_of, processes, require_proc, tree_of
 
 GIB = 2**30
-EVERY_SECONDS = 0.5
 
 
 def run(setting: Setting) -> list[Figure]:
     """Measure, each time in a fresh process."""
-    if not Path("/proc/self/status").exists():
-        raise MissingTool("the benchmark memory reads /proc, which this system doesn't have: run it on Linux")
+    require_proc()
     count, rounds = setting.size(20_000, 300), setting.times()
     found: list[dict[str, int]] = []
     for number in range(rounds):
@@ -51,44 +48,12 @@ def run(setting: Setting) -> list[Figure]:
     ]
 
 
-class Process(NamedTuple):
-    """A process, as /proc shows it; `peak` is its largest resident memory (bytes) so far."""
-
-    name: str
-    parent: int
-    peak: int
-
-
-def processes() -> dict[int, Process]:
-    """Return every process that can be read, by its number; none where there is no /proc."""
-    found: dict[int, Process] = {}
-    if not Path("/proc/self/status").exists():
-        return found
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            pairs = (line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
-        except OSError:  # it has ended
-            continue
-        status = {name: value.strip() for name, value in pairs}
-        peak = int(status.get("VmHWM", "0 kB").split()[0]) * 1024
-        found[int(folder.name)] = Process(status["Name"], int(status["PPid"]), peak)
-    return found
-
-
 def watch(root: int, peaks: dict[int, tuple[str, int]], done: threading.Event) -> None:
     """Keep the peak (bytes) of a process and of all that descend from it, until done."""
     while True:
         stop = done.wait(EVERY_SECONDS)
-        seen = processes()
-        for number, process in seen.items():
-            line = number
-            while line in seen and line != root:
-                line = seen[line].parent
-            if line == root:
-                kind = "python" if number == line else "java" if process.name == "java" else "workers"
-                peaks[number] = (kind, process.peak)
+        for number, kind in tree_of(root, processes()).items():
+            peaks[number] = (kind, max(peak_of(number), peaks.get(number, (kind, 0))[1]))
         if stop:
             return
 
@@ -96,7 +61,7 @@ def watch(root: int, peaks: dict[int, tuple[str, int]], done: threading.Event) -
 @contextlib.contextmanager
 def peaks_of(root: int) -> Iterator[dict[str, int]]:
     """Measure the peaks (bytes) of a process, its JVM and its workers, which the result holds afterwards."""
-    sums = {"python": 0, "java": 0, "workers": 0}
+    sums = dict.fromkeys(KINDS, 0)
     peaks: dict[int, tuple[str, int]] = {}
     done = threading.Event()
     watcher = threading.Thread(target=watch, args=(root, peaks, done))
