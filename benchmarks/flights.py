@@ -1,7 +1,7 @@
 """Measures the flights of 2013 on every witness, and how the time grows with the rows.
 
 Each time is what `streamproof compare` prints for the witness: from the data set as one table to an outcome, laying
-out and unpacking included.
+out and unpacking included. After them come the flights joined with their planes and airlines by foreign keys.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.spark.witness import NativeSparkWitness
 from streamproof.reference.core.errors import StreamproofError
 
+from . import real_foreign_keys
 from .figures import Figure, Setting, Target, figure, growth_exponent, ratio
 
 HOUR_MS = 3_600_000
@@ -56,7 +57,8 @@ def run(setting: Setting) -> list[Figure]:
         close.setdefault((AVAILABLE_NOW, rows[-1]), []).append(_seconds(data[rows[-1]], CLOSE, AVAILABLE_NOW, batches))
         for name in ("reference", "duckdb", "spark"):
             update.setdefault((name, rows[-1]), []).append(_seconds(data[rows[-1]], UPDATE, name, batches))
-    return [*_times(update, close, rows[-1], batches), *_growth(close, rows, batches, rounds)]
+    joined = real_foreign_keys.run(setting)
+    return [*_times(update, close, rows[-1], batches), *_growth(close, rows, batches, rounds), *joined]
 
 
 def _seconds(data: DataSet, options: Mapping[str, Any], name: str, batches: int) -> float:
