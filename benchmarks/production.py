@@ -1,13 +1,11 @@
-"""Measures one million records through each operator, beside Spark's own operator or plain SQL on the same data.
+"""Measures one million records through each operator, beside the earlier form and Spark's own operator or plain SQL.
 
 Each operator runs as a streaming query over parquet files, one a micro-batch (16 of equal size), on RocksDB, and writes
-its changelog to parquet. Timed is a query's life, from its start to its end; growth is that of the times at which the
-first sixteenth of the records was through, the first eighth, and so on. Afterwards the result is compared with the
-baseline's: a benchmark of wrong answers is worth nothing.
-
-All run in one process of their own, whose JVM has both its compilers, as in production. `python -m
-benchmarks.production ROWS BATCHES ROUNDS OPERATOR…` is that process: it prints what it measured as JSON, an operator a
-line.
+its changelog to parquet: in the form of this tree, in that of the commit ce10c6f, beside a baseline of the same result,
+and beside a copy of the same inputs without any operator. Each is a process of its own, started alike and warmed up by
+a fifth of the records, and what counts is the CPU seconds of the whole process tree from the query's start to its end:
+Python, the JVM and the workers. Growth is that of the CPU seconds after the first batch, which also starts the query.
+The results are compared with the baseline's: a benchmark of wrong answers is worth nothing.
 """
 
 from __future__ import annotations
@@ -17,229 +15,203 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow.parquet as pq
-from streamproof.properties.witnesses.spark.query import reported_failures
 from streamproof.reference.core.errors import StreamproofError
 
-from .figures import Figure, Setting, Target, figure, growth_exponent, ratio, seconds
+from .earlier import COMMIT, lay_out
+from .figures import Figure, Setting, Target, figure, growth_exponent, ratio
 from .machine import ROOT
-from .production_cases import CASES, Case, arrow
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from .processes import JAVA, PYTHON, WORKERS, require_proc
+from .production_cases import CASES, FILLED
+from .production_run import BASELINE, COPY, EARLIERS, TODAYS
+from .sampling import STAGES, VARIABLE
 
 BATCHES = 16
-Measured = dict[str, Any]
+OVER_EARLIER: Mapping[str, float] = {
+    **dict.fromkeys(("table_table_join", "window_aggregate", "session_windows", "stream_table_join"), 3),
+    **dict.fromkeys(("range_aggregate", "stream_stream_join"), 3),
+    **dict.fromkeys(("foreign_key_join", "one_to_many_join"), 5),
+}
+"""How many times as many records a CPU second this tree is to serve."""
+OVER_SPARKS_OWN, GROWTH, OVER_STATE = Target("at least", 0.8), Target("at most", 1.05), Target("at most", 1.3)
+UNIT = "records/CPU s"
+Measured = Mapping[str, Any]
+
+
+class Program(NamedTuple):
+    """Where a form is imported from.
+
+    Attributes:
+        folder: The folder that Python is started in.
+        environment: Its environment.
+    """
+
+    folder: Path
+    environment: Mapping[str, str]
 
 
 def run(setting: Setting) -> list[Figure]:
-    """Measure, operator by operator."""
-    sizes = (setting.size(1_000_000, 8_000), setting.size(BATCHES, 4), setting.times(1))
-    words = [sys.executable, "-m", "benchmarks.production", *map(str, sizes), *setting.among(CASES)]
+    """Measure, operator by operator; the forms take turns, each time in a fresh process."""
+    require_proc()
+    rows, batches, rounds = setting.size(1_000_000, 8_000), setting.size(BATCHES, 4), setting.times(1)
     figures: list[Figure] = []
-    with (
-        tempfile.TemporaryFile("w+") as errors,
-        subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
-    ):
-        assert process.stdout is not None
-        for line in process.stdout:
-            message = json.loads(line)
-            if "step" in message:
-                setting.progress(message["step"])
-            else:
-                figures += _figures(message)
-        if process.wait():
-            errors.seek(0)
-            raise StreamproofError(f"`{' '.join(words)}` failed: {(errors.read().strip().splitlines() or ['?'])[-1]}")
+    with tempfile.TemporaryDirectory(prefix=f"streamproof-{COMMIT}-") as name:
+        here, earlier = Program(ROOT, os.environ), Program(Path(name), lay_out(COMMIT, Path(name)))
+        programs = {TODAYS: here, EARLIERS: earlier, COPY: here, BASELINE: here}
+        for operator in setting.among(CASES):
+            found: dict[str, list[Measured]] = {form: [] for form in programs}
+            for _ in range(rounds):
+                with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
+                    for form, program in programs.items():
+                        words = ("through", form, operator, folder, str(rows), str(batches))
+                        found[form].append(_measured(setting, program, words))
+            figures += through_figures(operator, found, rows, batches)
+            if operator in FILLED:
+                figures += _over_state(setting, here, operator)
     return figures
 
 
-def _figures(measured: Measured) -> list[Figure]:
-    operator, cores, rows, batches = (measured[name] for name in ("operator", "cores", "rows", "batches"))
-    sizes = f"{rows:,} records in {batches} batches, {cores} cores"
-    runs: list[list[float]] = measured["passed"]
-    ours = figure(operator, "records/s/core", [rows / passed[-1] / cores for passed in runs], sizes)
-    theirs = figure(
-        f"{operator}: {measured['against']}",
-        "records/s/core",
-        [rows / run / cores for run in measured["baseline"]],
-        sizes if measured["streaming"] else f"{rows:,} records at once, {cores} cores",
+def _measured(setting: Setting, program: Program, words: Sequence[str]) -> Measured:
+    """Start `benchmarks.production_run` with these words, and return what it prints last."""
+    command = [sys.executable, "-m", "benchmarks.production_run", *words]
+    message: Measured = {}
+    with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory(prefix="streamproof-") as samples:
+        environment = {**program.environment, VARIABLE: samples}
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": errors, "text": True}
+        with subprocess.Popen(command, cwd=program.folder, env=environment, **pipes) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                message = json.loads(line)
+                if "step" in message:
+                    setting.progress(message["step"])
+        if process.returncode:
+            errors.seek(0)
+            raise StreamproofError(f"`{' '.join(command)}` failed: {(errors.read().strip().splitlines() or ['?'])[-1]}")
+    return message
+
+
+def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows: int, batches: int) -> list[Figure]:
+    """Return the figures of an operator.
+
+    Args:
+        operator: Its name.
+        found: What was measured of each form, run by run.
+        rows: How many records went through.
+        batches: In how many batches.
+    """
+    against, streaming = (found[BASELINE][0][name] for name in ("against", "streaming"))
+    sizes = f"{rows:,} records in {batches} batches"
+
+    def rate(form: str, name: str) -> Figure:
+        runs = found[form]
+        work = sizes if form != BASELINE or streaming else f"{rows:,} records at once"
+        kinds = ", ".join(f"{kind} {median(run['used'][-1][kind] for run in runs):.1f}" for kind in runs[0]["used"][-1])
+        work = f"{work}; CPU s: {kinds}; {median(run['seconds'] for run in runs):.1f} s"
+        return figure(name, UNIT, [rows / sum(run["used"][-1].values()) for run in runs], work)
+
+    today, earlier = rate(TODAYS, operator), rate(EARLIERS, f"{operator}, {COMMIT}")
+    theirs, copy = (
+        rate(BASELINE, f"{operator}: {against}"),
+        rate(COPY, f"{operator}: its inputs, written out as they are"),
     )
-    marks = [count for count in (1, 2, 4, 8, 16) if count <= batches]
+    own = OVER_SPARKS_OWN if streaming else None
+    over_earlier = Target("at least", OVER_EARLIER[operator]) if operator in OVER_EARLIER else None
+    return [
+        today,
+        earlier,
+        theirs,
+        copy,
+        replace(ratio(f"{operator} over {COMMIT}", today, earlier, over_earlier), sizes=sizes),
+        replace(ratio(f"{operator} over {against}", today, theirs, own), sizes=sizes),
+        *_growth(operator, found[TODAYS], rows, batches),
+        *(_differing(operator, side, found[BASELINE]) for side in (TODAYS, EARLIERS)),
+        *_stages(operator, found, rows),
+    ]
+
+
+def _growth(operator: str, runs: Sequence[Measured], rows: int, batches: int) -> list[Figure]:
+    """Return how the CPU seconds after the first batch grow with the records after it."""
+    marks = [*(count for count in (1, 2, 4, 8) if count < batches - 1), batches - 1]
+    used = [[sum(each.values()) for each in run["used"]] for run in runs]
 
     def growth(counts: Sequence[int]) -> list[float]:
-        return [growth_exponent([(count, passed[count - 1]) for count in counts]) for passed in runs]
+        return [growth_exponent([(count, sums[count] - sums[0]) for count in counts]) for sums in used]
 
-    times = ", ".join(f"{median(passed[count - 1] for passed in runs):.1f}" for count in marks)
+    points = ", ".join(f"{median(sums[count] - sums[0] for sums in used):.1f}" for count in marks)
+    each = rows // batches
     return [
-        ours,
-        theirs,
-        ratio(f"{operator} over {measured['against']}", ours, theirs),
         figure(
             f"{operator}, growth",
             "exponent",
             growth(marks),
-            f"{rows // batches:,} to {rows:,} records: {times} s",
-            Target("at most", 1.1),
+            f"{each:,} to {marks[-1] * each:,} records after the first {each:,}: {points} CPU s",
+            GROWTH,
         ),
         figure(
-            f"{operator}, growth of the last doubling (the query's start weighs least here)",
+            f"{operator}, growth at the end",
             "exponent",
             growth(marks[-2:]),
-            f"{rows // 2:,} to {rows:,} records",
-            Target("at most", 1.1),
-        ),
-        figure(
-            f"{operator}, results that differ from the baseline's",
-            "rows",
-            [measured["different"]],
-            f"of {measured['results']:,}",
-            Target("at most", 0),
+            f"{marks[-2] * each:,} to {marks[-1] * each:,} records after the first {each:,}",
+            GROWTH,
         ),
     ]
 
 
-def measure(rows: int, batches: int, rounds: int, operators: Sequence[str]) -> None:
-    """Measure operators in this process, and print what was found."""
-    from streamproof.properties.witnesses.spark.session import spark_session
-
-    spark = spark_session(settings={"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"})
-    for operator in operators:
-        case = CASES[operator]()
-        with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
-            _report(f"{operator}: warming up")
-            warm = Source(spark, case, max(rows // 50, 4_000), 2, Path(folder) / "warm")
-            ours(spark, case, warm)
-            theirs(spark, case, warm)
-            source = Source(spark, case, rows, batches, Path(folder) / "source")
-            passed: list[list[float]] = []
-            baseline: list[float] = []
-            for number in range(rounds):
-                _report(f"{operator}: round {number + 1} of {rounds}, {rows:,} records")
-                passed.append(ours(spark, case, source))
-                _report(f"{operator}: round {number + 1} of {rounds}, {rows:,} records, {case.against}")
-                baseline.append(theirs(spark, case, source))
-            _report(f"{operator}: comparing the results")
-            results, different = compared(spark, case, source)
-        measured = {
-            "operator": operator,
-            "against": case.against,
-            "streaming": case.streaming,
-            "rows": rows,
-            "batches": batches,
-            "cores": spark.sparkContext.defaultParallelism,
-            "passed": passed,
-            "baseline": baseline,
-            "results": results,
-            # No result at all agrees with anything.
-            "different": different if results else 1,
-        }
-        print(json.dumps(measured), flush=True)
-    spark.stop()
+def _differing(operator: str, side: str, runs: Sequence[Measured]) -> Figure:
+    results = runs[0]["results"][side][0]
+    # No result at all agrees with anything.
+    different = [differing if count else 1 for count, differing in (run["results"][side] for run in runs)]
+    name = f"{operator}, {side}: results that differ from the baseline's"
+    return figure(name, "rows", different, f"of {results:,}", Target("at most", 0))
 
 
-class Source:
-    """The files of a case's inputs, a folder an input and a file a batch, and of its results."""
+def _stages(operator: str, found: Mapping[str, Sequence[Measured]], rows: int) -> list[Figure]:
+    """Return what a record costs, stage by stage, with what it costs the earlier form beside it."""
 
-    def __init__(self, spark: SparkSession, case: Case, rows: int, batches: int, folder: Path) -> None:
-        self.folder, self.batches = folder, batches
-        self.inputs = []
-        for name, columns in case.make(rows).items():
-            self.inputs.append(name)
-            source = folder / name
-            source.mkdir(parents=True)
-            table = arrow(columns)
-            ends = np.searchsorted(columns["order"], [rows * batch // batches for batch in range(batches + 1)])
-            for batch in range(batches):
-                file = source / f"{batch:06d}.parquet"
-                pq.write_table(table.slice(ends[batch], ends[batch + 1] - ends[batch]), file)
-                # Spark takes the files in the order of their times.
-                os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
-        self.still = {name: spark.read.parquet(str(folder / name)) for name in self.inputs}
+    def micros(form: str) -> dict[str, list[float]]:
+        costs: dict[str, list[float]] = {}
+        for run in found[form]:
+            used, stages, threads = run["used"][-1], run["stages"], run["threads"]
+            # Threads and samples say how the seconds divide; how many there are the processes know better.
+            parts = {
+                "driver": used[PYTHON],
+                **{f"JVM: {what}": used[JAVA] * threads[what] / sum(threads.values()) for what in threads},
+                **{
+                    f"workers: {stage}": used[WORKERS] * stages.get(stage, 0) / (sum(stages.values()) or 1)
+                    for stage in STAGES
+                },
+            }
+            for name, seconds in parts.items():
+                costs.setdefault(name, []).append(1e6 * seconds / rows)
+        return costs
 
-    def streaming(self, spark: SparkSession) -> Mapping[str, DataFrame]:
-        """The inputs as streams; those that stand still are there too, as `still …`."""
-        streams = {
-            name: spark.readStream.schema(still.schema).option("maxFilesPerTrigger", 1).parquet(str(self.folder / name))
-            for name, still in self.still.items()
-        }
-        return streams | {f"still {name}": still for name, still in self.still.items()}
-
-
-def ours(spark: SparkSession, case: Case, source: Source) -> list[float]:
-    """Run the operator, and return after how many seconds each batch was through; after the last one, the query."""
-    passed = _streamed(case.build(source.streaming(spark), case.state_groups), source.folder / "ours")
-    # A batch without data may follow the last one, and belongs to it.
-    return [*passed[: source.batches - 1], passed[-1]]
+    earlier = micros(EARLIERS)
+    return [
+        figure(f"{operator}, {name}", "µs/record", runs, f"{COMMIT}: {median(earlier[name]):.1f}")
+        for name, runs in micros(TODAYS).items()
+    ]
 
 
-def theirs(spark: SparkSession, case: Case, source: Source) -> float:
-    """Run the baseline, and return the seconds that it took."""
-    result = source.folder / "theirs"
-    if case.streaming:
-        for name, value in (case.settings or {}).items():
-            spark.conf.set(name, value)
-        taken = _streamed(case.baseline(source.streaming(spark)), result)[-1]
-        for name in case.settings or {}:
-            spark.conf.unset(name)
-        return taken
-    frame = case.baseline(source.still)
-    return seconds(lambda: frame.write.mode("overwrite").parquet(str(result)))
-
-
-def _streamed(result: DataFrame, folder: Path) -> list[float]:
-    """Run a streaming query that writes its results into a folder; return the seconds up to each batch, and in all."""
-    shown, passed = result.drop("place"), []
-
-    def write(rows: DataFrame, batch: int) -> None:
-        rows.write.mode("overwrite").parquet(str(folder / f"batch={batch}"))
-        passed.append(time.perf_counter() - started)
-
-    with tempfile.TemporaryDirectory(prefix="streamproof-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
-        writer = shown.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
-        started = time.perf_counter()
-        query = writer.trigger(availableNow=True).start()
-        with reported_failures():
-            query.awaitTermination()
-        return [*passed, time.perf_counter() - started]
-
-
-def compared(spark: SparkSession, case: Case, source: Source) -> tuple[int, int]:
-    """Return how many results the operator has, and how many rows one side has and the other hasn't."""
-    ours, theirs = (spark.read.parquet(str(source.folder / side)) for side in ("ours", "theirs"))
-    if case.result == "table":
-        ours = last_changes(ours, [name for name in case.same if name != "value"])
-    return differing(ours.select(*case.same), theirs.select(*case.same))
-
-
-def differing(ours: DataFrame, theirs: DataFrame) -> tuple[int, int]:
-    """Return the number of our rows, and of the rows that only one side has, each as often as it is there."""
-    if "key" in ours.columns:
-        # What closed all else may itself be open still.
-        ours, theirs = (rows.filter("key != '~end'") for rows in (ours, theirs))
-    return ours.count(), ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
-
-
-def last_changes(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Fold a changelog: the last change of each key (and window) stands, unless it is a tombstone."""
-    from pyspark.sql import functions as F
-
-    row = F.max_by(F.struct("change", "value"), F.struct("batch", "cause", "ordinal")).alias("row")
-    last = changes.groupBy(*keys).agg(row).filter("row.change = 'update'")
-    return last.select(*keys, F.col("row.value").alias("value"))
-
-
-def _report(step: str) -> None:
-    print(json.dumps({"step": step}), flush=True)
-
-
-if __name__ == "__main__":
-    rows, batches, rounds = map(int, sys.argv[1:4])
-    measure(rows, batches, rounds, sys.argv[4:])
+def _over_state(setting: Setting, program: Program, operator: str) -> list[Figure]:
+    """Measure how much more a batch costs over a state of many keys than over one of few."""
+    few, many = setting.size(10_000, 1_000), setting.size(1_000_000, 4_000)
+    # The first two also end what the filling of the state has left to do.
+    pair = (setting.size(20_000, 500), setting.size(60_000, 1_500))
+    with tempfile.TemporaryDirectory(prefix="streamproof-") as folder:
+        sizes = pair * setting.size(6, 2)
+        words = ("over", operator, folder, str(few), str(many), "--", *map(str, sizes))
+        found = _measured(setting, program, words)["batches"]
+    figures: list[Figure] = []
+    for turn, size in enumerate(pair):
+        name = f"{operator}: a batch of {size:,} records"
+        small, large = (
+            figure(f"{name} over {keys:,} keys", "CPU s", found[str(keys)][len(pair) + turn :: len(pair)], "a batch")
+            for keys in (few, many)
+        )
+        figures += [small, large, ratio(f"{name}, {many:,} keys over {few:,}", large, small, OVER_STATE)]
+    return figures

@@ -7,7 +7,7 @@ minute, so that nothing is late: what is late Spark's own operators judge otherw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -24,6 +24,14 @@ KEYS = 20_000
 GROUPS = 200
 RIGHT_KEYS = 2_000
 DAY_MS = 86_400_000
+BUSY = 10_000
+FILLED_MS = 240_000
+
+EARLIER: Mapping[str, Any] = {"state_groups": 256}
+"""What the operators of the earlier commit are given: some 80 keys a group. A state a key cost them several times as
+much, for each cost round trips; of few groups, one with a busy key keeps a core waiting."""
+TODAY: Mapping[str, Any] = EARLIER
+"""What those of this tree are given: nothing, as soon as their default is what a user should have."""
 
 Columns: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 Frames: TypeAlias = "Mapping[str, DataFrame]"
@@ -35,23 +43,20 @@ class Case:
 
     Attributes:
         make: Returns each input's columns, of that many records in all; among them `order`, `time` (ms) and `key`.
-        build: Declares the operator over the streaming inputs, with so many state groups.
+        build: Declares the operator over the streaming inputs, with further arguments (`TODAY`, `EARLIER`).
         baseline: Computes the same another way.
         against: What the baseline is, in words; a streaming one runs over the same micro-batches.
         result: Whether the results are a table, of which the last change of a key (and window) stands, or a stream.
-        state_groups: As a user would set it: here some 80 keys a group. A state for each key costs several times as
-            much, for each costs round trips; of few groups, one with a busy key keeps a core waiting.
         streaming: Whether the baseline is a streaming query.
         same: What is compared, as columns of the changelog; of the baseline, which has them by these names.
         settings: Spark settings of the baseline.
     """
 
     make: Callable[[int], Mapping[str, Columns]]
-    build: Callable[[Frames, int], DataFrame]
+    build: Callable[[Frames, Mapping[str, Any]], DataFrame]
     baseline: Callable[[Frames], DataFrame]
     against: str
     result: Literal["table", "stream"] = "table"
-    state_groups: int = 256
     streaming: bool = False
     same: tuple[str, ...] = ("key", "value")
     settings: Mapping[str, str] | None = None
@@ -153,6 +158,35 @@ def referring_tables(rows: int) -> Mapping[str, Columns]:
     }
 
 
+def over_state(keys: int, sizes: Sequence[int]) -> Columns:
+    """Return records that name each of so many keys once, and then the same keys again, whatever their number is.
+
+    Those that come again are 10,000, evenly spread, each as likely. All lie within four minutes, so that no session and
+    no window of some minutes closes.
+
+    Args:
+        keys: The keys.
+        sizes: How many further records come, batch by batch.
+    """
+    numbers = np.random.default_rng(5)
+    again = numbers.integers(0, min(BUSY, keys), sum(sizes)) * max(1, keys // BUSY)
+    order = np.arange(keys + len(again))
+    return {
+        "order": order,
+        "time": START_MS + order * FILLED_MS // len(order),
+        "key": named("k", np.concatenate([numbers.permutation(keys), again])),
+        "amount": numbers.integers(0, 1000, len(order)),
+    }
+
+
+def on_two_sides(columns: Columns) -> Mapping[str, Columns]:
+    """Return records as those of two tables, from which none is deleted."""
+    rows = len(columns["order"])
+    is_left = np.random.default_rng(1).random(rows) < 0.5
+    both = columns | {"deleted": np.zeros(rows, dtype=bool)}
+    return {"left": chosen(both, is_left), "right": chosen(both, ~is_left)}
+
+
 def arrow(columns: Columns) -> pa.Table:
     """Return columns as an Arrow table."""
     return pa.table({name: pa.array(column) for name, column in columns.items()})
@@ -170,13 +204,13 @@ def session_windows_case() -> Case:
     options: dict[str, Any] = {"key": "key", "timestamp": "time", "value": "amount", "gap": GAP, "grace": GRACE}
     return Case(
         events,
-        lambda inputs, groups: session_windows(
+        lambda inputs, grouped: session_windows(
             inputs["events"],
             order="order",
             aggregate="sum",
             emit="close",
             late="own",
-            state_groups=groups,
+            **grouped,
             **options,
         ),
         lambda inputs: native_session_windows(inputs["events"], aggregate="sum", **options),
@@ -193,14 +227,14 @@ def window_aggregate_case() -> Case:
 
     return Case(
         events,
-        lambda inputs, groups: window_aggregate(
+        lambda inputs, grouped: window_aggregate(
             inputs["events"],
             value="amount",
             size=SIZE,
             retention=GRACE,
             aggregate="sum",
             late="update",
-            state_groups=groups,
+            **grouped,
             **ARRIVED,
         ),
         lambda inputs: native_windowed_table(
@@ -228,13 +262,13 @@ def range_aggregate_case() -> Case:
 
     return Case(
         events_in_order,
-        lambda inputs, groups: range_aggregate(
+        lambda inputs, grouped: range_aggregate(
             inputs["events"],
             value="amount",
             preceding=SIZE,
             retention=GRACE,
             aggregate="sum",
-            state_groups=groups,
+            **grouped,
             **ARRIVED,
         ),
         in_sql,
@@ -260,8 +294,8 @@ def stream_stream_join_case() -> Case:
     }
     return Case(
         two_streams,
-        lambda inputs, groups: stream_stream_join(
-            inputs["left"], inputs["right"], order="order", state_groups=groups, **options
+        lambda inputs, grouped: stream_stream_join(
+            inputs["left"], inputs["right"], order="order", **grouped, **options
         ),
         lambda inputs: native_stream_stream_join(inputs["left"], inputs["right"], **options),
         "Spark's stream-stream join",
@@ -279,8 +313,8 @@ def stream_table_join_case() -> Case:
 
     return Case(
         stream_and_table,
-        lambda inputs, groups: stream_table_join(
-            inputs["left"], inputs["right"], value="amount", state_groups=groups, **ARRIVED
+        lambda inputs, grouped: stream_table_join(
+            inputs["left"], inputs["right"], value="amount", **grouped, **ARRIVED
         ),
         lambda inputs: native_stream_table_join(inputs["left"], inputs["still right"], value="amount", **ARRIVED),
         "Spark's stream-static join",
@@ -303,12 +337,12 @@ def table_table_join_case() -> Case:
 
     return Case(
         two_tables,
-        lambda inputs, groups: table_table_join(
+        lambda inputs, grouped: table_table_join(
             inputs["left"],
             inputs["right"],
             value=unless_deleted("amount"),
             join="outer",
-            state_groups=groups,
+            **grouped,
             **ARRIVED,
         ),
         in_sql,
@@ -327,8 +361,8 @@ def table_aggregate_case() -> Case:
 
     return Case(
         grouped_table,
-        lambda inputs, groups: table_aggregate(
-            inputs["events"], value="amount", group_by="group", aggregate="sum", state_groups=groups, **ARRIVED
+        lambda inputs, grouped: table_aggregate(
+            inputs["events"], value="amount", group_by="group", aggregate="sum", **grouped, **ARRIVED
         ),
         in_sql,
         "batch SQL: each key's last row, summed",
@@ -351,7 +385,7 @@ def windowed_table_case() -> Case:
 
     return Case(
         two_streams,
-        lambda inputs, groups: windowed_table(
+        lambda inputs, grouped: windowed_table(
             inputs["left"],
             inputs["right"],
             value="amount",
@@ -360,7 +394,7 @@ def windowed_table_case() -> Case:
             aggregate="sum",
             with_="windowed_table",
             join="left",
-            state_groups=groups,
+            **grouped,
             **ARRIVED,
         ),
         in_sql,
@@ -376,14 +410,14 @@ def foreign_key_join_case() -> Case:
 
     return Case(
         referring_tables,
-        lambda inputs, groups: foreign_key_join(
+        lambda inputs, grouped: foreign_key_join(
             inputs["left"],
             inputs["right"],
             value=unless_deleted("refers", "amount"),
             foreign_key=F.col("refers"),
             right_value=unless_deleted("amount"),
             join="left",
-            state_groups=groups,
+            **grouped,
             **ARRIVED,
         ),
         lambda inputs: in_batch_by_foreign_key(inputs).select("key", "value"),
@@ -398,14 +432,14 @@ def one_to_many_join_case() -> Case:
 
     return Case(
         referring_tables,
-        lambda inputs, groups: one_to_many_join(
+        lambda inputs, grouped: one_to_many_join(
             inputs["left"],
             inputs["right"],
             value=unless_deleted("refers", "amount"),
             foreign_key=F.col("refers"),
             right_value=unless_deleted("amount"),
             join="left",
-            state_groups=groups,
+            **grouped,
             **ARRIVED,
         ),
         in_batch_by_foreign_key,
@@ -451,3 +485,8 @@ CASES: Mapping[str, Callable[[], Case]] = {
     "foreign_key_join": foreign_key_join_case,
     "one_to_many_join": one_to_many_join_case,
 }
+FILLED: Mapping[str, Callable[[Columns], Mapping[str, Columns]]] = {
+    "session_windows": lambda columns: {"events": columns},
+    "table_table_join": on_two_sides,
+}
+"""The operators that are measured over a state of many keys, and what inputs they make of records."""

@@ -1,0 +1,213 @@
+"""Runs one operator in one form, in a process of its own, and counts the CPU seconds of the process tree.
+
+`python -m benchmarks.production_run through FORM OPERATOR FOLDER ROWS BATCHES` runs the operator of the streamproof
+that is imported (`today` or `ce10c6f`), its `baseline`, or a `copy` of its inputs; results go to the folder.
+`… over OPERATOR FOLDER KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys. Each prints its
+steps, and what it measured last, as JSON, a line each.
+
+All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers, after a smaller
+run of the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from streamproof.properties.witnesses.spark.query import reported_failures
+
+from . import sampling
+from .earlier import COMMIT
+from .processes import CpuClock
+from .production_cases import CASES, EARLIER, FILLED, TODAY, Case, Columns, arrow, over_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TODAYS, EARLIERS, BASELINE, COPY = "today", COMMIT, "baseline", "copy"
+WARM_PART = 5
+FILL = 100_000
+
+Used = dict[str, float]
+"""CPU seconds, by kind of process."""
+
+
+class Source:
+    """The files of a case's inputs, a folder an input and a file a batch."""
+
+    def __init__(self, spark: SparkSession, inputs: Mapping[str, Columns], ends: Sequence[int], folder: Path) -> None:
+        self.folder = folder
+        for name, columns in inputs.items():
+            source = folder / name
+            source.mkdir(parents=True)
+            table, order = arrow(columns), columns["order"]
+            cuts = [0, *np.searchsorted(order, ends)]
+            for batch, (start, end) in enumerate(pairwise(cuts)):
+                file = source / f"{batch:06d}.parquet"
+                pq.write_table(table.slice(start, end - start), file)
+                # Spark takes the files in the order of their times.
+                os.utime(file, (1_000_000_000 + batch, 1_000_000_000 + batch))
+        self.batches = len(ends)
+        self.still = {name: spark.read.parquet(str(folder / name)) for name in inputs}
+
+    def streaming(self, spark: SparkSession) -> Mapping[str, DataFrame]:
+        """The inputs as streams; those that stand still are there too, as `still …`."""
+        streams = {
+            name: spark.readStream.schema(still.schema).option("maxFilesPerTrigger", 1).parquet(str(self.folder / name))
+            for name, still in self.still.items()
+        }
+        return streams | {f"still {name}": still for name, still in self.still.items()}
+
+
+def through(form: str, operator: str, folder: Path, rows: int, batches: int) -> Mapping[str, Any]:
+    """Run an operator in a form over so many records, and return what each batch and stage of it has cost."""
+    case = CASES[operator]()
+    spark = _session()
+    with CpuClock(os.getpid()).running() as clock:
+        # The JVM compiles what runs often: as many batches, and a good part of the records.
+        for count, name in ((rows // WARM_PART, "warm"), (rows, "full")):
+            _report(f"{operator}, {form}: {count:,} records")
+            ends = [count * (batch + 1) // batches for batch in range(batches)]
+            source = Source(spark, case.make(count), ends, folder / name / form)
+            noted, threads, started = _noted(), clock.threads(), time.perf_counter()
+            used = _run(spark, case, form, source, clock, folder / name / f"{form} result")
+        taken = time.perf_counter() - started
+        stages = {stage: at - noted.get(stage, 0) for stage, at in _noted().items()}
+        doing = {what: at - threads[what] for what, at in clock.threads().items()}
+    differing_rows: Mapping[str, tuple[int, int]] = {}
+    if form == BASELINE:
+        _report(f"{operator}: comparing the results")
+        sides = [side for side in (TODAYS, EARLIERS) if (folder / "full" / f"{side} result").exists()]
+        differing_rows = {side: _compared(spark, case, folder / "full", side) for side in sides}
+    about = {"against": case.against, "streaming": case.streaming}
+    return {**about, "used": used, "seconds": taken, "stages": stages, "threads": doing, "results": differing_rows}
+
+
+def _run(
+    spark: SparkSession, case: Case, form: str, source: Source, clock: CpuClock, result: Path
+) -> list[Mapping[str, float]]:
+    """Run a form, and return the CPU seconds up to the end of each batch; after the last one, of all."""
+    before = clock.read()
+
+    def used() -> Used:
+        return {kind: at - before[kind] for kind, at in clock.read().items()}
+
+    if form == BASELINE and not case.streaming:
+        case.baseline(source.still).write.mode("overwrite").parquet(str(result))
+        return [used()]
+    settings = (case.settings or {}) if form == BASELINE else {}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    inputs = source.streaming(spark)
+    if form == COPY:
+        copied, *others = (inputs[name] for name in source.still)
+        for other in others:
+            copied = copied.unionByName(other, allowMissingColumns=True)
+        ends = streamed(copied, result, used)
+    elif form == BASELINE:
+        ends = streamed(case.baseline(inputs), result, used)
+    else:
+        ends = streamed(case.build(inputs, TODAY if form == TODAYS else EARLIER), result, used)
+    for name in settings:
+        spark.conf.unset(name)
+    # A batch without data may follow the last one, and belongs to it.
+    return [*ends[: source.batches - 1], ends[-1]]
+
+
+def over(operator: str, folder: Path, keys: Sequence[int], sizes: Sequence[int]) -> Mapping[str, Any]:
+    """Run an operator in batches over a state of each number of keys, and return the CPU seconds of each batch."""
+    case = CASES[operator]()
+    spark = _session()
+    found: dict[str, list[float]] = {}
+    with CpuClock(os.getpid()).running() as clock:
+        for turn, many in enumerate([min(keys), *keys]):
+            _report(f"{operator}: {'warming up' if turn == 0 else 'batches'} over {many:,} keys")
+            fill = [*range(FILL, many, FILL), many]
+            ends = [*fill, *(many + np.cumsum(sizes))]
+            source = Source(spark, FILLED[operator](over_state(many, sizes)), ends, folder / str(turn))
+            used = _run(spark, case, TODAYS, source, clock, folder / f"{turn} result")
+            sums = [sum(each.values()) for each in used]
+            found[str(many)] = [end - start for start, end in pairwise(sums[len(fill) - 1 :])]
+    return {"batches": found}
+
+
+def streamed(result: DataFrame, folder: Path, used: Callable[[], Used]) -> list[Used]:
+    """Run a streaming query that writes its results into a folder; return what each batch had used, and all."""
+    shown, ends = result.drop("place"), []
+
+    def write(rows: DataFrame, batch: int) -> None:
+        rows.write.mode("overwrite").parquet(str(folder / f"batch={batch}"))
+        ends.append(used())
+
+    with tempfile.TemporaryDirectory(prefix="streamproof-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
+        writer = shown.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).start()
+        with reported_failures():
+            query.awaitTermination()
+        return [*ends, used()]
+
+
+def _compared(spark: SparkSession, case: Case, folder: Path, side: str) -> tuple[int, int]:
+    """Return how many results a side has, and how many rows it or the baseline has alone."""
+    ours, theirs = (spark.read.parquet(str(folder / f"{one} result")) for one in (side, BASELINE))
+    if case.result == "table":
+        ours = last_changes(ours, [name for name in case.same if name != "value"])
+    return differing(ours.select(*case.same), theirs.select(*case.same))
+
+
+def differing(ours: DataFrame, theirs: DataFrame) -> tuple[int, int]:
+    """Return the number of our rows, and of the rows that only one side has, each as often as it is there."""
+    if "key" in ours.columns:
+        # What closed all else may itself be open still.
+        ours, theirs = (rows.filter("key != '~end'") for rows in (ours, theirs))
+    return ours.count(), ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
+
+
+def last_changes(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Fold a changelog: the last change of each key (and window) stands, unless it is a tombstone."""
+    from pyspark.sql import functions as F
+
+    row = F.max_by(F.struct("change", "value"), F.struct("batch", "cause", "ordinal")).alias("row")
+    last = changes.groupBy(*keys).agg(row).filter("row.change = 'update'")
+    return last.select(*keys, F.col("row.value").alias("value"))
+
+
+def _session() -> SparkSession:
+    from streamproof.properties.witnesses.spark.session import spark_session
+
+    return spark_session(
+        settings={"spark.driver.extraJavaOptions": "-XX:+UseParallelGC", **dict([sampling.SETTING])},
+    )
+
+
+def _noted() -> Mapping[str, float]:
+    return sampling.seconds_by_stage(Path(os.environ[sampling.VARIABLE]))
+
+
+def _report(step: str) -> None:
+    print(json.dumps({"step": step}), flush=True)
+
+
+def _main(job: str, *words: str) -> Mapping[str, Any]:
+    if job == "through":
+        form, operator, folder, rows, batches = words
+        return through(form, operator, Path(folder), int(rows), int(batches))
+    operator, folder, *numbers = words
+    cut = numbers.index("--")
+    return over(operator, Path(folder), list(map(int, numbers[:cut])), list(map(int, numbers[cut + 1 :])))
+
+
+if __name__ == "__main__":
+    print(json.dumps(_main(*sys.argv[1:])), flush=True)
+    from pyspark.sql import SparkSession as Session
+
+    Session.builder.getOrCreate().stop()

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+from streamproof.reference.core.errors import MissingTool
+
+ROOT = Path(__file__).parents[2]
+SPENDS = """
+import os, signal, sys, time
+def spend():
+    while time.process_time() < 0.5:
+        pass
+if sys.argv[1] == "ignored":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if not os.fork():
+    spend()
+    os._exit(0)
+if sys.argv[1] == "waited for":
+    os.wait()
+print("spent", flush=True)
+sys.stdin.read()
+"""
+FIGURES = {"today": 25.0, "ce10c6f": 100.0, "baseline": 21.0, "copy": 5.0}
+
+
+@pytest.fixture(autouse=True)
+def benchmarks_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("parent", ["waited for", "ignored"])
+def test_cpu_seconds_of_a_child_that_has_ended_count_though_its_parent_waits_for_none(parent: str) -> None:
+    from benchmarks.processes import WORKERS, CpuClock
+
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", SPENDS, parent], **pipes) as process:
+        with CpuClock(process.pid).running() as clock:
+            used, least = 0.0, 0.3
+            end = time.monotonic() + 60
+            while used < least and time.monotonic() < end:
+                time.sleep(0.1)
+                read = clock.read()
+                used = read[WORKERS] if parent == "ignored" else sum(read.values())
+            time.sleep(1)
+            after = sum(clock.read().values())
+        process.communicate()
+    assert used >= least
+    assert used <= after < 2
+
+
+def test_a_process_is_read_whatever_it_calls_itself_and_a_thread_by_what_it_does() -> None:
+    from benchmarks.processes import OTHERS, doing, process_of
+
+    numbers = ["7", *"0" * 9, "300", "50", "20", "10", *"0" * 4, "99"]
+    found = process_of(f"12 (a ) b) S {' '.join(numbers)} 0 0")
+    assert (found.name, found.parent, found.started) == ("a ) b", 7, 99)
+    assert found.alone == pytest.approx(350 / 30 * found.waited)
+    assert [doing(name) for name in ("C2 CompilerThre", "stateConnection", "Executor task l", "dag-scheduler-e")] == [
+        "compiler",
+        "state",
+        "tasks",
+        OTHERS,
+    ]
+
+
+def test_the_figures_of_an_operator_are_those_of_made_up_seconds_and_are_held_against_their_targets() -> None:
+    from benchmarks.production import through_figures
+
+    def measured(seconds: float) -> dict[str, Any]:
+        # Half is Python's workers'; each of the four batches costs the same.
+        used = [{"python": 0, "java": seconds * count / 8, "workers": seconds * count / 8} for count in (1, 2, 3, 4)]
+        about = {"against": "Spark's own", "streaming": True, "results": {"today": (9, 0), "ce10c6f": (0, 0)}}
+        return {
+            **about,
+            "used": used,
+            "seconds": 1,
+            "stages": {"in": 1, "state": 3},
+            "threads": {"tasks": 1, "state": 1},
+        }
+
+    found = {form: [measured(seconds)] for form, seconds in FIGURES.items()}
+    figures = {one.name: one for one in through_figures("session_windows", found, 1_000_000, 4)}
+    assert figures["session_windows"].median == 40_000
+    assert figures["session_windows, ce10c6f"].median == 10_000
+    over = figures["session_windows over ce10c6f"], figures["session_windows over Spark's own"]
+    assert [(one.median, one.reached) for one in over] == [(4, True), (pytest.approx(0.84), True)]
+    growth = figures["session_windows, growth"], figures["session_windows, growth at the end"]
+    assert [(one.median, one.reached) for one in growth] == [(pytest.approx(1), True)] * 2
+    differing = (
+        figures[f"session_windows, {side}: results that differ from the baseline's"]
+        for side in FIGURES
+        if side[0] in "t"
+    )
+    assert [one.reached for one in differing] == [True]
+    # No result at all is no agreement.
+    assert figures["session_windows, ce10c6f: results that differ from the baseline's"].reached is False
+    assert figures["session_windows, workers: state"].median == pytest.approx(12.5 * 0.75)
+    assert figures["session_windows, JVM: tasks"].median == pytest.approx(12.5 * 0.5)
+
+
+def test_the_keys_of_a_state_each_come_once_and_then_as_many_again_whatever_their_number() -> None:
+    from benchmarks.production_cases import on_two_sides, over_state
+
+    different = set()
+    for keys in (10_000, 30_000):
+        columns = over_state(keys, (2_000, 500))
+        assert len(set(columns["key"][:keys])) == keys
+        again = set(columns["key"][keys:])
+        assert len(columns["key"]) == keys + 2_500
+        assert again <= set(columns["key"][:keys])
+        different.add(len(again))
+        sides = on_two_sides(columns)
+        assert sorted(np.concatenate([side["order"] for side in sides.values()])) == list(range(keys + 2_500))
+    assert len(different) == 1
+
+
+def test_a_commit_is_imported_from_where_it_is_laid_out_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
+    from benchmarks.earlier import lay_out
+
+    environment = lay_out("HEAD", tmp_path)
+    script = "import streamproof.spark_impl as one, streamproof as all, benchmarks; print(one.__file__, all.__file__)"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ran.stdout.split() == [
+        str(tmp_path / "streamproof" / name) for name in ("spark_impl/__init__.py", "__init__.py")
+    ]
+    with pytest.raises(MissingTool, match="commit 0123abc can't be read"):
+        lay_out("0123abc", tmp_path)
+
+
+def test_a_worker_notes_the_stage_of_the_innermost_frame_that_belongs_to_one(tmp_path: Path) -> None:
+    from benchmarks.sampling import seconds_by_stage, stage_of
+
+    def frame_of(*path: tuple[str, str]) -> FrameType:
+        """Return the frame of functions that call one another, each of a file."""
+        scope: dict[str, Any] = {"call": sys._getframe}
+        for file, name in reversed(path):
+            exec(compile(f"def {name}(inner=call):\n    return inner()", file, "exec"), scope)
+            scope["call"] = scope[name]
+        frame = scope["call"]()
+        assert isinstance(frame, FrameType)
+        return frame
+
+    worker, state = "/pyspark/worker.py", "/pyspark/sql/streaming/value_state_client.py"
+    logic = ("/x/spark_impl/session_windows.py", "take")
+    assert stage_of(frame_of((worker, "dump_stream"), logic, (state, "get"))) == "state"
+    assert stage_of(frame_of((worker, "dump_stream"), logic, (worker, "generate_data_batches"))) == "in"
+    assert stage_of(frame_of((worker, "dump_stream"), logic, ("/json.py", "loads"))) == "logic"
+    assert stage_of(frame_of((worker, "dump_stream"), ("/x/spark_impl/runtime/keyed.py", "save"))) == "runtime"
+    assert stage_of(frame_of((worker, "dump_stream"))) == "out"
+    assert stage_of(frame_of((worker, "main"))) == "the rest"
+
+    script = f"""if True:
+        import time
+        from pathlib import Path
+        from benchmarks.sampling import note
+        note(Path({str(tmp_path)!r}))
+        start = time.process_time()
+        while time.process_time() < start + 0.7:
+            pass
+    """
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
+    noted = seconds_by_stage(tmp_path)
+    assert set(noted) == {"the rest"}
+    assert 0.2 < noted["the rest"] < 0.8
