@@ -30,8 +30,8 @@ FILLED_MS = 240_000
 EARLIER: Mapping[str, Any] = {"state_groups": 256}
 """What the operators of the earlier commit are given: some 80 keys a group. A state a key cost them several times as
 much, for each cost round trips; of few groups, one with a busy key keeps a core waiting."""
-TODAY: Mapping[str, Any] = EARLIER
-"""What those of this tree are given: nothing, as soon as their default is what a user should have."""
+TODAY: Mapping[str, Any] = {}
+"""What those of this tree are given: nothing, for their default is what a user has."""
 
 Columns: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 Frames: TypeAlias = "Mapping[str, DataFrame]"

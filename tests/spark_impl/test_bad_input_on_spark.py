@@ -140,8 +140,8 @@ def test_a_checkpoint_of_the_old_form_is_refused_with_the_remedy(folder: Folder)
     folder.add([("a", 1, 0)])
     emitted = folder.refused(sessions("5 minutes"))
     assert emitted == (
-        f"the checkpoint was written by {OLD.replace(', form 2', '')}, and can't go on as {OLD}: declare the operator as "
-        "before, or give the query a new checkpointLocation"
+        f"the checkpoint was written by {OLD.replace(', form 2', '')}, and can't go on as {OLD}: declare the operator "
+        "as before, or give the query a new checkpointLocation"
     )
 
 

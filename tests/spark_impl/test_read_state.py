@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -47,8 +46,8 @@ class Source:
 
 
 @pytest.fixture
-def source(spark: SparkSession, tmp_path: Path) -> Iterator[Source]:
-    yield Source(spark, tmp_path)
+def source(spark: SparkSession, tmp_path: Path) -> Source:
+    return Source(spark, tmp_path)
 
 
 def joined(frame: DataFrame, **options: Any) -> DataFrame:
@@ -96,7 +95,7 @@ def test_each_stage_of_a_join_is_handed_over(source: Source) -> None:
     written = source.run("new", SECOND, lambda frame: joined(frame, state_groups=5, initial_state=states))
     old, new = {"amount": Decimal("1.50"), "day": date(2020, 2, 29)}, {"amount": Decimal("7.00"), "day": None}
     assert [row["value"] for row in written] == [{"left": old, "right": new}, {"left": new, "right": new}]
-    with pytest.raises(BadInput, match="^initial_state: 1 given for 3 stages: give read_state's of each, in order$"):
+    with pytest.raises(BadInput, match=r"^initial_state: 1 given for 3 stages: give read_state's of each, in order$"):
         source.run("other", SECOND, lambda frame: joined(frame, initial_state=states[0]))
     with pytest.raises(
         BadInput, match=r"^initial_state: it holds struct<.*>, where struct<.*sessions.* is stored: give"
