@@ -21,7 +21,7 @@ from ...reference.core.records import Record
 from ..registration.domain import CHOICES
 from ..registration.registration import registration_of
 from .cohorts import with_clock_advances
-from .values import EQUAL, KEY_SETS, PLAIN, SMALL, VALUE_KINDS, keys_named, kind_named
+from .values import EQUAL, KEY_SETS, PLAIN, SMALL, VALUE_KINDS, keys_named, kind_named, taken_like
 
 Integer: TypeAlias = Callable[[int, int], int]
 """Draws an integer between two bounds, both included."""
@@ -119,7 +119,8 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
     reach = domain.reach(definition)
     wanted = kind_named(settings.kind)
     taken = {side: domain.kinds(definition, side) for side in definition.inputs}
-    kinds = {side: wanted if settings.kind in names else kind_named(names[0]) for side, names in taken.items()}
+    like = taken_like(settings.kind)
+    kinds = {side: wanted if like in names else kind_named(names[0]) for side, names in taken.items()}
     replacing = None if settings.key_set == PLAIN else keys_named(settings.key_set)
     named = dict(zip(domain.named, replacing or domain.named, strict=False))
     first = Record(definition.inputs[0], settings.keys[0], 0, 0)

@@ -19,6 +19,7 @@ from ...reference.core.records import Record
 from ..registration.bindings import FOREIGN_KEY, KEY, ORDER, TIMESTAMP, Columns, Field
 from ..registration.key_space import WATERMARK_DRIVER, owner, prefixed_key
 from .cohorts import Cohort
+from .values import FRACTIONS, OF_32_BITS, OF_64_BITS
 
 Parts: TypeAlias = tuple[Any, ...]
 """The parts of a key, one for each of its columns."""
@@ -26,6 +27,8 @@ NULL_KEY = "∅ no key"
 """What stands for a null key in a history's key space."""
 MICROSECONDS = 617
 """A row's microseconds within its millisecond are a multiple of this, which comes to each number below 1,000."""
+NOW_MS = 1_700_000_000_000
+"""In November 2023: such times don't fit 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +66,20 @@ class Layout:
         value: The column of values of any kind.
         member: That of values which are the members of a list.
         number: The type of values that are whole numbers.
+        kind: The name of the kind of values that are drawn, where the operator takes it.
         time: The type of event times; `timestamp` and `timestamp_ntz` have microseconds.
         order: The type of the order of arrival; None where there is no such column.
         time_zone: The time zone of the session.
         reports_dropped: Whether dropped rows are asked for.
         is_batch: Whether all records are one batch DataFrame rather than a stream.
         has_null_keys: Whether records without a key come; one part of theirs is null, or all.
-        before_1970_ms: How far before 1970 the times of histories begin.
+        starts_at_ms: When histories begin to which the clock means nothing; in a batch DataFrame all but those of
+            windows that start in 1970.
+        starts_at_ms_by_clock: When others begin; None: around 1970, before which the clock doesn't move.
         state_groups: Over how many groups the state's keys are spread; None: each has a state of its own.
         partitions: How many shuffle partitions the query has; None for the session's number.
+        crash_in: Between output and commit of which batch the query dies, so that it is restarted from its checkpoint
+            and the batch repeated; None for none.
     """
 
     name: str
@@ -79,15 +87,18 @@ class Layout:
     value: ValueType
     member: ValueType
     number: pa.DataType
+    kind: str
     time: Literal["timestamp", "timestamp_ntz", "bigint"]
     order: Literal["bigint", "struct"] | None
     time_zone: str
     reports_dropped: bool
     is_batch: bool
     has_null_keys: bool
-    before_1970_ms: int
+    starts_at_ms: int
+    starts_at_ms_by_clock: int | None
     state_groups: int | None = None
     partitions: int | None = None
+    crash_in: int | None = None
 
     @property
     def columns(self) -> Columns:
@@ -97,7 +108,7 @@ class Layout:
 
 
 def _texts_around_a_separator(index: int, rank: int, count: int) -> Parts:
-    parts = [f"k{number}" for number in range(count + 1)]
+    parts = [f"ñ\U0001f600{number}" for number in range(count + 1)]
     return f"{index:05d}|{'|'.join(parts[: rank + 1])}", "|".join(parts[rank + 1 :])
 
 
@@ -140,14 +151,17 @@ LAYOUTS = (
         value=ValueType(STRUCT, _struct),
         member=ValueType(pa.string(), lambda rank: "ä|" * rank),
         number=pa.int64(),
+        kind=FRACTIONS,
         time="timestamp",
         order="bigint",
         time_zone="America/St_Johns",
         reports_dropped=True,
         is_batch=False,
         has_null_keys=True,
-        before_1970_ms=2_200_000_000_000,
+        starts_at_ms=-2_200_000_000_000,
+        starts_at_ms_by_clock=NOW_MS,
         state_groups=16,
+        crash_in=2,
     ),
     Layout(
         name="a bigint key, no order",
@@ -160,13 +174,15 @@ LAYOUTS = (
         value=ValueType(pa.list_(pa.int32()), lambda rank: list(range(-rank, rank))),
         member=ValueType(pa.int64(), lambda rank: BEYOND_DOUBLES - rank),
         number=pa.int32(),
+        kind=OF_32_BITS,
         time="bigint",
         order=None,
         time_zone="Asia/Kathmandu",
         reports_dropped=False,
         is_batch=False,
         has_null_keys=False,
-        before_1970_ms=86_400_001,
+        starts_at_ms=NOW_MS,
+        starts_at_ms_by_clock=None,
         partitions=1,
     ),
     Layout(
@@ -180,16 +196,18 @@ LAYOUTS = (
         value=ValueType(pa.list_(STRUCT), lambda rank: [_struct(rank), None, _struct(0)][: rank + 1]),
         member=ValueType(pa.float64(), lambda rank: rank / 3 - 1),
         number=pa.float64(),
+        kind=OF_64_BITS,
         time="timestamp_ntz",
         order="struct",
         time_zone="America/St_Johns",
         reports_dropped=True,
         is_batch=True,
         has_null_keys=True,
-        before_1970_ms=864_000_000,
+        starts_at_ms=-8_640_000_000,
+        starts_at_ms_by_clock=NOW_MS,
     ),
 )
-"""The layouts in which every operator is asked; so far before 1970 no clock changes within a history."""
+"""The layouts in which every operator is asked; at these times no clock on the wall changes within a history."""
 
 
 _ORDER = pa.struct([("epoch", pa.int32()), ("offset", pa.struct([("at", pa.int64())]))])
@@ -203,7 +221,7 @@ class Typed:
         cohort: The cohort.
         fields: Its further columns.
         tables: What `pack` made of it.
-        before_1970_ms: How far before 1970 its times begin.
+        starts_at_ms: When its times begin.
     """
 
     def __init__(
@@ -212,16 +230,22 @@ class Typed:
         cohort: Cohort,
         fields: Sequence[Field],
         tables: Sequence[pa.Table],
-        before_1970_ms: int,
+        starts_at_ms: int,
     ) -> None:
-        self.layout, self.cohort, self.before_1970_ms = layout, cohort, before_1970_ms
+        self.layout, self.cohort, self.starts_at_ms = layout, cohort, starts_at_ms
         self.holds = {field.name: field.holds for field in fields} | {KEY: "key"}
         self.packed = tables
         self.owners: list[int | None] = []
+        self.numbers: list[int | None] = []
+        seen = [0] * len(cohort.histories)
         for number in range(len(tables)):
             self.owners.append(None)
+            self.numbers.append(None)
             for index, history in enumerate(cohort.histories):
-                self.owners += [index for line in history.batches[number] if isinstance(line, Record)]
+                count = sum(isinstance(line, Record) for line in history.batches[number])
+                self.owners += [index] * count
+                self.numbers += range(seen[index], seen[index] + count)
+                seen[index] += count
 
     def _texts(self, *holds: str) -> list[str]:
         columns = [table.column(name) for table in self.packed for name, one in self.holds.items() if one in holds]
@@ -307,7 +331,7 @@ class Typed:
         return pa.table(columns)
 
     def _times(self, column: pa.Array, first: int) -> pa.Array:
-        shifted = [at - self.before_1970_ms for at in column.to_pylist()]
+        shifted = [at + self.starts_at_ms for at in column.to_pylist()]
         if self.layout.time == "bigint":
             return pa.array(shifted, pa.int64())
         exact = [1000 * at + (first + row) * MICROSECONDS % 1000 for row, at in enumerate(shifted)]
@@ -315,11 +339,23 @@ class Typed:
             return pa.array(exact, pa.timestamp("us", "UTC"))
         return pc.local_timestamp(pa.array(exact, pa.timestamp("us", self.layout.time_zone)))
 
-    def read(self, table: pa.Table) -> pa.Table:
-        """Return what was emitted with the keys of the cohort, each null key being `NULL_KEY` of its history."""
+    def causes(self, table: pa.Table) -> list[int | None]:
+        """Return the place, in the cohort's order of arrival, of the row that set each change off; None for none."""
         causes = table.column("cause").to_pylist()
         if self.layout.order == "struct":
             causes = [None if cause is None else cause["offset"]["at"] for cause in causes]
+        return list(causes)
+
+    def number_of(self, index: int, cause: int | None) -> int | None:
+        """Return which record of a history (from 0) is at a place of the cohort's order; below 0: it is another's."""
+        if cause is None:
+            return None
+        is_own = 0 <= cause < len(self.owners) and self.owners[cause] == index
+        return self.numbers[cause] if is_own else -1 - abs(cause)
+
+    def read(self, table: pa.Table) -> pa.Table:
+        """Return what was emitted with the keys of the cohort, each null key being `NULL_KEY` of its history."""
+        causes = self.causes(table)
         for name in (KEY, FOREIGN_KEY):
             names = self.layout.columns.of(name)
             if not set(names) <= set(table.column_names):
@@ -337,7 +373,7 @@ class Typed:
         if name != KEY:
             return None
         # A null key doesn't say whose it is, but the row that set it off does.
-        index = None if cause is None else self.owners[cause]
+        index = None if cause is None or not 0 <= cause < len(self.owners) else self.owners[cause]
         return WATERMARK_DRIVER if index is None else prefixed_key(index, NULL_KEY)
 
     def _index(self, parts: Parts) -> int:

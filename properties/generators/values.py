@@ -65,6 +65,13 @@ VALUE_KINDS: Mapping[str, ValueKind] = {
 }
 """The kinds of values by name."""
 
+OF_32_BITS, OF_64_BITS, FRACTIONS = "integers of 32 bits", "large integers", "fractions"
+COLUMN_KINDS: Mapping[str, tuple[ValueKind, str]] = {
+    # Each fits a column of type int, and the sum of two doesn't.
+    OF_32_BITS: (_four(2**31 - 1, -(2**31), 2**31 - 2, 1 - 2**31), OF_64_BITS),
+}
+"""Kinds that are asked of columns of a type alone, each with the kind whose takers take it."""
+
 KEY_SETS: Mapping[str, tuple[Key, Key, Key]] = {
     PLAIN: ("a", "b", "c"),
     "prefixes of a cohort": ("00001|a", "a", "|"),
@@ -116,9 +123,16 @@ def kind_named(name: str) -> ValueKind:
     Raises:
         BadInput: There is none of that name; the message lists those there are.
     """
+    if name in COLUMN_KINDS:
+        return COLUMN_KINDS[name][0]
     if name not in VALUE_KINDS:
         raise BadInput(f"unknown kind of values {name!r}: use one of {', '.join(VALUE_KINDS)}")
     return VALUE_KINDS[name]
+
+
+def taken_like(name: str) -> str:
+    """Return the name of the kind of values whose takers take a kind: the kind itself, but of columns' kinds."""
+    return COLUMN_KINDS[name][1] if name in COLUMN_KINDS else name
 
 
 def keys_named(name: str) -> tuple[Key, Key, Key]:

@@ -21,6 +21,7 @@ from ..witnesses.duckdb.witness import DuckDBWitness
 from ..witnesses.outcomes import Outcome
 from ..witnesses.spark.answers import Answers, Stored, of_shared
 from ..witnesses.spark.shared import Play, can_share, run_shared
+from ..witnesses.spark.typed import TypedAnswer
 from ..witnesses.spark.witness import SPARK, QueryWitness, SparkWitness
 from .case import Case
 
@@ -300,8 +301,8 @@ class StagedRun:
 class TypedRun:
     """A sample's histories, and what came out of them in the layout of columns that it is for."""
 
-    def __init__(self, sample: Sample, outcomes: Sequence[Outcome]) -> None:
-        self.sample, self.histories, self.outcomes = sample, list(sample.histories), outcomes
+    def __init__(self, sample: Sample, answers: Sequence[TypedAnswer]) -> None:
+        self.sample, self.histories, self.answers = sample, list(sample.histories), answers
 
 
 class Run:

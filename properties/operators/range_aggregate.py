@@ -17,6 +17,7 @@ from ..generators.cohorts import clock_before, clock_schedule, record_batches, w
 from ..generators.values import kinds_of_aggregate
 from ..registration.bindings import (
     OF_COHORT,
+    Asked,
     Binding,
     Columns,
     aggregated,
@@ -114,6 +115,12 @@ def _logic(ranges: RangeAggregate) -> Any:
     return RangeLogic(ranges)
 
 
+_ASKED = (
+    Asked({"preceding_ms": 10, "aggregate": "average"}),
+    Asked({"preceding_ms": 6, "aggregate": "sum"}),
+    Asked({"preceding_ms": 20, "aggregate": "max"}, "text of all scripts"),
+)
+
 REGISTRATION = Registration(
     operator_named("range_aggregate"),
     profiles={
@@ -132,7 +139,7 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, lambda ranges: ("range of several", "exact bound", "bound + 1")),
     repeats=_repeats,
     keeps_lists_in_order=lambda ranges: ranges.aggregate.ordered,
-    spark=Binding(_build, fields_of_aggregate, decode_aggregate, shared=Shared(_logic), typed=_build),
+    spark=Binding(_build, fields_of_aggregate, decode_aggregate, shared=Shared(_logic), typed=_build, asked=_ASKED),
     sql=Sql(beside(__file__), aggregated_events, is_stream=always, values=aggregate_values),
     # A row must be reached from behind the next batch's clock: the range is longer than a step of the schedule.
     retention=Retention({"list": ({"preceding_ms": 20}, 15)}, _build, _retention_differences, _sides),

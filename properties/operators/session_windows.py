@@ -25,6 +25,7 @@ from ..generators.values import kinds_of_aggregate
 from ..registration.bindings import (
     KEYED,
     OF_COHORT,
+    Asked,
     Binding,
     Columns,
     Native,
@@ -195,6 +196,12 @@ def _logic(windows: SessionWindows) -> Any:
     return SessionLogic(windows)
 
 
+_ASKED = (
+    Asked({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum"}),
+    Asked({"gap_ms": 7, "grace_ms": 5, "aggregate": "max", "emit": "close"}),
+    Asked({"gap_ms": 10, "aggregate": "list", "emit": "close", "late": "own"}),
+)
+
 REGISTRATION = Registration(
     operator_named("session_windows"),
     profiles={
@@ -234,7 +241,7 @@ REGISTRATION = Registration(
     without_late_data={"update": {"grace_ms": 1000}},
     repeats=doubled,
     keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
-    spark=Binding(_build, fields_of_aggregate, decode_aggregate, shared=Shared(_logic), typed=_build),
+    spark=Binding(_build, fields_of_aggregate, decode_aggregate, shared=Shared(_logic), typed=_build, asked=_ASKED),
     native=Native(
         _check_native,
         _build_native,

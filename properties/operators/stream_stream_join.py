@@ -20,6 +20,7 @@ from ..registration.bindings import (
     KEYED,
     OF_COHORT,
     VALUE,
+    Asked,
     Binding,
     Columns,
     Native,
@@ -154,6 +155,12 @@ def _logic(join: StreamStreamJoin) -> Any:
     return StreamStreamLogic(join)
 
 
+_ASKED = (
+    Asked({**_BOUNDS, "join": "outer", "grace_ms": 5, "emit": "close"}),
+    Asked({**_BOUNDS, "join": "left", "grace_ms": 5, "emit": "eager"}),
+    Asked({**_BOUNDS, "join": "left", "grace_ms": 5, "emit": "close", "null_key": "keep"}),
+)
+
 REGISTRATION = Registration(
     operator_named("stream_stream_join"),
     profiles={
@@ -191,7 +198,7 @@ REGISTRATION = Registration(
     without_late_data={"outer, close": {"grace_ms": 1000}},
     # A pair comes for either partner's second coming, everything else for one.
     repeats=emitted_again(lambda value: 2 if None in value else 4),
-    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build),
+    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build, asked=_ASKED),
     native=Native(
         _check_native,
         _build_native,

@@ -22,6 +22,7 @@ from ..registration.bindings import (
     OF_COHORT,
     ORDER,
     VALUE,
+    Asked,
     Binding,
     Columns,
     Native,
@@ -116,6 +117,8 @@ def _logic(join: StreamTableJoin) -> Any:
     return StreamTableLogic(join)
 
 
+_ASKED = (Asked({}), Asked({"join": "inner"}), Asked({"null_key": "keep"}))
+
 REGISTRATION = Registration(
     operator_named("stream_table_join"),
     profiles={
@@ -127,7 +130,7 @@ REGISTRATION = Registration(
     domain=Domain(value=_value, kinds=any_kind),
     coverage=Coverage(_met, lambda join: ("row found", "row missing", "row deleted before", "dropped: null value")),
     repeats=emitted_again(),
-    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build),
+    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build, asked=_ASKED),
     native=Native(
         lambda join: None,
         _build_native,

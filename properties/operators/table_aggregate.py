@@ -16,6 +16,7 @@ from ..generators.values import SMALL, kinds_taken
 from ..registration.bindings import (
     KEY,
     OF_COHORT,
+    Asked,
     Binding,
     Columns,
     Field,
@@ -164,6 +165,12 @@ def _is_emptied_group(groups: TableAggregate, fields: Sequence[Any]) -> bool:
     return value is not None and not isinstance(value, str) and bool(value == groups.aggregate.initializer())
 
 
+_ASKED = (
+    Asked({"group_by": "group", "aggregate": "sum", "field": "amount"}),
+    Asked({"group_by": "group", "aggregate": "list", "field": "amount"}),
+    Asked({"group_by": "country", "aggregate": "sum", "field": "amount"}),
+)
+
 REGISTRATION = Registration(
     operator_named("table_aggregate"),
     profiles={
@@ -181,7 +188,14 @@ REGISTRATION = Registration(
     repeats=unchanged,
     keeps_lists_in_order=lambda groups: groups.aggregate.ordered,
     key_independence=KeyIndependence(_groups_of, _concerns_group),
-    spark=Binding(_build, _fields, decode_aggregate, shared=Shared(_logic, _content, hops=_hops), typed=_build),
+    spark=Binding(
+        _build,
+        _fields,
+        decode_aggregate,
+        shared=Shared(_logic, _content, hops=_hops),
+        typed=_build,
+        asked=_ASKED,
+    ),
     sql=Sql(beside(__file__), aggregated_events, _member, _group_named, values=aggregate_values),
     kafka=Kafka(_topology, sent=_sent, is_text=False, read=read_aggregate),
     tables=Tables(

@@ -10,7 +10,7 @@ from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
 from ...reference.definitions.joins import JOINS, TableTableJoin
 from ..generators.values import any_kind
-from ..registration.bindings import OF_COHORT, VALUE, Binding, Columns, called, decode_pair, on
+from ..registration.bindings import OF_COHORT, VALUE, Asked, Binding, Columns, called, decode_pair, on
 from ..registration.coverage import Coverage, accepted_records, changes_of, rows_changed
 from ..registration.domain import Domain, table_row
 from ..registration.kafka import Kafka
@@ -59,6 +59,8 @@ def _logic(join: TableTableJoin) -> Any:
     return TableTableLogic(join)
 
 
+_ASKED = tuple(Asked({"join": join}) for join in ("outer", "left", "inner"))
+
 REGISTRATION = Registration(
     operator_named("table_table_join"),
     profiles={join: {"join": join} for join in JOINS},
@@ -70,7 +72,7 @@ REGISTRATION = Registration(
     free_order=lambda join: FreeOrder.INPUTS,
     repeats=unchanged,
     stamped_by_last=True,
-    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build),
+    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build, asked=_ASKED),
     sql=Sql(beside(__file__), values=pair_values),
     kafka=Kafka(_topology),
     tables=Tables(lambda join: join.inputs),

@@ -20,6 +20,7 @@ from ..registration.bindings import (
     OF_COHORT,
     ORDER,
     VALUE,
+    Asked,
     Binding,
     Columns,
     Field,
@@ -203,6 +204,14 @@ def _by_clock(windows: WindowAggregate) -> bool:
     return windows.unit == "ms" or (windows.early is not None and windows.early.every_ms is not None)
 
 
+_ASKED = (
+    Asked(
+        {"size": 20, "step": 10, "early": {"every_ms": 7}, "late": "update", "retention_ms": 15, "aggregate": "average"}
+    ),
+    Asked({"type": "session", "size": 6, "late": "update", "retention_ms": 20, "aggregate": "sum"}),
+    Asked({"size": 10, "step": 5, "storage": "full", "early": {"every_tuples": 2}}),
+)
+
 REGISTRATION = Registration(
     operator_named("window_aggregate"),
     profiles={
@@ -256,7 +265,7 @@ REGISTRATION = Registration(
     },
     repeats=_repeats,
     keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
-    spark=Binding(_build, _fields, _decode, shared=Shared(_logic), typed=_build),
+    spark=Binding(_build, _fields, _decode, shared=Shared(_logic), typed=_build, asked=_ASKED),
     native=Native(
         _check_native,
         _build_native,

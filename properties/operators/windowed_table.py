@@ -22,6 +22,7 @@ from ..registration.bindings import (
     KEYED,
     OF_COHORT,
     ORDER,
+    Asked,
     Binding,
     Columns,
     Field,
@@ -371,6 +372,12 @@ def _are_windows(table: WindowedTable, fields: Sequence[Any]) -> bool:
     return bool(events) and not right and row is None
 
 
+_ASKED = (
+    Asked({**_HOPPING, "grace_ms": 5, "with": "windowed_table", "join": "outer", "aggregate": "sum"}),
+    Asked({"size_ms": 10, "grace_ms": 5, "emit": "close", "aggregate": "list"}),
+    Asked({**_HOPPING, "with": "table", "aggregate": "sum"}),
+)
+
 REGISTRATION = Registration(
     operator_named("windowed_table"),
     profiles={
@@ -429,6 +436,7 @@ REGISTRATION = Registration(
         _decode,
         shared=Shared(_logic, _content, _decoded, _shared_key, lambda table: table.to_stream is None),
         typed=_build,
+        asked=_ASKED,
     ),
     native=Native(
         _check_native,

@@ -142,6 +142,18 @@ def pair_from_json(value: dict[str, str | None] | None) -> Value:
     return None if value is None else [from_json(value["left"]), from_json(value["right"])]
 
 
+class Asked(NamedTuple):
+    """What an operator is asked in a layout of columns.
+
+    Attributes:
+        options: Its options.
+        kind: The name of the kind of values; None for that of the layout.
+    """
+
+    options: Mapping[str, Any]
+    kind: str | None = None
+
+
 @dataclass(frozen=True)
 class Binding:
     """How the Spark implementation is called; by default values are JSON text, in its input and in its output.
@@ -154,6 +166,8 @@ class Binding:
         keys: Of what was written: the prefixed keys, as the reference emits them.
         typed: As `build`, and by the keyword `columns` the `Columns` to call the operator by; None: the law *columns*
             isn't asked.
+        asked: What the law *columns* asks in each layout, in their order, no options twice; where it is empty, profiles
+            are chosen.
         shared: How its logic runs in a query that it shares with others; None: it has queries of its own.
     """
 
@@ -162,6 +176,7 @@ class Binding:
     decode: Callable[[Any, Any], Value] = lambda definition, value: from_json(value)
     keys: Callable[[pa.Table], list[Key | None]] = of_key_column
     typed: Callable[..., DataFrame] | None = None
+    asked: tuple[Asked, ...] = ()
     shared: Shared | None = None
 
 

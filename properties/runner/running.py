@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ..generators.cohorts import cohorts_of
 from ..laws.base import Law
 from ..laws.metamorphic.variants import VariantLaw
-from ..laws.on_spark.columns import outcomes_in
+from ..laws.on_spark.columns import answers_in
 from ..laws.on_spark.native import settings_of
 from ..laws.on_spark.retention import with_retention
 from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, TypedRun, Variant
@@ -40,10 +40,10 @@ def run_sample(
         yield from _staged(sample, witnesses, progress)
         return
     if sample.kind is Kind.COLUMNS:
-        progress(f"{len(sample.histories)} histories in one query: {sample.profile}, {sample.more.name}")
+        progress(f"{len(sample.histories)} histories in one query: {sample.profile}")
         for witness in witnesses:
             ((cohort, _),) = cohorts_of(sample.histories, null_keys_alone=False)
-            yield TypedRun(sample, outcomes_in(sample.more, cohort, witness))
+            yield TypedRun(sample, answers_in(sample.more.layout, cohort, witness))
         return
     whole = cohort_run(sample, laws, seed, witnesses)
     progress(f"{len(witnesses) * len(whole.each)} histories in one query: {sample.profile}, {sample.kind.value}")

@@ -14,9 +14,8 @@ from ...reference.core.history import CUT, ClockAdvance, History
 from ..generators.cohorts import clock_schedule
 from ..generators.coverage import covered_by, draw_covering
 from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
-from ..generators.layouts import Layout
 from ..generators.tables import emptied
-from ..laws.on_spark.columns import layouts_of, prepared
+from ..laws.on_spark.columns import InLayout, layouts_of, prepared, with_null_keys_ahead
 from ..laws.runs import Kind, Sample
 from ..laws.scheduling import scheduled
 from ..registration.registration import Options, Registration
@@ -80,10 +79,7 @@ def plan_of_their_own(registration: Registration, histories: int, seed: int) -> 
     if registration.protocol is not None:
         plan.append(partial(scheduled_sample, registration, max(len(profiles), histories // 10), seed))
     in_columns = min(IN_COLUMNS, max(10, small))
-    plan += [
-        partial(columns_sample, registration, layout, profile, in_columns, seed)
-        for layout, profile in layouts_of(registration)
-    ]
+    plan += [partial(columns_sample, registration, asked, in_columns, seed) for asked in layouts_of(registration)]
     return plan
 
 
@@ -184,13 +180,15 @@ def scheduled_in(steps: int, history: History, seed: int) -> History:
     return by_schedule
 
 
-def columns_sample(registration: Registration, layout: Layout, profile: str, count: int, seed: int) -> Sample:
-    """Draw histories of a profile for a layout of columns, null keys among them if it has any; as `random_sample`."""
-    options = registration.profiles[profile]
-    own = seed_for(seed, f"{registration.name} {profile}, {layout.name}")
-    settings = HistorySettings(registration.name, options, SCHEDULE, null_keys=layout.has_null_keys)
-    drawn = [prepared(layout, history) for history in draw_histories(settings, count, own)]
-    return Sample(registration, Kind.COLUMNS, profile, options, drawn, more=layout)
+def columns_sample(registration: Registration, asked: InLayout, count: int, seed: int) -> Sample:
+    """Draw histories for a layout of columns, null keys among them if it has any; as `random_sample`."""
+    layout = asked.layout
+    own = seed_for(seed, f"{registration.name} {asked.profile}")
+    settings = HistorySettings(
+        registration.name, asked.options, SCHEDULE, null_keys=layout.has_null_keys, kind=asked.kind
+    )
+    drawn = [with_null_keys_ahead(prepared(layout, history)) for history in draw_histories(settings, count, own)]
+    return Sample(registration, Kind.COLUMNS, asked.profile, asked.options, drawn, more=asked)
 
 
 def plan_of_reference(registration: Registration, histories: int, seed: int, records: int = RECORDS) -> list[Draw]:

@@ -1,41 +1,69 @@
-"""The law *columns*: whatever the types of the columns, what is emitted is what the reference emits.
+"""The law *columns*: in typed columns, as users have them, a changelog is the reference's, column by column.
 
-An operator is asked in each layout by a profile of its own, so that a history's options say in which one it ran.
+An operator is asked in each layout under options of its own, so that a history's options say in which one it ran.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import lcm
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....reference.core.history import CUT, ClockAdvance, History, Line
-from ....reference.core.play import Entry, play
-from ....reference.core.records import Change, Dropped
+from ....reference.core.play import Entry
+from ....reference.core.records import Change, Dropped, Record
+from ....spark_impl.runtime.keyed import DROPPED
 from ...generators.cohorts import Cohort, clock_schedule, cohorts_of, record_batches, with_clock_advances
 from ...generators.layouts import LAYOUTS, Layout
-from ...registration.registration import Registration, registration_of
+from ...generators.values import FRACTIONS, OF_32_BITS, OF_64_BITS
+from ...registration.registration import Options, Registration, registration_of
 from ...witnesses.base import RunOptions
 from ...witnesses.outcomes import Outcome, differences
-from ...witnesses.spark.typed import TypedSparkWitness
+from ...witnesses.spark.answers import Label
+from ...witnesses.spark.typed import TypedAnswer, TypedSparkWitness
 from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import OWN, REFERENCE, CannotRecheck, Comparison, Law, LawResult, Violation, violations
 from ..case import Case
 from ..runs import Kind, Sample, TypedRun
+from .labels import differences_of_labels, labels_of, played_with_causes
 
 AROUND_1970_MS = 40
 """So far before 1970 begin histories to whose operator the clock means something: it doesn't move before 1970."""
 LONG_AFTER_MS = 10**12
+AHEAD_MS = 10_000
+"""So far ahead of all other rows are those without a key: whatever their clock would do shows."""
 EMITTED, TWO_KEYS, NULL_KEYS, REORDERED = "change emitted", "two keys", "null key", "batch not in order of time"
+TODAY = "change emitted at a time of more than 32 bits"
+NO_CLOCK = "null key that the clock must not follow"
+FRACTION, WIDE = "fraction emitted", "number of more than 32 bits emitted"
+AGAIN_CHANGED, AGAIN_NULL, AGAIN_LATE = (
+    f"{what} in a repeated batch" for what in ("change emitted", "null key", "late record")
+)
+
+
+class InLayout(NamedTuple):
+    """What an operator is asked in a layout.
+
+    Attributes:
+        layout: The layout.
+        profile: What reports call it.
+        options: The operator's options.
+        kind: The name of the kind of values that are drawn.
+    """
+
+    layout: Layout
+    profile: str
+    options: Options
+    kind: str
 
 
 class InColumns(Law):
-    """In each layout of columns the changelog is the reference's."""
+    """In each layout of columns the changelog is the reference's: every column, and every key's changes in order."""
 
     name = "columns"
     between = ("reference", "spark")
-    says = "whatever the types of its columns, what is emitted is what the reference emits"
+    says = "in typed columns, whatever their types, each column of the changelog is as the reference has it"
     follows_changelog = True
 
     def not_checked(self, registration: Registration) -> str | None:
@@ -49,76 +77,86 @@ class InColumns(Law):
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Return what must come in this layout."""
-        layout: Layout = sample.more
-        goals = [EMITTED, TWO_KEYS, *[NULL_KEYS] * layout.has_null_keys, *[REORDERED] * (layout.order is None)]
-        return [f"{goal} ({layout.name})" for goal in goals]
+        asked: InLayout = sample.more
+        return [f"{goal} ({asked.layout.name})" for goal in _goals(asked, sample.registration, sample.definition)]
 
     def judge(self, run: TypedRun, result: LawResult) -> Iterator[Violation]:  # type: ignore[override]
         """Judge each history of a run in a layout."""
-        layout: Layout = run.sample.more
+        asked: InLayout = run.sample.more
         result.judged += len(run.histories)
-        for history in run.histories:
-            result.covered.update(f"{goal} ({layout.name})" for goal in _met(history))
-        yield from violations(run.histories, map(_compared(layout), run.histories, run.outcomes))
+        comparisons = []
+        for history, answer in zip(run.histories, run.answers, strict=True):
+            ours = expected(asked.layout, history)
+            met = _met(asked, history, ours, answer.repeated)
+            result.covered.update(f"{goal} ({asked.layout.name})" for goal in {*met})
+            comparisons.append(_compared(history, ours, answer))
+        yield from violations(run.histories, comparisons)
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Ask again about each case, in the layout of its profile; those with null keys share queries too."""
+        """Ask again about each case, in the layout of its options; those with null keys share queries too."""
         comparisons: dict[int, Comparison] = {}
         for cohort, indexes in cohorts_of([case.history for case in cases], null_keys_alone=False):
             comparisons |= zip(indexes, self.recheck_cohort(cohort, witness), strict=True)
         return [comparisons[index] for index in range(len(cases))]
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
-        """Run a cohort again in the layout of its profile.
+        """Run a cohort again in the layout of its options.
 
         Raises:
-            CannotRecheck: No layout has a profile of such options, or a user's job is asked.
+            CannotRecheck: No layout has such options, or a user's job is asked.
         """
         if isinstance(witness, JobWitness):
             raise CannotRecheck("the law 'columns' can't be asked of a job, which names its columns itself")
-        registration = registration_of(cohort.operator)
-        asked = [
-            layout for layout, name in layouts_of(registration) if registration.profiles[name] == dict(cohort.options)
-        ]
+        asked = [one for one in layouts_of(registration_of(cohort.operator)) if one.options == dict(cohort.options)]
         if not asked:
             raise CannotRecheck(f"in which columns {cohort.operator} ran under {dict(cohort.options)} isn't known")
         found: list[Comparison] = []
-        for layout in asked:
-            histories = tuple(prepared(layout, history) for history in cohort.histories)
-            again = list(
-                map(_compared(layout), histories, outcomes_in(layout, replace(cohort, histories=histories), witness))
-            )
+        for one in asked:
+            histories = tuple(prepared(one.layout, history) for history in cohort.histories)
+            answers = answers_in(one.layout, replace(cohort, histories=histories), witness)
+            again = [
+                _compared(history, ours, ours if answer.failed == "together" else answer)  # it isn't known to fail
+                for history, answer in zip(histories, answers, strict=True)
+                for ours in [expected(one.layout, history)]
+            ]
             found = [one if one.differences else other for one, other in zip(found or again, again, strict=True)]
         return found
 
 
-def layouts_of(registration: Registration) -> list[tuple[Layout, str]]:
-    """Return the layouts in which an operator is asked, each with the name of its profile.
+def layouts_of(registration: Registration) -> list[InLayout]:
+    """Return in which layouts an operator is asked, and under which options.
 
-    A batch DataFrame takes one that emits when something closes, for there everything closes; none shares a profile
-    while there are enough.
+    Where its binding doesn't say it, these are profiles: a batch DataFrame takes one that emits when something closes,
+    for there everything closes; none shares a profile while there are enough.
     """
     if registration.spark is None or registration.spark.typed is None:
         return []
+    if registration.spark.asked:
+        return [
+            InLayout(layout, layout.name, dict(asked.options), asked.kind or layout.kind)
+            for layout, asked in zip(LAYOUTS, registration.spark.asked, strict=True)
+        ]
     profiles = [*registration.profiles]
     closing = [name for name in profiles if registration.profiles[name].get("emit") == "close"]
     for_batch = closing[0] if closing else profiles[2 % len(profiles)]
     others = [name for name in profiles if name != for_batch] or profiles
-    chosen: list[tuple[Layout, str]] = []
+    chosen: list[InLayout] = []
     for layout in LAYOUTS:
-        if layout.is_batch:
-            chosen.append((layout, for_batch))
-        else:
-            chosen.append((layout, others[len(chosen) % len(others)]))
+        name = for_batch if layout.is_batch else others[len(chosen) % len(others)]
+        chosen.append(InLayout(layout, f"{name}, {layout.name}", dict(registration.profiles[name]), layout.kind))
     return chosen
 
 
-def outcomes_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[Outcome]:
-    """Run a cohort in a layout, with the logic of a witness."""
+def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[TypedAnswer]:
+    """Run a cohort in a layout, with the logic of a witness; a stream dies and restarts where the layout says so."""
     registration = registration_of(cohort.operator)
-    before_1970_ms = _before_1970_ms(layout, registration, registration.declare(cohort.options))
-    run = RunOptions(state_groups=layout.state_groups, partitions=layout.partitions)
-    return TypedSparkWitness(layout, before_1970_ms, witness).run(cohort, run)[0]
+    starts_at_ms = _starts_at_ms(layout, registration, registration.declare(cohort.options))
+    run = RunOptions(
+        crash_in=() if layout.crash_in is None else (layout.crash_in,),
+        state_groups=layout.state_groups,
+        partitions=layout.partitions,
+    )
+    return TypedSparkWitness(layout, starts_at_ms, witness).typed_answers(cohort, run.clipped(len(cohort.schedule)))
 
 
 def prepared(layout: Layout, history: History) -> History:
@@ -132,46 +170,95 @@ def prepared(layout: Layout, history: History) -> History:
     return replace(history, lines=with_clock_advances(batches, clock_schedule(history)))
 
 
-def expected(layout: Layout, history: History) -> Outcome:
-    """Return what the reference emits of a history in a layout, by batch."""
+def with_null_keys_ahead(history: History) -> History:
+    """Return a history in which every other record without a key is far ahead of all others, where it is dropped."""
+    if _keeps_null_keys(registration_of(history.operator).declare(history.options)):
+        return history
+    lines: list[Line] = []
+    is_ahead = False
+    for line in history.lines:
+        if isinstance(line, Record) and line.key is None:
+            is_ahead = not is_ahead
+            line = line._replace(timestamp=line.timestamp + AHEAD_MS * is_ahead)
+        lines.append(line)
+    return history.with_lines(lines)
+
+
+def _keeps_null_keys(definition: Any) -> bool:
+    return getattr(definition, "null_key", "drop") == "keep"
+
+
+def expected(layout: Layout, history: History) -> TypedAnswer:
+    """Return what the reference emits of a history in a layout, by batch, and how each change is to be labelled."""
     registration = registration_of(history.operator)
     definition = registration.declare(history.options)
-    before_1970_ms = _before_1970_ms(layout, registration, definition)
-    batches, schedule = record_batches(history), clock_schedule(history)
+    starts_at_ms = _starts_at_ms(layout, registration, definition)
+    numbered: list[list[tuple[int, Record]]] = []
+    for batch in record_batches(history):
+        first_number = sum(map(len, numbered))
+        numbered.append([*enumerate(batch, first_number)])
+    schedule = clock_schedule(history)
     if layout.order is None:
-        batches = [sorted(batch, key=lambda record: record.timestamp) for batch in batches]
-    dropped: list[Entry] = []
+        numbered = [sorted(batch, key=lambda one: one[1].timestamp) for batch in numbered]
+    early: list[tuple[Entry, Label]] = []
     shift_ms = 0
-    if _starts_in_1970(registration, definition):
-        # Windows start from 1970 on, so that a record before that is in none: it is played without, in Spark's times.
-        shift_ms = before_1970_ms
-        for number, batch in enumerate(batches):
-            early = [one for one in batch if one.key is not None and one.timestamp < shift_ms]
-            dropped += [Entry(-1, 0 if layout.is_batch else number, Dropped(one.key, "late")) for one in early]
-            batches[number] = [
-                one._replace(timestamp=max(0, one.timestamp - shift_ms)) for one in batch if one not in early
+    if starts_at_ms > 0 or _starts_in_1970(registration, definition):
+        # Played in Spark's times. Windows start from 1970 on, so that a record before that is in none.
+        shift_ms = starts_at_ms
+        for batch_number, of_batch in enumerate(numbered):
+            at = 0 if layout.is_batch else batch_number
+            early += [
+                (Entry(-1, at, Dropped(one.key, "late")), Label(at, one.key, DROPPED, number, one.timestamp))
+                for number, one in of_batch
+                if one.key is not None and one.timestamp + shift_ms < 0
             ]
-        schedule = tuple(max(0, clock - shift_ms) for clock in schedule)
+            numbered[batch_number] = [
+                (number, one._replace(timestamp=max(0, one.timestamp + shift_ms)))
+                for number, one in of_batch
+                if one.key is None or one.timestamp + shift_ms >= 0
+            ]
+        schedule = tuple(max(0, clock + shift_ms) for clock in schedule)
+    batches = [[one for _, one in batch] for batch in numbered]
     lines: list[Line] = [] if layout.is_batch else list(with_clock_advances(batches, schedule))
     first = 0
     if layout.is_batch:
         lines = [*(record for batch in batches for record in batch), ClockAdvance(schedule[-1] + LONG_AFTER_MS)]
     elif registration.by_clock(definition) and not shift_ms:
         # Spark's watermark begins at 1970: so does the clock.
-        lines, first = [ClockAdvance(before_1970_ms), CUT, *lines], 1
-    played = play(history.with_lines(lines))
-    outcome = Outcome.of_play(history.name, played)
-    entries = [_shifted(entry, first, shift_ms) for entry in [*outcome.entries, *dropped]]
+        lines, first = [ClockAdvance(-starts_at_ms), CUT, *lines], 1
+    as_played = history.with_lines(lines)
+    played, causes = played_with_causes(as_played)
+    numbers = [number for batch in numbered for number, _ in batch]
+    times = {number: one.timestamp for number, one in enumerate(history.records)}
+    windows_too = getattr(definition, "unit", None) != "tuple"
+    entries = [(_shifted(entry, first, shift_ms, windows_too)) for entry in played.entries]
+    labels = [
+        label._replace(
+            batch=max(0, label.batch - first),
+            cause=None if label.cause is None else numbers[label.cause],
+            timestamp=None if label.cause is None or label.timestamp is None else times[numbers[label.cause]],
+        )
+        for label in labels_of(as_played, played, causes)
+    ]
+    entries += [entry for entry, _ in early]
+    labels += [label for _, label in early]
     if not layout.reports_dropped:
         entries = [entry for entry in entries if not isinstance(entry.output, Dropped)]
-    return replace(outcome, entries=entries)
+        labels = [label for label in labels if label.change != DROPPED]
+    if early:  # they are dropped in their turn
+        labels.sort(key=lambda label: (label.cause or 0) if label.change == DROPPED else -1)
+    if layout.order is None:
+        labels = [label._replace(cause=None) for label in labels]
+    return TypedAnswer(replace(Outcome.of_play(history.name, played), entries=entries), labels)
 
 
-def _shifted(entry: Entry, first: int, by_ms: int) -> Entry:
+def _shifted(entry: Entry, first: int, by_ms: int, windows_too: bool) -> Entry:
     output: Any = entry.output
     if isinstance(output, Change):
-        window = output.window and (output.window[0] + by_ms, output.window[1] + by_ms)
-        output = output._replace(window=window, timestamp=output.timestamp + by_ms)
+        window = output.window
+        if window is not None and windows_too:
+            window = (window[0] - by_ms, window[1] - by_ms)
+        output = output._replace(window=window, timestamp=output.timestamp - by_ms)
     return entry._replace(batch=max(0, entry.batch - first), output=output)
 
 
@@ -180,22 +267,22 @@ def _starts_in_1970(registration: Registration, definition: Any) -> bool:
     return bool(registration.domain.aligned(definition))
 
 
-def _before_1970_ms(layout: Layout, registration: Registration, definition: Any) -> int:
-    """Return how far before 1970 histories begin."""
+def _starts_at_ms(layout: Layout, registration: Registration, definition: Any) -> int:
+    """Return when the histories begin (ms since 1970)."""
     aligned = registration.domain.aligned(definition)
-    if aligned:
-        step = lcm(*(one.step for one in aligned))
-        return step * max(1, AROUND_1970_MS // 2 // step)
-    by_clock = registration.by_clock(definition)
-    return AROUND_1970_MS if by_clock and not layout.is_batch else layout.before_1970_ms
+    if not (aligned if layout.is_batch else registration.by_clock(definition)):
+        return layout.starts_at_ms
+    if layout.starts_at_ms_by_clock is not None:
+        return layout.starts_at_ms_by_clock
+    step = lcm(*(one.step for one in aligned))
+    return -step * max(1, AROUND_1970_MS // 2 // step) if aligned else -AROUND_1970_MS
 
 
-def _compared(layout: Layout) -> Any:
-    def compared(history: History, outcome: Outcome) -> Comparison:
-        ours, outcome = _without_order_of_null_keys(expected(layout, history)), _without_order_of_null_keys(outcome)
-        return Comparison((REFERENCE, ours), ("Spark", outcome), differences(ours, outcome))
-
-    return compared
+def _compared(history: History, ours: TypedAnswer, theirs: TypedAnswer) -> Comparison:
+    outcome, other = (_without_order_of_null_keys(one.outcome) for one in (ours, theirs))
+    labels, others = (_labels_without_order_of_null_keys(one.labels) for one in (ours, theirs))
+    found = [*differences(outcome, other), *differences_of_labels(history, labels, others), *theirs.wrong]
+    return Comparison((REFERENCE, outcome), ("Spark", other), found)
 
 
 def _without_order_of_null_keys(outcome: Outcome) -> Outcome:
@@ -205,15 +292,96 @@ def _without_order_of_null_keys(outcome: Outcome) -> Outcome:
     return replace(outcome, entries=[*others, *sorted(null, key=lambda one: (one.batch, repr(one.output)))])
 
 
-def _met(history: History) -> Iterator[str]:
-    if any(isinstance(entry.output, Change) for entry in play(history).entries):
+def _labels_without_order_of_null_keys(labels: Sequence[Label]) -> list[Label]:
+    null = [label for label in labels if label.key is None]
+    return [*(label for label in labels if label.key is not None), *sorted(null, key=repr)]
+
+
+def _goals(asked: InLayout, registration: Registration, definition: Any) -> Iterator[str]:
+    layout = asked.layout
+    yield from (EMITTED, TWO_KEYS)
+    by_clock = registration.by_clock(definition)
+    drops_null_keys = layout.has_null_keys and not _keeps_null_keys(definition)
+    if layout.has_null_keys:
+        yield NULL_KEYS
+    if layout.order is None:
+        yield REORDERED
+    if not _fits(_starts_at_ms(layout, registration, definition)):
+        yield TODAY
+    if by_clock and drops_null_keys and not layout.is_batch:
+        yield NO_CLOCK
+    if layout.crash_in is not None:
+        yield AGAIN_CHANGED
+        if drops_null_keys:
+            yield AGAIN_NULL
+        if by_clock:
+            yield AGAIN_LATE
+    yield from _goals_of_values(asked, definition)
+
+
+def _goals_of_values(asked: InLayout, definition: Any) -> Iterator[str]:
+    """Name what an aggregate of numbers must come to."""
+    name = getattr(getattr(definition, "aggregate", None), "name", None)
+    if getattr(definition, "storage", None) == "full":
+        return
+    if asked.kind == FRACTIONS and name in ("sum", "average", "min", "max"):
+        yield FRACTION
+    if (asked.kind == OF_32_BITS and name == "sum") or (asked.kind == OF_64_BITS and name in ("sum", "min", "max")):
+        yield WIDE
+
+
+def _met(asked: InLayout, history: History, ours: TypedAnswer, repeated: bool) -> Iterator[str]:
+    """Name the goals that a history met; `ours` is what is expected of it."""
+    layout, registration = asked.layout, registration_of(history.operator)
+    starts_at_ms = _starts_at_ms(layout, registration, registration.declare(history.options))
+    changes = [entry.output for entry in ours.outcome.entries if isinstance(entry.output, Change)]
+    if changes:
         yield EMITTED
+    if any(not _fits(change.timestamp + starts_at_ms) for change in changes):
+        yield TODAY
+    numbers = [*_numbers(change.value for change in changes)]
+    if any(isinstance(number, float) and not number.is_integer() for number in numbers):
+        yield FRACTION
+    if any(not _fits(number) for number in numbers):
+        yield WIDE
     if len({record.key for record in history.records} - {None}) > 1:
         yield TWO_KEYS
     if any(record.key is None for record in history.records):
         yield NULL_KEYS
+        if expected(layout, _followed_by_the_clock(history)).outcome.entries != ours.outcome.entries:
+            yield NO_CLOCK
     for batch in record_batches(history):
         times = [record.timestamp for record in batch]
         if times != sorted(times):
             yield REORDERED
-            return
+            break
+    if repeated and layout.crash_in is not None:
+        again = [label for label in ours.labels if label.batch == layout.crash_in]
+        if any(label.change != DROPPED and label.cause is not None for label in again):
+            yield AGAIN_CHANGED
+        if any(label.change == DROPPED and label.key is None for label in again):
+            yield AGAIN_NULL
+        if any(label.change == DROPPED and label.key is not None for label in again):
+            yield AGAIN_LATE
+
+
+def _followed_by_the_clock(history: History) -> History:
+    """Return a history in which the clock moves with records that have no key too."""
+    lines: list[Line] = []
+    for line in history.lines:
+        lines.append(line)
+        if isinstance(line, Record) and line.key is None:
+            lines.append(ClockAdvance(line.timestamp))
+    return history.with_lines(lines)
+
+
+def _numbers(values: Iterable[Any]) -> Iterator[int | float]:
+    for value in values:
+        if isinstance(value, list):
+            yield from _numbers(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield value
+
+
+def _fits(number: float) -> bool:
+    return -(2**31) <= number < 2**31

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ....reference.core.clocks import Clock
@@ -76,6 +76,11 @@ def _goal(cause: int | None) -> str:
 
 def expected_labels(history: History) -> _Steps:
     """Return by batch, key and whether it is of a dropped record: what is emitted, and the record's number from 0."""
+    return _steps(labels_of(history, *played_with_causes(history)))
+
+
+def played_with_causes(history: History) -> tuple[Played, list[int | None]]:
+    """Return the reference's play, and for each of its entries the number (from 0) of the record that set it off."""
     causes: list[int | None] = []
     number = -1
 
@@ -98,26 +103,35 @@ def expected_labels(history: History) -> _Steps:
             return outputs
 
     played = play(history, Noting)
-    return _steps(history, played, causes)
+    return played, causes
 
 
-def _steps(history: History, played: Played, causes: Sequence[int | None]) -> _Steps:
-    steps: _Steps = defaultdict(list)
+def labels_of(history: History, played: Played, causes: Sequence[int | None]) -> Iterator[Label]:
+    """Yield how each change of a play is to be labelled, and each dropped record."""
     for entry, cause in zip(played.entries, causes, strict=True):
         output = entry.output
         if isinstance(output, Dropped):
             timestamp = None if cause is None else history.records[cause].timestamp
-            steps[entry.batch, output.key, True].append((DROPPED, cause, timestamp))
+            yield Label(entry.batch, output.key, DROPPED, cause, timestamp)
         else:
-            steps[entry.batch, output.key, False].append((TOMBSTONE if output.value is None else UPDATE, cause, None))
+            yield Label(entry.batch, output.key, TOMBSTONE if output.value is None else UPDATE, cause)
+
+
+def _steps(labels: Iterable[Label]) -> _Steps:
+    steps: _Steps = defaultdict(list)
+    for batch, key, change, cause, timestamp in labels:
+        steps[batch, key, change == DROPPED].append((change, cause, timestamp))
     return steps
 
 
-def label_differences(history: History, expected: _Steps, labels: Sequence[Label]) -> list[Difference]:
+def differences_of_labels(history: History, expected: Iterable[Label], labels: Iterable[Label]) -> list[Difference]:
+    """Return where changes are labelled otherwise than they should be, each key's in their order."""
+    return label_differences(history, _steps(expected), labels)
+
+
+def label_differences(history: History, expected: _Steps, labels: Iterable[Label]) -> list[Difference]:
     """Return where changes are labelled otherwise than what the reference emits."""
-    found: _Steps = defaultdict(list)
-    for batch, key, change, cause, timestamp in labels:
-        found[batch, key, change == DROPPED].append((change, cause, timestamp))
+    found = _steps(labels)
     steps = sorted(
         (step for step in expected.keys() | found.keys() if expected.get(step) != found.get(step)),
         key=lambda step: (step[0], step[1] or "", step[2]),

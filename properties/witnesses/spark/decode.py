@@ -33,12 +33,12 @@ def _entries(batch: int, table: pa.Table, decode: Callable[[Any], Any], keys: Se
     else:
         order = list(range(table.num_rows))
     values = table.column("value").to_pylist()
-    timestamps = _milliseconds(table.column("timestamp"))
+    timestamps = milliseconds_of(table.column("timestamp"))
     nothing: list[Any] = [None] * table.num_rows
     starts = ends = nothing
     if "window" in table.column_names:
         window = table.column("window").combine_chunks()
-        starts, ends = (_milliseconds(window.field(name)) for name in ("start", "end"))
+        starts, ends = (milliseconds_of(window.field(name)) for name in ("start", "end"))
     reasons = table.column("reason").to_pylist() if "reason" in table.column_names else nothing
     for row in order:
         if reasons[row] is not None:
@@ -49,7 +49,9 @@ def _entries(batch: int, table: pa.Table, decode: Callable[[Any], Any], keys: Se
         yield Entry(-1, batch, Change(keys[row], span, value, timestamps[row]))
 
 
-def _milliseconds(column: Any) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", column.type.tz)).cast(pa.int64())
-    return list(column.to_pylist())
+def milliseconds_of(column: Any) -> list[Any]:
+    """Return a column of times in ms; those that aren't whole, which no operator of ours emits, as fractions."""
+    if not pa.types.is_timestamp(column.type):
+        return list(column.to_pylist())
+    exact = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
+    return [one if one is None else one / 1000 if one % 1000 else one // 1000 for one in exact]

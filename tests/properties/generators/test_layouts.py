@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from streamproof.properties.generators.cohorts import Cohort, cohorts_of, pack
 from streamproof.properties.generators.layouts import LAYOUTS, NULL_KEY, Layout, Typed
+from streamproof.properties.laws.on_spark.columns import InLayout
 from streamproof.properties.registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from streamproof.properties.registration.key_space import WATERMARK_DRIVER
 from streamproof.properties.registration.registration import registration_of
@@ -17,13 +18,14 @@ from streamproof.properties.witnesses.spark.witness import binding_of
 from streamproof.reference.core.history import History, parse_history
 
 TEXTS, BIGINT, BATCH = LAYOUTS
-LONG_AGO = 10_000_000
+LONG_AGO = -10_000_000
 """About three hours before 1970 (ms)."""
 
 
 def typed(operator: str, profile: str, layout: Layout, count: int = 6) -> Typed:
     registration = registration_of(operator)
-    drawn = columns_sample(registration, layout, profile, count, 0).histories
+    asked = InLayout(layout, f"{profile}, {layout.name}", registration.profiles[profile], layout.kind)
+    drawn = columns_sample(registration, asked, count, 0).histories
     ((cohort, _),) = cohorts_of(drawn, null_keys_alone=False)
     return of_cohort(cohort, layout)
 
@@ -98,3 +100,11 @@ def test_whole_numbers_have_the_layout_s_type_where_they_fit() -> None:
     assert of_one(ranges(0), BIGINT).schema.field(VALUE).type == pa.int32()
     assert of_one(ranges(0, value=2**31), BIGINT).schema.field(VALUE).type == pa.int64()
     assert of_one(ranges(0), BATCH).schema.field(VALUE).type == pa.float64()
+
+
+def test_a_row_s_place_in_the_order_of_arrival_is_read_as_a_record_of_its_history() -> None:
+    one = typed("table_table_join", "outer", TEXTS, 2)
+    places = [place for place, owner in enumerate(one.owners) if owner == 1]
+    assert [one.number_of(1, place) for place in places] == list(range(len(one.cohort.histories[1].records)))
+    assert one.number_of(1, None) is None
+    assert all((one.number_of(0, place) or 0) < 0 for place in [*places, -5, len(one.owners)])

@@ -41,7 +41,7 @@ from streamproof.properties.witnesses.messages import Staged, play_protocol
 from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.spark import staged as staged_player
 from streamproof.properties.witnesses.spark.query import StreamOutput
-from streamproof.properties.witnesses.spark.typed import TypedSparkWitness
+from streamproof.properties.witnesses.spark.typed import TypedAnswer, TypedSparkWitness
 from streamproof.properties.witnesses.spark.witness import (
     JobWitness,
     NativeSparkWitness,
@@ -111,14 +111,13 @@ class StandIn:
             output.replayed = [(first, again)]
         return outcomes, output
 
-    def typed(
-        self, witness: TypedSparkWitness, cohort: Cohort, options: RunOptions = PLAIN
-    ) -> tuple[list[Outcome], StreamOutput]:
-        run, outcomes = Run(witness, options, cohort), []
+    def typed(self, witness: TypedSparkWitness, cohort: Cohort, options: RunOptions = PLAIN) -> list[TypedAnswer]:
+        run, answers = Run(witness, options, cohort), []
         for history in cohort.histories:
-            outcome = expected(witness.layout, history)
-            outcomes.append(replace(outcome, grain=Grain.BATCH, entries=self.bug(run, history, outcome.entries)))
-        return outcomes, StreamOutput()
+            ours = expected(witness.layout, history)
+            entries = self.bug(run, history, ours.outcome.entries)
+            answers.append(replace(ours, outcome=replace(ours.outcome, grain=Grain.BATCH, entries=entries)))
+        return answers
 
     def outcome(self, run: Run, history: History) -> Outcome:
         native = isinstance(run.witness, NativeSparkWitness)
@@ -158,7 +157,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
         return standing.typed(self, cohort, options)
 
     monkeypatch.setattr(QueryWitness, "run", run)
-    monkeypatch.setattr(TypedSparkWitness, "run", run_typed)
+    monkeypatch.setattr(TypedSparkWitness, "typed_answers", run_typed)
     share_nothing(monkeypatch)
     monkeypatch.setattr(staged_player, "play_staged", standing.play_staged)
     monkeypatch.setattr(confirm, "shrink", lambda history, *_: history)  # it is tested elsewhere, and takes long
