@@ -145,7 +145,7 @@ RUNTIME = (
     RuntimeMutant(
         "the clock and timers have 32 bits",
         _times_of_32_bits(KEYED, '.add("emitted", "long").add("timer", "long")'),
-        "session_windows",
+        "stream_stream_join",  # with emit update nothing is emitted by them
     ),
     RuntimeMutant(
         "a null key moves the clock",
