@@ -145,7 +145,7 @@ RUNTIME = (
     RuntimeMutant(
         "the clock and timers have 32 bits",
         _times_of_32_bits(KEYED, '.add("emitted", "long").add("timer", "long")'),
-        "stream_stream_join",  # with emit update nothing is emitted by them
+        "session_windows",  # a timer that is due too early does no harm; sessions that are emitted again do
     ),
     RuntimeMutant(
         "a null key moves the clock",

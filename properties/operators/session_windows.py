@@ -197,8 +197,9 @@ def _logic(windows: SessionWindows) -> Any:
 
 
 _ASKED = (
-    Asked({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum"}),
-    Asked({"gap_ms": 7, "grace_ms": 5, "aggregate": "max", "emit": "close"}),
+    # What has closed stays for a while: the clock up to which it has been emitted decides that it isn't again.
+    Asked({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum", "emit": "close", "retention_ms": 60}),
+    Asked({"gap_ms": 7, "grace_ms": 5, "aggregate": "max"}),
     Asked({"gap_ms": 10, "aggregate": "list", "emit": "close", "late": "own"}),
 )
 

@@ -357,7 +357,7 @@ def _met(asked: InLayout, history: History, ours: TypedAnswer, repeated: bool) -
             break
     if repeated and layout.crash_in is not None:
         again = [label for label in ours.labels if label.batch == layout.crash_in]
-        if any(label.change != DROPPED and label.cause is not None for label in again):
+        if any(label.change != DROPPED for label in again):
             yield AGAIN_CHANGED
         if any(label.change == DROPPED and label.key is None for label in again):
             yield AGAIN_NULL
