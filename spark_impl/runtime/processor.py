@@ -139,20 +139,20 @@ class KeyedProcessor(StatefulProcessor):
         types = T.StructType().add("key", T.StructType([*self.stage.key])).add("state", self.stage.state)
         # Spark has no state of a partition: this is the state of a group that is the same everywhere.
         client.set_implicit_key((0,))
-        found = [state.get() for state in states]
-        if found[0] is None:
+        (found,), (stored,) = (state.get() or (None,) for state in states)
+        if found is None:
             for state, told in zip(states, (declaration, types.json()), strict=True):
                 state.update((told,))
-        elif found[0][0] != declaration:
+        elif found != declaration:
             raise BadInput(
-                f"the checkpoint was written by {found[0][0]}, and can't go on as {declaration}: declare the operator "
-                "as before, or give the query a new checkpointLocation"
+                f"the checkpoint was written by {found}, and can't go on as {declaration}: declare the operator as "
+                "before, or give the query a new checkpointLocation"
             )
-        elif found[1][0] != types.json():
-            stored = T.StructType.fromJson(json.loads(found[1][0]))
+        elif stored != types.json():
+            before = T.StructType.fromJson(json.loads(stored)).simpleString()
             raise BadInput(
-                f"the checkpoint stores {stored.simpleString()}, and can't go on with {types.simpleString()}: cast the "
-                "columns to their types of before, or give the query a new checkpointLocation"
+                f"the checkpoint stores {before}, and can't go on with {types.simpleString()}: cast the columns to their "
+                "types of before, or give the query a new checkpointLocation"
             )
         client.remove_implicit_key()
 

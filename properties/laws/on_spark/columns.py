@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ....reference.core.history import CUT, ClockAdvance, History, Line
 from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Record
-from ....spark_impl.runtime.keyed import DROPPED
+from ....spark_impl.runtime.logic import DROPPED
 from ...generators.cohorts import Cohort, clock_schedule, cohorts_of, record_batches, with_clock_advances
 from ...generators.layouts import LAYOUTS, Layout
 from ...generators.values import FRACTIONS, OF_32_BITS, OF_64_BITS
