@@ -151,8 +151,8 @@ class KeyedProcessor(StatefulProcessor):
         elif stored != types.json():
             before = T.StructType.fromJson(json.loads(stored)).simpleString()
             raise BadInput(
-                f"the checkpoint stores {before}, and can't go on with {types.simpleString()}: cast the columns to their "
-                "types of before, or give the query a new checkpointLocation"
+                f"the checkpoint stores {before}, and can't go on with {types.simpleString()}: cast the columns to "
+                "their types of before, or give the query a new checkpointLocation"
             )
         client.remove_implicit_key()
 
