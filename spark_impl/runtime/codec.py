@@ -6,8 +6,10 @@ dates, timestamps and decimals do, so every binary is read by the types that the
 
 from __future__ import annotations
 
+import gc
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 from itertools import accumulate
 from typing import Any, TypedDict
 
@@ -21,6 +23,8 @@ from .columns import KEY_TYPES
 
 FORM = 2
 """The form of a packed state; a checkpoint of another form is refused."""
+OBJECTS_BETWEEN_COLLECTIONS = 200_000
+"""Python looks for garbage after this many new objects: a batch makes many, and no cycles of them."""
 EVERY_LEVEL = 64
 """A depth that no type has."""
 _PYTHON: dict[type[T.DataType], Any] = {
@@ -33,6 +37,13 @@ _PYTHON: dict[type[T.DataType], Any] = {
 _PLAIN = (*(kind for kind in KEY_TYPES if kind not in _PYTHON), T.BinaryType)
 
 encode = msgspec.msgpack.Encoder().encode
+
+
+@cache
+def collect_seldom() -> None:
+    """Let this worker look for garbage seldom, and never among what it has imported; Spark lets it after each task."""
+    gc.freeze()
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
 
 
 class Anything(T.DataType):

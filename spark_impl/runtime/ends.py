@@ -16,7 +16,7 @@ import pyarrow as pa
 from msgspec import Raw
 from pyspark.sql import types as T
 
-from .codec import EVERY_LEVEL, column_of, decoder, encode, key_decoder, listed, python_type
+from .codec import EVERY_LEVEL, collect_seldom, column_of, decoder, encode, key_decoder, listed, python_type
 from .processor import PACKED
 
 GROUP, SIDE, CLOCK = "state_group", "side", "clock"
@@ -56,6 +56,7 @@ class Pack:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack record batches: `key_0` and so on, `timestamp`, `order` and `value`, and `clock` where rows move it."""
+        collect_seldom()
         for batch in at_once(batches):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             parts = [listed(columns[f"key_{number}"], kind) for number, kind in enumerate(self.keys)]
@@ -77,6 +78,7 @@ class Route:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Group record batches of packed messages."""
+        collect_seldom()
         read = decoder(list[int], list[bytes], list[int], list[Raw], list[Raw])
         for batch in batches:
             columns: tuple[list[Any], ...] = ([], [], [], [], [])
@@ -102,6 +104,7 @@ class Unpack:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Unpack record batches of packed changes."""
+        collect_seldom()
         names, kinds = zip(*self.columns, strict=True)
         read_key = key_decoder(list(kinds[: self.keys])).decode
         read = decoder(list[bytes], *(list[python_type(kind)] for kind in kinds[self.keys : -1]))  # type: ignore[misc]

@@ -5,7 +5,6 @@ One runtime: what `streamproof check` asks is what runs in production.
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pyspark.sql import Row
 from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
-from .codec import FORM, decoder, encode, key_decoder, python_type
+from .codec import FORM, collect_seldom, decoder, encode, key_decoder, python_type
 from .logic import BEFORE_ALL_TIMES, DROPPED, END_OF_TIME, Arrived, Emitted, Key, Logic, dropped
 from .pages import Pages, Stored
 from .required import StatefulProcessor, StatefulProcessorHandle, StatefulProcessorHandleState
@@ -34,8 +33,6 @@ TYPES = "types"
 """The name of the state variable that holds the types of a key and its state, as JSON."""
 BEFORE, WITHIN, AFTER = -1, 0, 1
 """The phases of a batch: what the clock closes at its start, its rows, and what the end of a history closes."""
-OBJECTS_BETWEEN_COLLECTIONS = 200_000
-"""Python looks for garbage after this many new objects: a batch makes many, and no cycles of them."""
 
 Hop = Callable[[Key, Emitted], tuple[Key, Any]]
 """Of a key and what it emitted: the key of the next stage that it is for, and what that takes as a value."""
@@ -108,7 +105,7 @@ class KeyedProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
         stage = self.stage
-        gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+        collect_seldom()
         self.handle = handle
         self.state = handle.getValueState(STATE, T.StructType().add(PACKED, "binary").add(TIMER, "long"))
         self.rows = [
