@@ -15,16 +15,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 from streamproof.properties.witnesses.spark.query import run_stream
 from streamproof.reference.core.clocks import Clock, make_clock
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.records import Change, Output, Record, Value
 from streamproof.spark_impl.foreign_key_join import foreign_key_join
-from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Logic, changed, in_order_of
-from streamproof.spark_impl.runtime.processor import KeyedProcessor
+from streamproof.spark_impl.runtime.logic import Arrived, in_order_of
 from streamproof.spark_impl.session_windows import session_windows
 from streamproof.spark_impl.stream_stream_join import stream_stream_join
 from streamproof.spark_impl.stream_table_join import stream_table_join
@@ -359,29 +357,11 @@ def test_one_record_often_sets_off_several_changes_of_a_chains_first_operator() 
 
 def test_a_place_is_sorted_field_by_field_and_null_goes_first() -> None:
     def arrived(*place: Any) -> Arrived:
-        return Arrived(0, dict(zip(("phase", "order", "step"), place, strict=True)), None)
+        return Arrived(0, [*place], None)
 
-    places = [
-        (-1, None, 0),
-        (-1, None, 1),
-        (0, None, 5),
-        (0, {"order": 3, "at": None}, 0),
-        (0, {"order": 3, "at": 1}, 0),
-    ]
+    places = [(-1, None, 0), (-1, None, 1), (0, None, 5), (0, [3, None], 0), (0, [3, 1], 0)]
     rows = [arrived(*place) for place in places]
     assert in_order_of(rows[::-1], lambda row: (row.order, row.timestamp)) == rows
-
-
-def test_a_struct_is_written_alike_whether_it_comes_from_a_row_or_from_the_state() -> None:
-    kind = T.StructType().add(
-        "left", T.StructType().add("v", "long").add("tags", T.ArrayType(T.StructType().add("t", "string")))
-    )
-    processor = KeyedProcessor(
-        Logic(), [""], 1, T.StructType(), ["key", *Emitted._fields, "phase", "at"], False, False, value_type=kind
-    )
-    from_row, from_state = {"left": {"v": 1, "tags": [{"t": "x"}]}}, {"left": Row(v=1, tags=[Row(t="x")])}
-    emitted = [changed(Arrived(0, 0, None), value, 0) for value in (from_row, from_state)]
-    assert [change["value"] for change in processor.named(("k",), emitted, 0, 0)] == [((1, [("x",)]),)] * 2
 
 
 @pytest.fixture(scope="module")

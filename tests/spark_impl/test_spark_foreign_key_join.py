@@ -37,7 +37,7 @@ def stages(**options: Any) -> ForeignKeyStages:
 
 
 def left(value: Any, foreign_key: str | None, timestamp: int = 0) -> Arrived:
-    return Arrived(timestamp, {"order": 0, "at": timestamp}, {"left": value, "to_0": foreign_key})
+    return Arrived(timestamp, [0, timestamp], [value, foreign_key])
 
 
 def asked(emitted: list[Emitted]) -> list[tuple[Any, ...]]:
@@ -48,16 +48,16 @@ def asked(emitted: list[Emitted]) -> list[tuple[Any, ...]]:
     ]
 
 
-def subscription(instruction: Instruction, digest: bytes | None, timestamp: int = 0, **carried: Any) -> Arrived:
-    value = {"timestamp": timestamp, "reason": None, "instruction": str(instruction), "digest": digest}
-    value |= {"carries": False, "refers": True, "left": None, **carried, "key_0": "l"}
-    return Arrived(timestamp, {"order": 0, "at": timestamp, "step_1": 0}, value, "messages")
+def subscription(
+    instruction: Instruction, digest: bytes | None, timestamp: int = 0, carries: bool = False, left: Any = None
+) -> Arrived:
+    value = [timestamp, None, str(instruction), digest, carries, True, left, "l"]
+    return Arrived(timestamp, [0, timestamp, 0], value, "messages")
 
 
 def response(digest: bytes | None, right: Any, timestamp: int = 0, **row: Any) -> Arrived:
-    value = {"timestamp": timestamp, "reason": None, "answers": True, "digest": digest, "right": right}
-    value |= {"carries": False, "asked": True, "refers": False, "left": None, **row}
-    return Arrived(timestamp, {"order": 0, "at": timestamp, "step_1": 0, "step_2": 0}, value, "messages")
+    value = [timestamp, None, *Response(True, digest, right)._replace(**row)]
+    return Arrived(timestamp, [0, timestamp, 0, 0], value, "messages")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_left_change_asks_as_the_protocol_says(
 def test_a_right_key_answers_with_its_row_and_the_later_timestamp() -> None:
     right = stages().right
     state = right.empty()
-    assert right.take(("r",), state, Arrived(50, {}, "x", "right"), 0) == []
+    assert right.take(("r",), state, Arrived(50, [], "x", "right"), 0) == []
     emitted = right.take(("r",), state, subscription(ASK_VALUE, b"1", 20, carries=True, left="v"), 0)
     assert [(Response(*one.value[1:]), one.timestamp) for one in emitted] == [
         (Response(True, b"1", "x", True, True, True, "v"), 50),
@@ -104,13 +104,13 @@ def test_a_right_key_without_a_row_answers_only_if_it_must() -> None:
 def test_a_right_change_goes_to_all_subscribers_in_the_order_of_their_keys() -> None:
     right = stages().right
     state = right.unpack((None, None, [("b", b"2"), ("a", b"1")]))
-    emitted = right.take(("r",), state, Arrived(7, {}, "x", "right"), 0)
+    emitted = right.take(("r",), state, Arrived(7, [], "x", "right"), 0)
     assert [(one.value[0], one.value[2], one.value[3]) for one in emitted] == [("a", b"1", "x"), ("b", b"2", "x")]
 
 
 def test_a_right_row_without_a_key_is_dropped() -> None:
     right = stages().right
-    assert right.take((None,), right.empty(), Arrived(7, {}, "x", "right"), 0)[0].reason == "null key"
+    assert right.take((None,), right.empty(), Arrived(7, [], "x", "right"), 0)[0].reason == "null key"
 
 
 def test_the_row_comes_before_the_response_that_its_change_has_asked_for() -> None:

@@ -20,12 +20,11 @@ def stages(**options: Any) -> OneToManyStages:
 
 
 def left(value: Any, foreign_key: str | None) -> Arrived:
-    return Arrived(0, {"order": 0, "at": 0}, {"left": value, "to_0": foreign_key})
+    return Arrived(0, [0, 0], [value, foreign_key])
 
 
 def moved(value: Any, timestamp: int) -> Arrived:
-    content = {"timestamp": timestamp, "reason": None, "left": value, "key_0": "l"}
-    return Arrived(timestamp, {"order": 0, "at": timestamp, "step_1": 0}, content, "messages")
+    return Arrived(timestamp, [0, timestamp, 0], [timestamp, None, value, "l"], "messages")
 
 
 LEFT_KEPT = {"join": "left", "null_foreign_key": "keep"}
@@ -55,7 +54,7 @@ def test_a_left_row_is_taken_away_before_it_is_put_elsewhere(
 def test_a_right_change_emits_every_left_row_in_the_order_of_their_keys_with_the_later_timestamp() -> None:
     logic = stages().right
     state = logic.unpack((None, None, [("b", "vb", 9), ("a", "va", 3)]))
-    emitted = logic.take(("r",), state, Arrived(5, {}, "x", "right"), 0)
+    emitted = logic.take(("r",), state, Arrived(5, [], "x", "right"), 0)
     assert [(*one.value, one.timestamp) for one in emitted] == [
         ("a", {"left": "va", "right": "x"}, 5),
         ("b", {"left": "vb", "right": "x"}, 9),
@@ -75,7 +74,7 @@ def test_a_row_without_foreign_key_is_emitted_but_not_kept_for_a_right_row_that_
     emitted = [*logic.take((None,), state, moved("v", 1), 0), *logic.take((None,), state, moved(None, 2), 0)]
     assert [one.change for one in emitted] == ["update", "tombstone"]
     assert logic.pack(state) is None
-    assert logic.take((None,), state, Arrived(5, {}, "x", "right"), 0)[0].reason == "null key"
+    assert logic.take((None,), state, Arrived(5, [], "x", "right"), 0)[0].reason == "null key"
 
 
 def test_a_left_row_that_goes_leaves_a_tombstone_with_the_later_timestamp() -> None:

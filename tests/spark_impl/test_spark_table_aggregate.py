@@ -20,12 +20,11 @@ def stages(aggregate: Aggregate = LIST) -> Any:
 
 
 def row(order: int, group: str | None, member: Any, timestamp: int = 0) -> Arrived:
-    return Arrived(timestamp, {"order": order, "at": timestamp}, {"group_0": group, "member": member})
+    return Arrived(timestamp, [order, timestamp], [group, member])
 
 
 def message(order: int, step: int, taken: Any, added: Any, takes: bool, adds: bool, timestamp: int = 0) -> Arrived:
-    value = {"timestamp": timestamp, "reason": None, "taken": taken, "added": added, "takes": takes, "adds": adds}
-    return Arrived(timestamp, {"order": order, "at": timestamp, "step_1": step}, value)
+    return Arrived(timestamp, [order, timestamp, step], [timestamp, None, taken, added, takes, adds])
 
 
 def sent(emitted: list[Emitted]) -> list[Any]:
@@ -86,16 +85,16 @@ def test_a_group_subtracts_then_adds_and_shows_the_largest_timestamp() -> None:
 
 def test_messages_are_taken_by_order_then_timestamp_then_number() -> None:
     groups = stages().groups
-    places = [(1, 0, 0), (0, 5, 1), (0, 5, 0), (0, 2, 7)]
-    arrived = [Arrived(0, dict(zip(("order", "at", "step_1"), place, strict=True)), {}) for place in places]
-    assert [tuple(one.order.values()) for one in groups.in_order(arrived)] == sorted(places)
+    places = [[1, 0, 0], [0, 5, 1], [0, 5, 0], [0, 2, 7]]
+    arrived = [Arrived(0, place, []) for place in places]
+    assert [one.order for one in groups.in_order(arrived)] == sorted(places)
 
 
 def test_a_dropped_row_is_handed_on_without_touching_a_group() -> None:
     groups = stages().groups
     state: list[Any] = []
-    dropped = message(0, 0, None, None, False, False)
-    emitted = groups.take((None,), state, dropped._replace(value={**dropped.value, "reason": "null key"}), 0)
+    dropped = Arrived(0, [0, 0, 0], [0, "null key", None, None, None, None])
+    emitted = groups.take((None,), state, dropped, 0)
     assert [(one.change, one.reason) for one in emitted] == [("dropped", "null key")]
     assert groups.pack(state) is None
 

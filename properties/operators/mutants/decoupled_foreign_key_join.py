@@ -52,7 +52,7 @@ class AnswersDeletesTwice(RightLogic):
 
     def take(self, key: Key, state: RightState, row: Arrived, clock: int) -> list[Emitted]:
         emitted = super().take(key, state, row, clock)
-        deleted = row.side != "right" and row.value["instruction"] == Instruction.DELETE_KEY_AND_PROPAGATE
+        deleted = row.side != "right" and row.value[2] == Instruction.DELETE_KEY_AND_PROPAGATE
         return emitted * 2 if deleted else emitted
 
 

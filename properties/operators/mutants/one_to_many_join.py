@@ -49,7 +49,7 @@ class OwnTimestamp(RightLogic):
     """A result is stamped by the changed row alone."""
 
     def result(self, state: RightState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
-        own = row.timestamp if row.side == "right" else row.value["timestamp"]
+        own = row.timestamp if row.side == "right" else row.value[0]
         return super().result(state, row, key, left, timestamp)._replace(timestamp=own)
 
 

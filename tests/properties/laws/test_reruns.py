@@ -151,7 +151,7 @@ def test_a_counterexample_is_asked_again_in_the_way_in_which_it_was_found(
 ) -> None:
     asked = play_in_memory(monkeypatch)
     mutant = witness_of(JOIN, "forgets_at_second_restart")
-    report = checked([JOIN], 0, tmp_path, mutant, 40)[JOIN]
+    report = checked([JOIN], 0, tmp_path, mutant, 100)[JOIN]
     ((found, folder),) = report.found
     assert (found.law, found.confirmed) == ("restart", True)
     assert found.way is not None

@@ -65,7 +65,7 @@ class MoveWithinCaseSilent(RowLogic):
     def take(self, key: Key, state: list[InGroup], row: Arrived, clock: int) -> list[Emitted]:
         old, new = (state[0] if state else None), self.in_group(row)
         if old and new and key_after_bug(old.group, lower_case) == key_after_bug(new.group, lower_case):
-            row = row._replace(value=dict(zip(row.value, (*old.group, new.member), strict=True)))
+            row = row._replace(value=(*old.group, new.member))
         return super().take(key, state, row, clock)
 
 
@@ -76,7 +76,7 @@ class EqualMemberStays(RowLogic):
         old, new = (state[0] if state else None), self.in_group(row)
         kept = old is not None and new is not None and old.group == new.group and same(old.member, new.member)
         if kept and old is not None:
-            row = row._replace(value={**row.value, "member": old.member})
+            row = row._replace(value=(*row.value[:-1], old.member))
         return super().take(key, state, row, clock)
 
 
