@@ -5,44 +5,43 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 from deduplicate import register_deduplicate
-from shared_player import play_shared
+from memory_runtime import decode
+from msgspec import Raw
+from shared_player import CHANGELOG, play_shared
 from streamproof import History, parse_history, play
 from streamproof.properties.registration.registration import registration_of, unregister
+from streamproof.properties.registration.shared import FAILED, SharedChange
 from streamproof.properties.runner.pools import pools_on_spark
+from streamproof.properties.witnesses.base import RunOptions
 from streamproof.properties.witnesses.outcomes import Outcome, differences
+from streamproof.properties.witnesses.spark.dispatch import NOBODY
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.shared import (
     GROUPS,
     PARTITION,
-    PARTS,
     Play,
+    StoredKey,
     _read,
-    pack_plays,
+    groups_of,
     shared_queries,
+    stored_in,
+    tables_of,
 )
 from streamproof.reference.core.operator import OPERATORS
+from streamproof.spark_impl.runtime.codec import encode
 from streamproof.spark_impl.runtime.logic import TOMBSTONE, UPDATE
-from streamproof.spark_impl.runtime.shared import (
-    _ROWS,
-    CLOCK,
-    FAILED,
-    GROUP,
-    PACKED,
-    STAGE,
-    PackedChange,
-    PackedRow,
-    PackedState,
-    _Rows,
-    codec,
-)
+from streamproof.spark_impl.runtime.pages import Pages, Stored
+from streamproof.spark_impl.runtime.processor import PACKED
 
 SESSIONS = '{"operator": "session_windows", "options": {"gap_ms": 10}, "clock": "batch"}'
 RANGES = '{"operator": "range_aggregate", "options": {"preceding_ms": 10}, "clock": "batch"}'
 TABLES = '{"operator": "table_table_join", "options": {}, "clock": "batch"}'
+GROUPED = '{"operator": "table_aggregate", "options": {"group_by": "g"}, "clock": "batch"}'
 REFERRING = '{"operator": "foreign_key_join", "options": {"foreign_key": "fk"}, "clock": "batch"}'
 
 
@@ -62,9 +61,32 @@ CUT = '{"cut": true}'
 """A cut, as in a history file."""
 
 
-def rows_of(table: pa.Table) -> list[tuple[int, int, int, list[PackedRow]]]:
-    """Return the rows of a batch: group, clock, stage, and what is packed."""
-    return [(row[GROUP], row[CLOCK], row[STAGE], _ROWS.decode(row[PACKED]).rows) for row in table.to_pylist()]
+class Laid(NamedTuple):
+    """A row of a shared query."""
+
+    history: int
+    key: str | None
+    timestamp: int
+    clock: int | None
+    order: int
+    stage: int
+    value: Any
+
+
+def rows_of(table: pa.Table) -> list[Laid]:
+    """List the rows of a batch; a value has its input before it."""
+    rows = [Laid(*row.values()) for row in table.to_pylist()]
+    return [row._replace(value=None if row.value is None else decode(row.value)) for row in rows]
+
+
+def of_histories(table: pa.Table) -> list[Laid]:
+    """List the rows of histories in order of arrival: those for the clock alone are none."""
+    return sorted((row for row in rows_of(table) if row.history != NOBODY), key=lambda row: row.order)
+
+
+def clocks_of(tables: Sequence[pa.Table]) -> list[list[int | None]]:
+    """List of each batch the clock of its rows for the clock alone."""
+    return [[row.clock for row in rows_of(table) if row.history == NOBODY] for table in tables]
 
 
 def test_histories_of_one_clock_share_a_query_whatever_their_operators() -> None:
@@ -99,35 +121,52 @@ def test_every_history_is_in_one_query() -> None:
     assert sorted(number for query in queries for number in query) == [*range(len(plays))]
 
 
-def test_the_rows_of_a_group_come_in_two_rows_not_in_order_and_say_their_order() -> None:
+def test_rows_are_laid_out_in_another_order_than_they_say() -> None:
     lines = [record('"a"', time, str(time)) for time in (4, 3, 9, 1)]
-    (table,) = pack_plays([Play(history(RANGES, *lines))])
-    parts = [rows for _, _, _, rows in rows_of(table) if rows]
-    assert len(parts) == PARTS == 2
-    assert [[row.order for row in rows] for rows in parts] == [[2, 0], [3, 1]]
-    in_order = sorted((row for rows in parts for row in rows), key=lambda row: row.order)
-    assert [(row.key, row.timestamp, row.value) for row in in_order] == [(("a",), t, t) for t in (4, 3, 9, 1)]
+    (table,) = tables_of([Play(history(RANGES, *lines))])
+    orders = [row.order for row in rows_of(table) if row.history != NOBODY]
+    assert sorted(orders) == [0, 1, 2, 3]
+    assert orders not in ([0, 1, 2, 3], [3, 2, 1, 0])
+    assert [(row.key, row.timestamp, row.value) for row in of_histories(table)] == [
+        ("a", t, ["events", t]) for t in (4, 3, 9, 1)
+    ]
+
+
+def test_orders_go_over_all_histories_and_batches() -> None:
+    cut = [record('"a"', 1), CUT, record('"a"', 2)]
+    tables = tables_of([Play(history(RANGES, *cut)), Play(history(RANGES, *cut, record('"b"', 3)))])
+    assert [[(row.history, row.timestamp) for row in of_histories(table)] for table in tables] == [
+        [(0, 1), (1, 1)],
+        [(0, 2), (1, 2), (1, 3)],
+    ]
+    orders = [row.order for table in tables for row in of_histories(table)]
+    assert sorted(orders) == [*range(5)]
 
 
 def test_null_keys_and_values_travel() -> None:
-    (table,) = pack_plays([Play(history(TABLES, record("null", 1, side="left"), record('"a"', 2, "null", "right")))])
-    packed = sorted((row for *_, rows in rows_of(table) for row in rows), key=lambda row: row.order)
-    assert packed == [PackedRow(0, (None,), 1, 0, "left", 1), PackedRow(0, ("a",), 2, 1, "right", None)]
+    (table,) = tables_of([Play(history(TABLES, record("null", 1, side="left"), record('"a"', 2, "null", "right")))])
+    assert of_histories(table) == [
+        Laid(0, None, 1, None, 0, 0, ["left", 1]),
+        Laid(0, "a", 2, None, 1, 0, ["right", None]),
+    ]
 
 
 def test_every_batch_moves_the_clock_even_without_rows() -> None:
     timed = history(SESSIONS, record('"a"', 0), advance(7), CUT, advance(30))
     longer = history(TABLES, *[record('"a"', 0, side="left"), CUT] * 3, record('"a"', 0, side="left"))
-    tables = pack_plays([Play(timed), Play(longer)])
-    assert [{clock for _, clock, _, _ in rows_of(table)} for table in tables] == [{7}, {30}, {30}, {30}]
-    assert all(rows_of(table)[0][2:] == (0, []) for table in tables)
+    assert clocks_of(tables_of([Play(timed), Play(longer)])) == [[7], [30], [30], [30]]
+
+
+def test_rows_of_a_history_move_the_clock_only_where_it_means_something_to_it() -> None:
+    timed, untimed = history(SESSIONS, record('"a"', 3)), history(TABLES, record('"a"', 99, side="left"))
+    (table,) = tables_of([Play(timed), Play(untimed)])
+    assert [(row.history, row.clock) for row in of_histories(table)] == [(0, 3), (1, None)]
 
 
 def test_where_the_clock_means_nothing_to_any_history_it_moves_as_the_longest_one_says() -> None:
     short = history(RANGES, record('"a"', 9))
     longer = history(RANGES, record('"a"', 3), CUT, record('"a"', 50), CUT, record('"a"', 20))
-    tables = pack_plays([Play(short), Play(longer)])
-    assert [{clock for _, clock, _, _ in rows_of(table)} for table in tables] == [{3}, {50}, {50}]
+    assert clocks_of(tables_of([Play(short), Play(longer)])) == [[3], [50], [50]]
 
 
 def test_a_range_aggregate_that_takes_rows_behind_the_clock_for_dropped_ones_shows() -> None:
@@ -139,34 +178,72 @@ def test_a_range_aggregate_that_takes_rows_behind_the_clock_for_dropped_ones_sho
 
 def test_histories_are_spread_over_the_groups() -> None:
     plays = [Play(history(RANGES, record('"a"', 0))) for _ in range(GROUPS + 3)]
-    (table,) = pack_plays(plays)
-    groups = {row.history: group for group, _, _, rows in rows_of(table) for row in rows}
-    assert [groups[number] for number in range(len(plays))] == [*range(GROUPS), 0, 1, 2]
+    assert [groups_of(plays), groups_of(plays[:3]), groups_of(plays, 2)] == [GROUPS, 3, 2]
+    found = play_shared(plays, RunOptions(partitions=8))
+    # As many partitions as there are: no history waits for all others.
+    assert found.emitting == 8
+    assert [len(changes) for changes in found.changes] == [1] * len(plays)
 
 
-def test_rows_of_stages_go_to_their_stage_with_a_place_that_says_so() -> None:
+def test_rows_of_stages_go_to_their_stage_and_operators_of_fewer_stages_take_part_in_the_last_ones() -> None:
     lines = record('"r"', 5, side="right"), record('"l"', 6, '{"fk": "r"}', "left")
-    (table,) = pack_plays([Play(history(REFERRING, *lines))])
-    by_stage = {stage: rows[0] for _, _, stage, rows in rows_of(table) if rows}
-    assert by_stage[1].order == {"order": 0, "at": 5, "step_1": -1}
-    assert by_stage[0].order == {"order": 1, "at": 6}
+    referring = Play(history(REFERRING, *lines))
+    grouped = Play(history(GROUPED, record('"a"', 7, '{"g": "x"}')))
+    (table,) = tables_of([referring])
+    assert [(row.key, row.stage) for row in of_histories(table)] == [("r", 1), ("l", 0)]
+    (table,) = tables_of([referring, grouped])
+    assert [(row.key, row.stage) for row in of_histories(table)] == [("r", 1), ("l", 0), ("a", 1)]
+    (table,) = tables_of([grouped])
+    assert [row.stage for row in of_histories(table)] == [0]
+    assert differing([referring, grouped]) == []
 
 
-def written(*changes: PackedChange) -> pa.Table:
-    packed = [codec.encode(_Rows([], list(changes)))]
-    return pa.table({PACKED: pa.array(packed, pa.binary()), PARTITION: pa.array([len(changes)], pa.int32())})
+def written(*changes: SharedChange) -> pa.Table:
+    """Make what a query writes in a batch, in no order: of each change its ordinal is its place."""
+
+    def in_us(time: int | None) -> int | None:
+        return None if time is None else 1000 * time
+
+    rows = [
+        {
+            "history": one.history,
+            "key": one.key[0],
+            "window": None if one.start is None else {"start": in_us(one.start), "end": in_us(one.end)},
+            "value": None if one.value is None else encode(one.value),
+            "timestamp": in_us(one.timestamp),
+            "change": one.change,
+            "reason": one.reason,
+            "cause": one.cause,
+            "ordinal": ordinal,
+            PARTITION: len(changes),
+        }
+        for ordinal, one in enumerate(changes)
+    ]
+    return pa.Table.from_pylist(rows[::-1], CHANGELOG)
 
 
-def test_what_is_read_goes_to_its_history_with_its_batch_its_window_and_its_state() -> None:
+def packed(*keys: StoredKey) -> dict[str, Any]:
+    """Make a group's row of Spark's state data source."""
+    pages = Pages(None)
+    for one in keys:
+        of_key = encode((one.history, *one.key))
+        pages.page_of(of_key)[of_key] = Stored(Raw(encode(one.fields)), one.emitted, one.due)
+    found = pages.packed()
+    assert found is not None
+    return {"value": {PACKED: found[0]}}
+
+
+def test_what_is_read_goes_to_its_history_with_its_batch_its_window_its_cause_and_its_state() -> None:
     plays = [Play(history(SESSIONS, record('"a"', 0))), Play(history(TABLES, record('"a"', 0, side="left")))]
-    session = PackedChange(0, ("a",), 0, 5, 2, 5, UPDATE, None, 0)
-    gone = PackedChange(1, ("a",), None, None, None, 9, TOMBSTONE, None, 1)
-    failed = PackedChange(1, ("b",), None, None, None, None, FAILED, "ValueError: no", None)
-    kept = PackedState(1, ("a",), [1, 2], 0, None)
+    session = SharedChange(0, ("a",), 0, 5, 2, 5, UPDATE, None, 0)
+    # Its cause is the second record of all, and the first of its own history.
+    gone = SharedChange(1, ("a",), None, None, None, 9, TOMBSTONE, None, 1)
+    failed = SharedChange(1, ("b",), None, None, None, None, FAILED, "failed: ValueError: no", None)
+    kept, other = StoredKey(1, ("a",), [1, 2], 0, None), StoredKey(1, (None,), [[None]], 7, 9)
     output = StreamOutput(
         [(0, written(session)), (2, written(gone, failed))],
         replayed=[(written(session, gone), written(gone, session._replace(value=3)))],
-        leftover=[{"value": {PACKED: codec.encode([kept])}}],
+        leftover=[packed(kept), packed(other)],
         partitions=5,
     )
     read = _read(plays, output, 3)
@@ -175,11 +252,17 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_and_its_stat
         [(0, "a", (0, 5), 2, 5)],
         [(2, "a", None, None, 9), (2, "b", "failed: ValueError: no")],
     ]
-    assert read.state == [[], [kept]]
+    assert read.changes == [[(0, session)], [(2, gone._replace(cause=0)), (2, failed)]]
+    assert read.state == [[], [kept, other]]
     assert read.rewritten == [{"a"}, set()]
     assert (read.replayed, read.queries) == (1, 1)
     assert (read.partitions, read.emitting, read.without_keys) == (5, 2, 2)
     assert _read(plays, output, 7).without_keys == 0
+
+
+def test_all_keys_of_a_group_are_read_from_its_state() -> None:
+    keys = [StoredKey(number, ("a",), [number], 0, None) for number in range(200)]
+    assert sorted(stored_in([packed(*keys)])) == keys
 
 
 def differing(plays: Sequence[Play]) -> list[History]:
