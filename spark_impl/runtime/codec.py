@@ -139,7 +139,22 @@ def listed(column: pa.Array, kind: T.DataType, as_tuples: int = 0) -> list[Any]:
     wanted = arrow_type(kind)
     if column.type != wanted:
         column = column.cast(wanted)
-    return column.to_pylist(maps_as_pydicts="strict") if _has_map(kind) else column.to_pylist()  # type: ignore[no-any-return]
+    values: list[Any] = column.to_pylist()
+    return [_with_dicts(one, kind) for one in values] if _has_map(kind) else values
+
+
+def _with_dicts(value: Any, kind: T.DataType) -> Any:
+    """Make dicts of maps, which Arrow lists as pairs; it does so itself from version 20 on."""
+    if value is None:
+        return None
+    match kind:
+        case T.MapType():
+            return {key: _with_dicts(member, kind.valueType) for key, member in value}
+        case T.ArrayType():
+            return [_with_dicts(member, kind.elementType) for member in value]
+        case T.StructType():
+            return {field.name: _with_dicts(value[field.name], field.dataType) for field in kind.fields}
+    return value
 
 
 def column_of(values: list[Any], kind: T.DataType) -> pa.Array:

@@ -128,10 +128,15 @@ def at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gathered.append(batch)
         rows += batch.num_rows
         if rows >= ROWS_AT_ONCE:
-            yield pa.concat_batches(gathered)
+            yield _together(gathered)
             gathered, rows = [], 0
     if rows:
-        yield pa.concat_batches(gathered)
+        yield _together(gathered)
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    # PyArrow has concat_batches from version 19 on.
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def grouped(
