@@ -93,10 +93,10 @@ def session_windows(
         late=late,
     )
     value_column, result_type = value_and_result(events, chosen, value, value_type)
-    one = resolved(events, key=key, timestamp=timestamp, value=None, order=order)._replace(value=value_column)
+    one = resolved(events, key=key, timestamp=timestamp, value=None, order=order)
     session = T.StructType().add("start", "long").add("end", "long").add("value", result_type)
     return keyed(
-        [one],
+        [one._replace(value=value_column, value_type=events.select(value_column).schema[0].dataType)],
         (logic or SessionLogic)(windows),
         state_type=T.StructType().add("sessions", T.ArrayType(session)),
         value_type=result_type,
