@@ -167,16 +167,20 @@ def column_of(values: list[Any], kind: T.DataType) -> pa.Array:
                 of_field = [None if one is None else one[name] if type(one) is dict else one[place] for one in values]
                 members.append(column_of(of_field, field.dataType))
             fields = [pa.field(name, one.type) for name, one in zip(kind.names, members, strict=True)]
-            return pa.StructArray.from_arrays(members, fields=fields, mask=pa.array([one is None for one in values]))
+            return pa.StructArray.from_arrays(members, fields=fields, mask=_nulls(values))
         case Anything():
             values = [None if one is None else encode(one) for one in values]
         case T.ArrayType(elementType=T.StructType() | T.ArrayType() | T.MapType() as element):
             ends = [0, *accumulate(len(one or ()) for one in values)]
             members = column_of([member for one in values for member in one or ()], element)
-            return pa.ListArray.from_arrays(ends, members, mask=pa.array([one is None for one in values]))
+            return pa.ListArray.from_arrays(ends, members, mask=_nulls(values))
         case T.MapType():
             values = [None if one is None else list(one.items()) for one in values]
     return pa.array(values, arrow_type(kind))
+
+
+def _nulls(values: list[Any]) -> pa.Array:
+    return pa.array([one is None for one in values], pa.bool_())
 
 
 def _has_map(kind: T.DataType) -> bool:

@@ -52,6 +52,14 @@ VALUES: dict[T.DataType, list[Any]] = {
 
 
 @pytest.mark.parametrize("wanted", VALUES, ids=T.DataType.simpleString)
+@pytest.mark.parametrize("values", [[], [None], [[]], [None, []]], ids=repr)
+def test_arrays_without_members_have_their_type(values: list[Any], wanted: T.DataType) -> None:
+    column = column_of(values, T.ArrayType(wanted))
+    assert column.to_pylist() == values
+    assert column.type == arrow_type(T.ArrayType(wanted))
+
+
+@pytest.mark.parametrize("wanted", VALUES, ids=T.DataType.simpleString)
 def test_values_come_back_as_they_were(wanted: T.DataType) -> None:
     values = VALUES[wanted]
     column = column_of(values, wanted)
