@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -112,32 +113,56 @@ def _texts_around_a_separator(index: int, rank: int, count: int) -> Parts:
     return f"{index:05d}|{'|'.join(parts[: rank + 1])}", "|".join(parts[rank + 1 :])
 
 
+BEYOND_DOUBLES = 2**53 + 1
+"""From here on neighbours among the whole numbers can't be told apart as floats."""
+LAST_MICROSECOND = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
+
+
 def _struct(rank: int) -> dict[str, Any]:
+    """Make a value of many types; those of the ranks 0, 3 and so on have nulls in it, 0 empty ones too."""
+    at, has_nulls = LAST_MICROSECOND + timedelta(microseconds=rank), rank % 3 == 0
+    parts = [{"part": rank, "at": at}, None, {"part": None, "at": None}]
     return {
         "id": 2**53 + rank,
         "name": "ä|\n" * rank,
         "share": rank / 3,
+        "half": rank / 2,
         "is_even": rank % 2 == 0,
         "numbers": list(range(-rank, rank)),
-        "inner": None if rank % 3 == 0 else {"day": date(1969, 12, 31) + timedelta(rank), "parts": [{"part": rank}]},
+        "inner": None if has_nulls else {"day": date(1969, 12, 31) + timedelta(rank), "parts": parts},
+        "nothing": {"day": None, "parts": None},
+        "at": None if has_nulls else at,
+        "local": (at + timedelta(days=rank)).replace(tzinfo=None),
+        "amount": None if has_nulls else Decimal(rank - 2).scaleb(-18) + BEYOND_DOUBLES,
+        "binary": bytes([0, 192, 255])[: rank % 4],
+        "counts": [("z", rank), ("a", None)][: rank % 3],
+        "days": None if has_nulls else [(date(1970, 1, 1) + timedelta(rank), [Decimal(rank).scaleb(-2), None])],
+        "grid": [[rank], None, []],
     }
 
 
-_PART = pa.list_(pa.struct([("part", pa.int32())]))
+_PART = pa.list_(pa.struct([("part", pa.int32()), ("at", pa.timestamp("us", "UTC"))]))
+_INNER = pa.struct([("day", pa.date32()), ("parts", _PART)])
 STRUCT = pa.struct(
     [
         ("id", pa.int64()),
         ("name", pa.string()),
         ("share", pa.float64()),
+        ("half", pa.float32()),
         ("is_even", pa.bool_()),
         ("numbers", pa.list_(pa.int32())),
-        ("inner", pa.struct([("day", pa.date32()), ("parts", _PART)])),
+        ("inner", _INNER),
+        ("nothing", _INNER),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("amount", pa.decimal128(38, 18)),
+        ("binary", pa.binary()),
+        ("counts", pa.map_(pa.string(), pa.int32())),
+        ("days", pa.map_(pa.date32(), pa.list_(pa.decimal128(4, 2)))),
+        ("grid", pa.list_(pa.list_(pa.int32()))),
     ]
 )
-"""A value of many types, with a null, an empty text and an empty array among them."""
-BEYOND_DOUBLES = 2**53 + 1
-"""From here on neighbours among the whole numbers can't be told apart as floats."""
-LAST_MICROSECOND = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
+"""A value of all types, with nulls, an empty text, array, map and binary among them."""
 
 LAYOUTS = (
     Layout(
@@ -274,7 +299,7 @@ class Typed:
 
     @cached_property
     def _read(self) -> Mapping[str, str]:
-        return {repr(value): text for of in self._values.values() for text, value in of.items()}
+        return {repr(_in_utc(value)): text for of in self._values.values() for text, value in of.items()}
 
     def null_parts(self, index: int | None, at: int) -> Parts:
         """Return the parts of a null key: of records of some times (ms) the first is null, of others the last, or all.
@@ -385,12 +410,26 @@ class Typed:
 
     def read_value(self, value: Any) -> Any:
         """Return a value that was emitted with the JSON texts for which its parts stand."""
-        text = self._read.get(repr(value))
+        text = self._read.get(repr(_in_utc(value)))
         if text is not None:
             return text
         if isinstance(value, dict):
             return {name: self.read_value(member) for name, member in value.items()}
         return [self.read_value(member) for member in value] if isinstance(value, list) else value
+
+
+def _in_utc(value: Any) -> Any:
+    """Return a value with its timestamps in UTC, and the scale of its decimals as plain text shows it."""
+    match value:
+        case datetime() if value.tzinfo is not None:
+            return value.astimezone(UTC)
+        case Decimal():
+            return value.normalize()
+        case dict():
+            return {name: _in_utc(member) for name, member in value.items()}
+        case list() | tuple():
+            return type(value)(map(_in_utc, value))
+    return value
 
 
 def _cast_where_it_fits(numbers: pa.Array, kind: pa.DataType) -> pa.Array:
