@@ -31,6 +31,8 @@ DECLARATION = "declaration"
 """The name of the state variable that holds the declaration."""
 TYPES = "types"
 """The name of the state variable that holds the types of a key and its state, as JSON."""
+MAX_BYTES_OF_GROUP = 2**30
+"""A group's state has this many bytes at most: Spark holds it in one array, several times over."""
 BEFORE, WITHIN, AFTER = -1, 0, 1
 """The phases of a batch: what the clock closes at its start, its rows, and what the end of a history closes."""
 
@@ -269,6 +271,12 @@ class KeyedProcessor(StatefulProcessor):
             self.handle.registerTimer(first)
         if packed is None:
             self.state.clear()
+        elif len(packed[0]) > MAX_BYTES_OF_GROUP:
+            raise BadInput(
+                f"the state of a group of keys has {len(packed[0]) >> 20:,} MB, and a value of Spark's state at most "
+                f"{MAX_BYTES_OF_GROUP >> 20:,}: begin a new checkpoint with more state_groups, and "
+                "initial_state=read_state(…) of this one"
+            )
         else:
             self.state.update(packed)
         return failed

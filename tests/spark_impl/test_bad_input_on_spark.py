@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +22,8 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.spark_impl.foreign_key_join import foreign_key_join
 from streamproof.spark_impl.runtime.keyed import declaration_of
-from streamproof.spark_impl.session_windows import session_windows
+from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
+from streamproof.spark_impl.session_windows import SessionLogic, session_windows
 from streamproof.spark_impl.stream_stream_join import stream_stream_join
 from streamproof.spark_impl.table_aggregate import table_aggregate
 from streamproof.spark_impl.table_table_join import table_table_join
@@ -153,6 +156,25 @@ def test_a_value_that_cannot_be_stored_is_refused_when_the_operator_is_declared(
     frame = folder.stream
     with pytest.raises(BadInput, match=f"^left value: an operator can't hold values of the type {said}: cast it"):
         table_table_join(frame, frame, **COLUMNS, value=value)
+
+
+def test_a_worker_that_is_killed_loses_nothing(folder: Folder) -> None:
+    class Killed(SessionLogic):
+        def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
+            if row.value == 7 and not marker.exists():
+                marker.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().take(key, state, row, clock)
+
+    marker = folder.folder / "killed"
+    declared = sessions("5 minutes", value="value", aggregate="sum", logic=Killed)
+    folder.add([("a", 1, 0), ("b", 1, 0)])
+    assert len(folder.run(declared)) == 2
+    folder.add([("a", 7, 1_000), ("b", 2, 1_000)])
+    with pytest.raises(StreamingQueryException, match="Python worker exited unexpectedly"):
+        folder.run(declared)
+    assert marker.exists()
+    assert sorted(row["value"] for row in folder.run(declared) if row["value"] is not None) == [3, 8]
 
 
 def test_a_batch_without_rows_is_refused_before_it_closes_anything(folder: Folder) -> None:

@@ -1,0 +1,38 @@
+"""The processor of production, in memory: what a group holds, and what it can't."""
+
+from __future__ import annotations
+
+import pytest
+from memory_runtime import Groups, Row, came, stage_of
+from streamproof.reference.core.errors import BadInput
+from streamproof.reference.definitions.joins import TableTableJoin
+from streamproof.spark_impl.runtime import processor
+from streamproof.spark_impl.table_table_join import TableTableLogic
+
+SIDES = ["left", "right"]
+
+
+def test_a_group_that_is_too_large_is_refused_with_the_remedy_and_its_state_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage, groups = stage_of(TableTableLogic(TableTableJoin("outer")), SIDES), Groups(1)
+    assert len(came(groups.batch(stage, [Row(("a",), 1, 0, "x")], 0))) == 1
+    before = groups.memories[0].state
+    monkeypatch.setattr(processor, "MAX_BYTES_OF_GROUP", 2**20)
+    with pytest.raises(BadInput) as refusal:
+        groups.batch(stage, [Row(("b",), 1, 1, "y" * 2**22)], 0)
+    assert str(refusal.value) == (
+        "the state of a group of keys has 4 MB, and a value of Spark's state at most 1: begin a new checkpoint with "
+        "more state_groups, and initial_state=read_state(…) of this one"
+    )
+    assert groups.memories[0].state == before
+
+
+def test_a_key_without_state_leaves_none() -> None:
+    stage, groups = stage_of(TableTableLogic(TableTableJoin("outer")), SIDES), Groups(2)
+    groups.batch(stage, [Row(("a",), 1, 0, "x"), Row(("b",), 1, 1, "x")], 0)
+    assert set(groups.stored()) == {("a",), ("b",)}
+    groups.batch(stage, [Row(("a",), 2, 2, None)], 0)
+    assert set(groups.stored()) == {("b",)}
+    groups.batch(stage, [Row(("b",), 2, 3, None)], 0)
+    assert [memory.state for memory in groups.memories.values()] == [None, None]
