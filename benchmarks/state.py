@@ -148,13 +148,11 @@ def state_size(spark: SparkSession, checkpoint: str, batch: int, bounded: Bounde
         bounded: What is counted.
     """
     from pyspark.sql import functions as F
-    from streamproof.spark_impl.runtime.processor import STATE
+    from streamproof import read_state
 
-    reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", STATE)
-    groups = reader.option("batchId", batch).load()
-    counted = " + ".join(f"coalesce(size(one.{name}), 0)" for name in bounded.holds)
-    entries = F.expr(f"aggregate(value.keys, 0L, (sum, one) -> sum + {counted})")
-    found = groups.agg(F.sum(entries), F.sum(F.length(F.to_json("value")))).collect()[0]
+    entries = F.expr(" + ".join(f"coalesce(size(state.{name}), 0)" for name in bounded.holds))
+    state = read_state(checkpoint, batch=batch)
+    found = state.agg(F.sum(entries), F.sum(F.length("packed"))).collect()[0]
     return Size(found[0] or 0, found[1] or 0)
 
 

@@ -9,7 +9,8 @@ import pytest
 from memory_runtime import Groups, Row, came, sent, stage_of
 from streamproof.properties.registration.shared import FAILED
 from streamproof.properties.witnesses.spark.dispatch import ROWS, Dispatch, DispatchProcessor
-from streamproof.properties.witnesses.spark.shared import StoredKey, stored_in
+from streamproof.properties.witnesses.spark.query import stored_in
+from streamproof.properties.witnesses.spark.shared import StoredKey
 from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key, Logic, changed
 
 
@@ -85,7 +86,9 @@ class Player:
 
     @property
     def state(self) -> list[StoredKey]:
-        return [] if self.memory.state is None else [*stored_in([{"value": {"packed": self.memory.state[0]}}])]
+        groups = [] if self.memory.state is None else [{"value": {"packed": self.memory.state[0]}}]
+        found = stored_in(groups)
+        return [StoredKey(key[0], key[1:], fields, one.emitted, one.due) for key, fields, one in found]
 
 
 def row(history: int, key: str | None, timestamp: int, value: Any = 1, order: int = 0) -> Row:

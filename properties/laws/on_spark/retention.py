@@ -6,7 +6,7 @@ it nothing is left that it bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -103,6 +103,7 @@ def _compared(histories: Sequence[History], retention_ms: int, answers: Answers)
     ]
 
 
-def has_rows(group: Mapping[str, Any]) -> bool:
-    """Whether rows or windows of a key are left; the row of a table may stay."""
-    return any(rows for rows in group.values() if isinstance(rows, list))
+def has_rows(fields: Sequence[Any]) -> bool:
+    """Whether rows or windows of a key are left; the row of a table, whose last field is a time, may stay."""
+    lists = [rows for rows in fields if isinstance(rows, list) and rows]
+    return any(all(isinstance(row, list) for row in rows) for rows in lists)

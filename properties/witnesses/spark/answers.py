@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from ....reference.core.records import Key
 from ....spark_impl.runtime.logic import DROPPED
 from ...registration.key_space import owner
 from ..outcomes import Outcome
-from .query import StreamOutput
+from .query import StreamOutput, stored_in
 from .shared import SharedOutput
 
 
@@ -87,9 +87,7 @@ class Answers:
         )
 
 
-def of_query(
-    outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callable[[Mapping[str, Any]], bool]
-) -> Answers:
+def of_query(outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callable[[Sequence[Any]], bool]) -> Answers:
     """Return what a query over typed columns wrote, history by history; `is_left` as in `leftover`."""
     count = len(outcomes)
     wrong = keys_replayed_otherwise(output)
@@ -131,7 +129,7 @@ def of_shared(output: SharedOutput) -> Answers:
     )
 
 
-def leftover(output: StreamOutput, count: int, is_left: Callable[[Mapping[str, Any]], bool]) -> list[list[Stored]]:
+def leftover(output: StreamOutput, count: int, is_left: Callable[[Sequence[Any]], bool]) -> list[list[Stored]]:
     """Return for each of `count` histories what is stored of its keys at the end.
 
     Args:
@@ -140,11 +138,9 @@ def leftover(output: StreamOutput, count: int, is_left: Callable[[Mapping[str, A
         is_left: Whether what is left of a key counts.
     """
     stored: list[list[Stored]] = [[] for _ in range(count)]
-    for row in output.leftover:
-        for group in row["value"]["keys"]:  # type: ignore[index]
-            if is_left(group) and (owned := owner(group["key_0"])) is not None:
-                fields = [value for name, value in group.items() if not name.startswith("key_")]
-                stored[owned[0]].append(Stored(owned[1], fields))
+    for (key,), fields, _ in stored_in(output.leftover):
+        if is_left(fields) and (owned := owner(key)) is not None:
+            stored[owned[0]].append(Stored(owned[1], fields))
     return stored
 
 

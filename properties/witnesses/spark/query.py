@@ -12,16 +12,17 @@ import logging
 import os
 import re
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ....spark_impl.runtime.pages import Stored, unpacked
 from ...system.visible import visible_path
 from ...system.work import temporary_folder
 from .disk import no_space
@@ -107,6 +108,18 @@ def run_stream(
     return once_more_if_busy(
         partial(_run_once, spark, batches, build, stop_after, crash_in, stepwise=stepwise, state=state, stages=stages)
     )
+
+
+def stored_in(leftover: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[Any, ...], list[Any], Stored]]:
+    """List the keys of a state as Spark's state data source reads it, each with its fields, and all that is stored."""
+    import msgspec
+
+    from ....spark_impl.runtime.processor import PACKED
+
+    decode = msgspec.msgpack.Decoder().decode
+    for row in leftover:
+        for of_key, stored in unpacked(row["value"][PACKED]):
+            yield tuple(decode(of_key)), decode(stored.fields), stored
 
 
 def stop_queries() -> None:

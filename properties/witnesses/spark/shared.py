@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
@@ -29,7 +29,7 @@ from ...registration.shared import FAILED, Shared, SharedChange
 from ..base import PLAIN, RunOptions
 from ..outcomes import Grain, Outcome
 from .isolation import isolated
-from .query import QueryFailed, StreamOutput, run_stream
+from .query import QueryFailed, StreamOutput, run_stream, stored_in
 from .session import partitions_setting, session_for_query
 
 if TYPE_CHECKING:
@@ -397,8 +397,8 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> SharedOut
             entries.append(Entry(-1, batch, Change(key, window, value, change.timestamp)))  # type: ignore[arg-type]
         outcomes.append(Outcome(play.history.name, Grain.BATCH, entries, is_stream=definition.is_stream))
     state: list[list[StoredKey]] = [[] for _ in plays]
-    for one in stored_in(output.leftover):
-        state[one.history].append(one)
+    for of_key, fields, stored in stored_in(output.leftover):
+        state[of_key[0]].append(StoredKey(of_key[0], of_key[1:], fields, stored.emitted, stored.due))
     emitting = {partition for _, table in output.batches for partition in table.column(PARTITION).to_pylist()}
     return SharedOutput(
         outcomes,
@@ -435,20 +435,6 @@ def changes_in(table: pa.Table) -> Iterator[SharedChange]:
 
 def _ms(times: Any) -> list[int | None]:
     return pc.cast(times, pa.timestamp("ms", times.type.tz)).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
-
-
-def stored_in(leftover: Sequence[Mapping[str, Any]]) -> Iterator[StoredKey]:
-    """List the keys that groups hold, as Spark's state data source reads them."""
-    import msgspec
-
-    from ....spark_impl.runtime.pages import unpacked
-    from ....spark_impl.runtime.processor import PACKED
-
-    for row in leftover:
-        for of_key, stored in unpacked(row["value"][PACKED]):
-            history, *key = msgspec.msgpack.decode(of_key)
-            fields = msgspec.msgpack.decode(stored.fields)
-            yield StoredKey(history, tuple(key), fields, stored.emitted, stored.due)
 
 
 def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:

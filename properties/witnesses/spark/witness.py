@@ -136,7 +136,7 @@ class QueryWitness(Witness):
         """Whether `answers` takes such histories together, of whatever operators, options, clocks and keys."""
         return False
 
-    def is_left(self, group: Mapping[str, Any]) -> bool:
+    def is_left(self, fields: Sequence[Any]) -> bool:
         """Whether what is stored of a key at the end counts as left."""
         return True
 
@@ -265,7 +265,7 @@ class JobWitness(QueryWitness):
     """
 
     job: Job
-    counts: Callable[[Mapping[str, Any]], bool] = lambda group: True
+    counts: Callable[[Sequence[Any]], bool] = lambda fields: True
 
     name = "the job"
 
@@ -273,9 +273,9 @@ class JobWitness(QueryWitness):
         """Return the job."""
         return self.job
 
-    def is_left(self, group: Mapping[str, Any]) -> bool:
+    def is_left(self, fields: Sequence[Any]) -> bool:
         """Whether what is stored of a key at the end counts as left."""
-        return self.counts(group)
+        return self.counts(fields)
 
     def refuses(self, history: History) -> str | None:
         """Refuse histories with manual delivery, for a job has no channels that are known."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec import Raw
 from shared_player import share_nothing
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.laws.all import OF_REFERENCE as REFERENCE_LAWS
@@ -53,6 +54,8 @@ from streamproof.reference.core.errors import BadInput, StreamproofError
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change
+from streamproof.spark_impl.runtime.codec import encode
+from streamproof.spark_impl.runtime.pages import Pages, Stored
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +107,11 @@ class StandIn:
             if record.key is not None
         ]
         if self.state_left and options.read_state:
-            output.leftover = [{"value": {"keys": [{"key_0": key, "rows": [1]} for key in keys]}}]
+            pages = Pages(None)
+            for key in map(encode, ((key,) for key in keys)):
+                pages.page_of(key)[key] = Stored(Raw(encode([[[1]]])), 0, None)
+            packed = pages.packed()
+            output.leftover = [] if packed is None else [{"value": {"packed": packed[0]}}]
         if options.crash_in:
             first = pa.table({"key": keys, "value": ["first"] * len(keys)})
             again = pa.table({"key": keys, "value": ["again" if self.replayed_otherwise else "first"] * len(keys)})
