@@ -67,6 +67,13 @@ def key_columns(frame: DataFrame, key: ColumnLike | Sequence[ColumnLike]) -> lis
     return found
 
 
+def same_bits(column: Column, field: T.StructField) -> Column:
+    """Give equal floating-point keys equal bits: both zeros, and whatever is no number."""
+    if not isinstance(field.dataType, T.FloatType | T.DoubleType):
+        return column
+    return F.when(F.isnan(column), F.lit(float("nan"))).otherwise(column + F.lit(0.0)).cast(field.dataType)
+
+
 def timestamp_column(frame: DataFrame, timestamp: ColumnLike) -> Column:
     """Return the event time as a Spark timestamp; a bigint column is milliseconds since 1970.
 

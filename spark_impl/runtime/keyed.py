@@ -12,7 +12,7 @@ from dataclasses import fields
 from functools import reduce
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, GroupedData
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -20,6 +20,7 @@ from ...reference.core.errors import BadInput
 from ...reference.definitions.aggregates import Aggregate
 from ...reference.definitions.declarations import Definition
 from .codec import Anything, require_supported, spark_type
+from .columns import same_bits
 from .ends import CLOCK, GROUP, SIDE, Pack, Route, Unpack, packed_schema
 from .inputs import Input, any_null, in_one_order, require_same
 from .logic import BEFORE_ALL_TIMES, Logic
@@ -229,7 +230,7 @@ def _packed(
     if steps is not None:
         at = F.coalesce(timestamp, F.lit(BEFORE_ALL_TIMES))
         order = F.struct(order, at, *map(F.lit, steps))
-    keys = [_same_bits(column, field).alias(f"key_{number}") for number, (column, field) in enumerate(one.keys)]
+    keys = [same_bits(column, field).alias(f"key_{number}") for number, (column, field) in enumerate(one.keys)]
     columns = [*keys, timestamp.alias("timestamp"), order.alias("order"), one.value.alias("value")]
     if moves:
         clock = timestamp if one.clock is None else F.unix_millis(one.clock)
@@ -259,13 +260,6 @@ def _regrouped(state: DataFrame, stage: StageOf, groups: int) -> GroupedData:
     )
     pack = Pack(0, [field.dataType for field in stage.keys], T.LongType(), Anything(), groups, False, False)
     return rows.mapInArrow(pack, packed_schema(False)).select(SIDE, PACKED, GROUP).groupBy(GROUP)
-
-
-def _same_bits(column: Column, field: T.StructField) -> Column:
-    """Give equal floating-point keys equal bits: both zeros, and whatever is no number."""
-    if not isinstance(field.dataType, T.FloatType | T.DoubleType):
-        return column
-    return F.when(F.isnan(column), F.lit(float("nan"))).otherwise(column + F.lit(0.0)).cast(field.dataType)
 
 
 def _unpacked(

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
-from .columns import ColumnLike, key_columns
+from .columns import ColumnLike, key_columns, same_bits
 from .logic import DROPPED, Arrived, Emitted, Key, Logic
 
 Columns = Sequence[tuple[Column, T.StructField]]
@@ -83,7 +83,7 @@ def dropped_before(row: Arrived, reason: str, timestamp: int | None, value: Any 
 
 
 def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequence[ColumnLike]) -> Columns:
-    """Return the columns of a key as `key_columns` does.
+    """Return the columns of a key as `key_columns` does, equal ones with equal bits, as the key of a stage has them.
 
     Args:
         frame: The DataFrame.
@@ -94,7 +94,7 @@ def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequen
         BadInput: As `key_columns`; the message begins with the parameter's name.
     """
     try:
-        return key_columns(frame, columns)
+        return [(same_bits(column, field), field) for column, field in key_columns(frame, columns)]
     except BadInput as error:
         raise BadInput(f"{parameter}{str(error).removeprefix('key')}") from None
 

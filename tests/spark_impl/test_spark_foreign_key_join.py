@@ -281,3 +281,18 @@ def test_a_foreign_key_join_of_a_foreign_key_joins_changelog_is_the_composed_ref
 
     assert by_key(found) == by_key(expected)
     assert sum(map(len, expected)) > 8
+
+
+def test_equal_floating_point_keys_find_each_other(spark: SparkSession) -> None:
+    left = spark.createDataFrame([("zero", 1, -0.0), ("none", 1, float("nan"))], "key string, time bigint, to double")
+    right = spark.createDataFrame([(0.0, 0, "x"), (float("nan"), 0, "y")], "key double, time bigint, name string")
+    emitted = foreign_key_join(
+        left,
+        right,
+        key="key",
+        timestamp="time",
+        value="key",
+        foreign_key="to",
+        right_value="name",
+    ).collect()
+    assert sorted(tuple(row["value"]) for row in emitted) == [("none", "y"), ("zero", "x")]

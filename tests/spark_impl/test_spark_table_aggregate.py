@@ -166,3 +166,15 @@ def test_a_stream_with_composite_keys_and_groups_is_aggregated_and_restarts(spar
         (number, row["cause"], row["reason"], row["land"]) for number, row in emitted if row["change"] == "dropped"
     ]
     assert dropped == [(0, 2, "null key", None)]
+
+
+def test_equal_floating_point_groups_are_one_group(spark: SparkSession) -> None:
+    rows = [("a", 1, -0.0), ("b", 2, 0.0), ("c", 3, float("nan")), ("d", 4, float("nan"))]
+    frame = spark.createDataFrame(rows, "person string, time bigint, country double")
+    emitted = table_aggregate(frame, key="person", timestamp="time", group_by="country").collect()
+    assert sorted((str(row["country"]), row["value"]) for row in emitted) == [
+        ("0.0", 1),
+        ("0.0", 2),
+        ("nan", 1),
+        ("nan", 2),
+    ]
