@@ -114,6 +114,20 @@ def test_a_checkpoint_of_another_gap_is_refused_with_both_and_goes_on_under_its_
     assert [row["key"] for row in folder.run(sessions("5 minutes"))] == ["new"]
 
 
+def test_a_checkpoint_goes_on_whether_its_columns_may_be_null_and_whatever_is_said_of_them(folder: Folder) -> None:
+    def without_nulls(frame: DataFrame) -> DataFrame:
+        return sessions("5 minutes")(frame.withColumn("key", F.coalesce("key", F.lit(""))))
+
+    def with_comment(frame: DataFrame) -> DataFrame:
+        return sessions("5 minutes")(frame.withColumn("key", F.col("key").alias("key", metadata={"comment": "who"})))
+
+    counts = []
+    for declared in (sessions("5 minutes"), without_nulls, with_comment, sessions("5 minutes")):
+        folder.add([("a", 1, 0)])
+        counts += [row["value"] for row in folder.run(declared) if row["change"] == "update"]
+    assert counts == [1, 2, 3, 4]
+
+
 class OldForm(StatefulProcessor):
     """What stored the declaration, and typed fields in place of a binary."""
 
