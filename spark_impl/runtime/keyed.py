@@ -173,6 +173,8 @@ def staged(
         raise BadInput(
             f"initial_state: {len(states)} given for {len(stages)} stages: give read_state's of each, in order"
         )
+    if states and not streaming:
+        raise BadInput("initial_state: a batch DataFrame has no checkpoint that could begin with a state: leave it out")
     sent: DataFrame | None = None
     messages: T.DataType | None = None
     for number, stage in enumerate(stages):

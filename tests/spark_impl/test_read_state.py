@@ -103,6 +103,13 @@ def test_each_stage_of_a_join_is_handed_over(source: Source) -> None:
         source.run("other", SECOND, lambda frame: sessions(frame, initial_state=states[0]))
 
 
+def test_a_batch_data_frame_takes_over_no_state(source: Source, spark: SparkSession) -> None:
+    source.run("old", FIRST, sessions)
+    state = streamproof.read_state(source.checkpoint("old"))
+    with pytest.raises(BadInput, match=r"^initial_state: a batch DataFrame has no checkpoint that .*: leave it out$"):
+        sessions(spark.createDataFrame(SECOND, SCHEMA), initial_state=state)
+
+
 @pytest.mark.parametrize(("checkpoint", "options"), [("none", {}), ("old", {"operator": 7}), ("old", {"batch": 9})])
 def test_a_state_that_is_not_there_is_refused(source: Source, checkpoint: str, options: dict[str, int]) -> None:
     source.run("old", FIRST, sessions)
