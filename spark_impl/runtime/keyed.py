@@ -106,8 +106,9 @@ def keyed(
         `place`, a struct that can be the next operator's `order`.
 
     Raises:
-        BadInput: `state_groups` isn't positive, two inputs clash, or an input that comes from a timed operator has been
-            given a watermark of its own. When the query runs: its checkpoint was written by another declaration.
+        BadInput: `state_groups` isn't positive, two inputs clash, an input that comes from a timed operator has been
+            given a watermark of its own, or a batch DataFrame an initial state. When the query runs: its checkpoint was
+            written by another declaration.
         MissingTool: PySpark is too old for the operators.
     """
     inputs = in_one_order(inputs)
