@@ -81,6 +81,8 @@ class Layout:
         partitions: How many shuffle partitions the query has; None for the session's number.
         crash_in: Between output and commit of which batch the query dies, so that it is restarted from its checkpoint
             and the batch repeated; None for none.
+        reads_state: Whether `read_state` reads the state at the end.
+        starts_otherwise: Whether the query is started at the end under other declarations, which must be refused.
     """
 
     name: str
@@ -100,6 +102,8 @@ class Layout:
     state_groups: int | None = None
     partitions: int | None = None
     crash_in: int | None = None
+    reads_state: bool = False
+    starts_otherwise: bool = False
 
     @property
     def columns(self) -> Columns:
@@ -187,6 +191,7 @@ LAYOUTS = (
         starts_at_ms_by_clock=NOW_MS,
         state_groups=16,
         crash_in=2,
+        reads_state=True,
     ),
     Layout(
         name="a bigint key, no order",
@@ -209,13 +214,19 @@ LAYOUTS = (
         starts_at_ms=NOW_MS,
         starts_at_ms_by_clock=None,
         partitions=1,
+        starts_otherwise=True,
     ),
     Layout(
         name="a batch DataFrame",
         keys=KeyParts(
-            (pa.int32(), pa.timestamp("us", "UTC"), pa.bool_()),
-            lambda index, rank, count: (index - 20, LAST_MICROSECOND + timedelta(microseconds=rank // 2), rank % 2 > 0),
-            (2**31 - 1, LAST_MICROSECOND, False),
+            (pa.int32(), pa.timestamp("us", "UTC"), pa.bool_(), pa.float64()),
+            lambda index, rank, count: (
+                index - 20,
+                LAST_MICROSECOND + timedelta(microseconds=rank // 2),
+                rank % 2 > 0,
+                0.0,
+            ),
+            (2**31 - 1, LAST_MICROSECOND, False, 0.0),
             lambda parts: int(parts[0]) + 20,
         ),
         value=ValueType(pa.list_(STRUCT), lambda rank: [_struct(rank), None, _struct(0)][: rank + 1]),
@@ -301,6 +312,10 @@ class Typed:
     def _read(self) -> Mapping[str, str]:
         return {repr(_in_utc(value)): text for of in self._values.values() for text, value in of.items()}
 
+    def key_of(self, parts: Parts) -> str | None:
+        """Return the key of the cohort that has these parts; None where none has."""
+        return self._keys.get(parts)
+
     def null_parts(self, index: int | None, at: int) -> Parts:
         """Return the parts of a null key: of records of some times (ms) the first is null, of others the last, or all.
 
@@ -328,6 +343,14 @@ class Typed:
             first += table.num_rows
         return tables
 
+    def time_of(self, place: int) -> int | None:
+        """Return the time (ms since 1970) of the row at a place of the cohort's order of arrival."""
+        return self._all_times[place] + self.starts_at_ms if 0 <= place < len(self._all_times) else None
+
+    @cached_property
+    def _all_times(self) -> list[int]:
+        return [at for table in self.packed for at in table.column(TIMESTAMP).to_pylist()]
+
     def _typed(self, table: pa.Table, owners: Sequence[int | None], first: int) -> pa.Table:
         columns: dict[str, pa.Array] = {}
         times = table.column(TIMESTAMP).to_pylist()
@@ -340,7 +363,7 @@ class Typed:
                 ]
                 names = self.layout.columns.of(name)
                 for one, kind, parts in zip(names, self.layout.keys.types, zip(*keys, strict=True), strict=True):
-                    columns[one] = pa.array(parts, kind)
+                    columns[one] = pa.array(_with_both_zeros(parts), kind)
             elif name == TIMESTAMP:
                 columns[name] = self._times(column, first)
             elif name == ORDER and self.layout.order is None:
@@ -430,6 +453,11 @@ def _in_utc(value: Any) -> Any:
         case list() | tuple():
             return type(value)(map(_in_utc, value))
     return value
+
+
+def _with_both_zeros(parts: Sequence[Any]) -> Sequence[Any]:
+    """Return a column of a key in which every other zero has a sign: it is the same key."""
+    return [-part if isinstance(part, float) and row % 2 else part for row, part in enumerate(parts)]
 
 
 def _cast_where_it_fits(numbers: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -37,6 +37,7 @@ EMITTED, TWO_KEYS, NULL_KEYS, REORDERED = "change emitted", "two keys", "null ke
 TODAY = "change emitted at a time of more than 32 bits"
 NO_CLOCK = "null key that the clock must not follow"
 FRACTION, WIDE = "fraction emitted", "number of more than 32 bits emitted"
+STORED, REFUSED = "key read by read_state", "start refused under another declaration"
 AGAIN_CHANGED, AGAIN_NULL, AGAIN_LATE = (
     f"{what} in a repeated batch" for what in ("change emitted", "null key", "late record")
 )
@@ -87,7 +88,7 @@ class InColumns(Law):
         comparisons = []
         for history, answer in zip(run.histories, run.answers, strict=True):
             ours = expected(asked.layout, history)
-            met = _met(asked, history, ours, answer.repeated)
+            met = _met(asked, history, ours, answer)
             result.covered.update(f"{goal} ({asked.layout.name})" for goal in {*met})
             comparisons.append(_compared(history, ours, answer))
         yield from violations(run.histories, comparisons)
@@ -316,6 +317,10 @@ def _goals(asked: InLayout, registration: Registration, definition: Any) -> Iter
             yield AGAIN_NULL
         if by_clock:
             yield AGAIN_LATE
+    if layout.reads_state:
+        yield STORED
+    if layout.starts_otherwise:
+        yield REFUSED
     yield from _goals_of_values(asked, definition)
 
 
@@ -330,7 +335,7 @@ def _goals_of_values(asked: InLayout, definition: Any) -> Iterator[str]:
         yield WIDE
 
 
-def _met(asked: InLayout, history: History, ours: TypedAnswer, repeated: bool) -> Iterator[str]:
+def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnswer) -> Iterator[str]:
     """Name the goals that a history met; `ours` is what is expected of it."""
     layout, registration = asked.layout, registration_of(history.operator)
     starts_at_ms = _starts_at_ms(layout, registration, registration.declare(history.options))
@@ -355,7 +360,11 @@ def _met(asked: InLayout, history: History, ours: TypedAnswer, repeated: bool) -
         if times != sorted(times):
             yield REORDERED
             break
-    if repeated and layout.crash_in is not None:
+    if answer.stored:
+        yield STORED
+    if answer.refused:
+        yield REFUSED
+    if answer.repeated and layout.crash_in is not None:
         again = [label for label in ours.labels if label.batch == layout.crash_in]
         if any(label.change != DROPPED for label in again):
             yield AGAIN_CHANGED

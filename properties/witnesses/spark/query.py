@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Build: TypeAlias = "Callable[[DataFrame], DataFrame]"
+AtEnd: TypeAlias = "Callable[[EndedQuery], None]"
 Result = TypeVar("Result")
 
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -86,6 +87,7 @@ def run_stream(
     stepwise: bool = False,
     state: str | None = None,
     stages: int = 1,
+    at_end: AtEnd | None = None,
 ) -> StreamOutput:
     """Run a streaming query over the batches, in a fresh checkpoint.
 
@@ -99,6 +101,7 @@ def run_stream(
         stepwise: Hand over one batch at a time and wait for the batch without data that follows it.
         state: The state variable whose rows are read at the end with Spark's state data source.
         stages: How many stateful operators the query has, whose state is read.
+        at_end: Is given the query when it has ended, while its checkpoint is still there.
 
     Raises:
         BadInput: Spark refuses the query as it stands, for want of a watermark for example.
@@ -106,7 +109,18 @@ def run_stream(
         MachineTooBusy: A Python worker didn't start in time, and when all was run once more, again not.
     """
     return once_more_if_busy(
-        partial(_run_once, spark, batches, build, stop_after, crash_in, stepwise=stepwise, state=state, stages=stages)
+        partial(
+            _run_once,
+            spark,
+            batches,
+            build,
+            stop_after,
+            crash_in,
+            stepwise=stepwise,
+            state=state,
+            stages=stages,
+            at_end=at_end,
+        )
     )
 
 
@@ -149,9 +163,10 @@ def _run_once(
     stepwise: bool,
     state: str | None,
     stages: int,
+    at_end: AtEnd | None,
 ) -> StreamOutput:
     with temporary_folder(work_folder()) as folder:
-        run = _Run(spark, folder, batches, build)
+        run = EndedQuery(spark, folder, batches, build)
         if stepwise:
             run.step_through()
         else:
@@ -162,9 +177,9 @@ def _run_once(
                 seen = stop
         if state is not None:
             for stage in range(stages):
-                reader = spark.read.format("statestore").option("path", str(run.checkpoint))
-                reader = reader.option("stateVarName", state).option("operatorId", stage)
-                run.output.leftover += [row.asDict(recursive=True) for row in reader.load().collect()]
+                run.output.leftover += run.stored(state, stage)
+        if at_end is not None:
+            at_end(run)
         return run.finished()
 
 
@@ -182,7 +197,9 @@ def hand_over(table: pa.Table, number: int, source: Path) -> None:
     hidden.rename(source / f"{number:06d}.parquet")
 
 
-class _Run:
+class EndedQuery:
+    """A query over given batches, and its checkpoint."""
+
     def __init__(self, spark: SparkSession, folder: Path, batches: Sequence[pa.Table], build: Build) -> None:
         self.spark = spark
         self.source, self.checkpoint = folder / "source", folder / "checkpoint"
@@ -214,6 +231,7 @@ class _Run:
         self.start_and_wait(None)
 
     def start_and_wait(self, crash_in: int | None) -> None:
+        """Start the query, and wait until it ends; in a batch in which it is to crash, or with all of them done."""
         pending = [crash_in]
 
         def write(frame: DataFrame, batch_id: int) -> None:
@@ -235,6 +253,8 @@ class _Run:
                 running.stop()
 
     def step_through(self) -> None:
+        """Hand over one batch at a time, and wait until it is done."""
+
         def write(frame: DataFrame, batch_id: int) -> None:
             self.tables[batch_id] = arrow_table_of(frame)
 
@@ -247,6 +267,38 @@ class _Run:
                     running.processAllAvailable()
             finally:
                 running.stop()
+
+    @property
+    def stages(self) -> int:
+        """How many stateful operators it has."""
+        return sum(path.name.isdigit() for path in (self.checkpoint / "state").glob("*"))
+
+    def stored(self, state: str, stage: int) -> list[dict[str, object]]:
+        """Read a state variable of a stateful operator, which is counted from the last one."""
+        reader = self.spark.read.format("statestore").option("path", str(self.checkpoint))
+        rows = reader.option("stateVarName", state).option("operatorId", stage).load().collect()
+        return [row.asDict(recursive=True) for row in rows]
+
+    def refusal(self, build: Build) -> str | None:
+        """Start the query once more, as another one, for a batch without rows; say why it failed, None if it went on.
+
+        One that has written something, or committed a batch, before it failed went on.
+        """
+        hand_over(self.batches[0].slice(0, 0), self.available, self.source)
+        self.available += 1
+        own, written, committed = self.build, dict(self.tables), self.committed()
+        self.build = build
+        try:
+            self.start_and_wait(None)
+        except QueryFailed as failed:
+            return str(failed) if (self.tables, self.committed()) == (written, committed) else None
+        finally:
+            self.build, self.tables = own, written
+        return None
+
+    def committed(self) -> set[str]:
+        """List the batches that are committed."""
+        return {path.name for path in (self.checkpoint / "commits").glob("[0-9]*")}
 
     def data_batch(self, batch_id: int) -> tuple[int, bool]:
         """Return the newest file that a batch of the query has seen, and whether that file is the batch's own."""
@@ -267,6 +319,7 @@ class _Run:
         return offset(batch_id), offset(batch_id) != offset(batch_id - 1)
 
     def finished(self) -> StreamOutput:
+        """Give what it wrote."""
         last = len(self.batches) - 1
         self.output.partitions = sum(path.name.isdigit() for path in (self.checkpoint / "state" / "0").glob("*"))
         for batch_id in sorted(self.tables):

@@ -5,33 +5,40 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ....reference.core.errors import BadInput
+from ....reference.core.errors import BadInput, StreamproofError
 from ....reference.core.history import History
 from ....reference.core.operator import operator_named
 from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Key
 from ...generators.cohorts import Cohort, pack
 from ...generators.layouts import NULL_KEY, Layout, Typed
+from ...registration.bindings import TIMESTAMP
 from ...registration.key_space import owner
-from ...registration.registration import Options
+from ...registration.registration import Options, registration_of
 from ...system.work import temporary_folder
 from ..base import PLAIN, RunOptions
 from ..outcomes import Difference, Outcome
 from .answers import Label
 from .decode import entries_of, milliseconds_of
-from .query import Build, QueryFailed, StreamOutput, once_more_if_busy, reported_failures, run_stream
+from .query import Build, EndedQuery, QueryFailed, StreamOutput, once_more_if_busy, reported_failures, run_stream
 from .session import partitions_setting, session_for_query, work_folder
-from .witness import SPARK, QueryWitness, Tables, binding_of, state_groups_of
+from .versions import arrow_table_of
+from .witness import MANY_GROUPS, SPARK, QueryWitness, Tables, binding_of, state_groups_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 TIME_ZONE = "spark.sql.session.timeZone"
+RECORD_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+ROWS_OF_RECORD_BATCH = 40
+"""So few that rows come in several record batches, as they do in production."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, pa.ArrowException)
 """What reading a changelog raises whose columns aren't of the types that they should be."""
 
@@ -45,6 +52,8 @@ class TypedAnswer:
         labels: How each change, and each dropped row, is labelled.
         wrong: Where the ordinals of a key are no order, and where a batch wrote something else when it was repeated.
         repeated: Whether a batch was repeated.
+        stored: Whether `read_state` has read a key of it.
+        refused: Whether starts under other declarations were tried, and refused.
         failed: Whether its query failed: with it alone, or with others, of which another one may be to blame.
     """
 
@@ -52,6 +61,8 @@ class TypedAnswer:
     labels: list[Label] = field(default_factory=list)
     wrong: list[Difference] = field(default_factory=list)
     repeated: bool = False
+    stored: bool = False
+    refused: bool = False
     failed: Literal["alone", "together"] | None = None
 
 
@@ -61,6 +72,86 @@ class _Row(NamedTuple):
     entry: Entry
     label: Label
     ordinal: int
+    wrong_place: str | None
+
+
+@dataclass
+class AtEndOf:
+    """What is found at the end of a query.
+
+    Attributes:
+        wrong: By the number of a history: what is wrong.
+        of_all: What is wrong with all of them.
+        stored: The numbers of histories of which a key is stored.
+        refused: Whether starts under other declarations were tried.
+    """
+
+    wrong: dict[int, list[Difference]] = field(default_factory=lambda: defaultdict(list))
+    of_all: list[Difference] = field(default_factory=list)
+    stored: set[int] = field(default_factory=set)
+    refused: bool = False
+
+    def look_at_state(self, ended: EndedQuery, typed: Typed) -> None:
+        """Compare what `read_state` reads with what is stored: each key once, with the same fields and times."""
+        import msgspec
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        from ....spark_impl.runtime.pages import unpacked
+        from ....spark_impl.runtime.processor import PACKED, STATE
+        from ....spark_impl.state import read_state
+
+        for stage in range(ended.stages):
+            raw = {
+                tuple(msgspec.msgpack.decode(of_key)): one
+                for row in ended.stored(STATE, stage)
+                for of_key, one in unpacked(row["value"][PACKED])  # type: ignore[index]
+            }
+            try:
+                rows = arrow_table_of(read_state(str(ended.checkpoint), operator=stage)).to_pylist()
+            except (StreamproofError, PySparkException, Py4JError) as error:
+                self.of_all.append(Difference("", None, None, ["a state"], [f"it can't be read: {error!s:.300}"]))
+                continue
+            read = {tuple(row["key"].values()): row for row in rows}
+            if len(rows) != len(raw):
+                self.of_all.append(Difference("", None, None, [f"{len(raw)} keys"], [f"{len(rows)} rows"]))
+            for parts, stored in raw.items():
+                owned = owner(typed.key_of(parts) or "")
+                wanted = [msgspec.msgpack.decode(stored.fields), stored.emitted, stored.due, bytes(stored.fields)]
+                row = read.get(parts)
+                has = None if row is None else [row[name] for name in ("state", "closed", "due", "packed")]
+                if owned is not None:
+                    self.stored.add(owned[0])
+                if has is not None and is_same(has, wanted):
+                    continue
+                differs = Difference("", None if owned is None else owned[1], None, [f"{wanted}"], [f"{has}"])
+                if owned is None:
+                    self.of_all.append(differs)
+                else:
+                    self.wrong[owned[0]].append(differs)
+
+
+def is_same(read: Any, stored: Any) -> bool:
+    """Whether a value of Arrow is what MessagePack has without types: its texts and numbers of ms are read as such."""
+    match read:
+        case datetime() if isinstance(stored, int):
+            return read == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=stored)
+        case datetime() if isinstance(stored, datetime):
+            return read == stored
+        case datetime() | date():
+            return read.isoformat() == stored or (isinstance(read, datetime) and read == datetime.fromisoformat(stored))
+        case Decimal():
+            return isinstance(stored, str) and read == Decimal(stored)
+        case dict() if isinstance(stored, dict):
+            return read.keys() == stored.keys() and all(is_same(read[name], stored[name]) for name in read)
+        case dict():
+            return isinstance(stored, list) and is_same([*read.values()], stored)
+        case list() if isinstance(stored, dict):
+            return is_same([[name, one] for name, one in read], [[name, one] for name, one in stored.items()])
+        case list() | tuple():
+            return isinstance(stored, list) and len(read) == len(stored) and all(map(is_same, read, stored))
+    kinds = (int, float) if isinstance(read, float) else (type(read),)
+    return type(stored) in kinds and (read == stored or read != read)
 
 
 @dataclass(frozen=True)
@@ -134,17 +225,30 @@ class TypedSparkWitness(QueryWitness):
         fields = binding.fields(definition, [record for history in cohort.histories for record in history.records])
         typed = Typed(self.layout, cohort, fields, pack(cohort, fields), self.starts_at_ms)
         build = self.builder(cohort.operator, cohort.options, state_groups_of(cohort, run))
-        settings = {TIME_ZONE: self.layout.time_zone} | partitions_setting(run.partitions)
-        with session_for_query(settings) as spark:
+        found = AtEndOf()
+        settings = {TIME_ZONE: self.layout.time_zone, RECORD_BATCH: str(ROWS_OF_RECORD_BATCH)}
+        tables = [with_null_time(table) for table in typed.tables()] if self.layout.has_null_keys else typed.tables()
+        with session_for_query(settings | partitions_setting(run.partitions)) as spark:
             if self.layout.is_batch:
-                output = run_batch(spark, pa.concat_tables(typed.tables()), build)
+                output = run_batch(spark, pa.concat_tables(tables), build)
             else:
-                output = run_stream(spark, typed.tables(), build, stop_after=run.stop_after, crash_in=run.crash_in)
+                output = run_stream(
+                    spark,
+                    tables,
+                    build,
+                    stop_after=run.stop_after,
+                    crash_in=run.crash_in,
+                    at_end=lambda ended: self._look_at_end(ended, cohort, typed, found),
+                )
         answers = [
             TypedAnswer(
-                Outcome(history.name, self.grain, is_stream=definition.is_stream), repeated=bool(output.replayed)
+                Outcome(history.name, self.grain, is_stream=definition.is_stream),
+                wrong=[*found.wrong.get(index, ()), *(one._replace(history=history.name) for one in found.of_all)],
+                repeated=bool(output.replayed),
+                stored=index in found.stored,
+                refused=found.refused,
             )
-            for history in cohort.histories
+            for index, history in enumerate(cohort.histories)
         ]
         try:
             for number, table in output.batches:
@@ -164,6 +268,40 @@ class TypedSparkWitness(QueryWitness):
                 answer.failed = "together" if len(answers) > 1 else "alone"
         return answers, output
 
+    def _look_at_end(self, ended: EndedQuery, cohort: Cohort, typed: Typed, found: AtEndOf) -> None:
+        """Read the state of a query that has ended, and start it under other declarations, where the layout says so."""
+        if self.layout.reads_state:
+            found.look_at_state(ended, typed)
+        if self.layout.starts_otherwise:
+            for declared, build, said in self._otherwise(cohort, typed):
+                refusal = ended.refusal(build)
+                if refusal is None or said not in refusal:
+                    wanted = f"a start with {declared} is refused: {said}"
+                    found.of_all.append(Difference("", None, None, [wanted], [refusal or "it went on"]))
+            found.refused = True
+
+    def _otherwise(self, cohort: Cohort, typed: Typed) -> Iterator[tuple[str, Build, str]]:
+        """Yield other declarations: what is changed, the query, and how it must be refused."""
+        from pyspark.sql import functions as F
+
+        operator, options, groups = cohort.operator, cohort.options, MANY_GROUPS + 1
+        written_by, stores = "the checkpoint was written by ", "the checkpoint stores "
+        yield "another state_groups", self.builder(operator, options, groups), written_by
+        own = operator_named(operator).declare(options)
+        for others in registration_of(operator).profiles.values():
+            if operator_named(operator).declare(others) != own:
+                yield "other options", self.builder(operator, others), written_by
+                break
+        keys = [
+            name for field, holds in typed.holds.items() if holds == "key" for name in self.layout.columns.of(field)
+        ]
+        same = self.builder(operator, options, state_groups_of(cohort, PLAIN))
+
+        def of_text(frame: DataFrame) -> DataFrame:
+            return same(frame.withColumns({name: F.col(name).cast("string") for name in keys}))
+
+        yield "keys of another type", of_text, stores
+
     def _rows(self, typed: Typed, definition: Any, batch: int, table: pa.Table) -> list[list[_Row]]:
         """Return the rows of a batch for each history, each key's in order."""
         binding = binding_of(typed.cohort.operator)
@@ -175,12 +313,12 @@ class TypedSparkWitness(QueryWitness):
             lambda value: binding.decode(definition, typed.read_value(value)),
             binding.keys,
         )
-        names = ("change", "reason", "window", "ordinal")
+        names = ("change", "reason", "window", "ordinal", "place")
         said = zip(*(table.column(name).to_pylist() for name in names), strict=True)
         timestamps = milliseconds_of(table.column("timestamp"))
         rows: list[list[_Row]] = [[] for _ in typed.cohort.histories]
         for entry, of_row, cause, timestamp in zip(entries, said, typed.causes(table), timestamps, strict=True):
-            change, reason, window, ordinal = of_row
+            change, reason, window, ordinal, place = of_row
             owned = (0, None) if entry.output.key is None else owner(entry.output.key)
             if owned is None:
                 continue  # the reserved key's
@@ -191,16 +329,43 @@ class TypedSparkWitness(QueryWitness):
                 at = None if timestamp is None else timestamp - self.starts_at_ms
                 change = change if window is None else f"{change} from a window"
             label = Label(batch, own.output.key, str(change), typed.number_of(index, cause), at)
-            rows[index].append(_Row(own, label, ordinal))
+            wrong = self._wrong_in(place, ordinal, None if cause is None else typed.time_of(cause))
+            rows[index].append(_Row(own, label, ordinal, wrong))
         return rows
+
+    def _wrong_in(self, place: dict[str, Any], ordinal: int, at: int | None) -> str | None:
+        """Say what is wrong with a place, by which the next operator orders changes.
+
+        Args:
+            place: The place.
+            ordinal: The change's ordinal.
+            at: The time (ms) of the row that set it off; None where the clock did, or it isn't known.
+        """
+        if place["step"] != ordinal:
+            return f"the step {place['step']} of the ordinal {ordinal}"
+        if at is not None and (place["phase"], place["at"]) != (0, at):
+            return f"the place {place} of what a row at {at} ms has set off"
+        if at is None and self.layout.order is not None and not place["phase"]:
+            return f"the place {place} of what the clock has set off"
+        return None
+
+
+def with_null_time(table: pa.Table) -> pa.Table:
+    """Return rows with the first one, which is the reserved key's, once more at the end, without a time."""
+    without = table.slice(0, 1)
+    place = without.column_names.index(TIMESTAMP)
+    nothing = pa.nulls(without.num_rows, without.schema.field(place).type)
+    return pa.concat_tables([table, without.set_column(place, TIMESTAMP, nothing)])
 
 
 def _without_order(history: str, batch: int, rows: Sequence[_Row]) -> Iterator[Difference]:
-    """Yield the keys of which several rows of a batch have one ordinal; between different null keys there is none."""
+    """Yield the keys of which several rows of a batch have one ordinal, or a wrong place; null keys have no order."""
     ordinals: dict[Key, list[int]] = defaultdict(list)
     for row in rows:
         if row.entry.output.key is not None:
             ordinals[row.entry.output.key].append(row.ordinal)
+        if row.wrong_place is not None:
+            yield Difference(history, row.entry.output.key, batch, ["the place of its row"], [row.wrong_place])
     for key, found in ordinals.items():
         if len(set(found)) < len(found):
             yield Difference(history, key, batch, ["ordinals that are all different"], [f"the ordinals {found}"])

@@ -75,7 +75,9 @@ def test_ten_histories_a_layout_meet_the_law_s_goals(operator: str) -> None:
     registration = registration_of(operator)
     for asked in layouts_of(registration):
         sample = columns_sample(registration, asked, 10, 0)
-        answers = [replace(expected(asked.layout, one), repeated=True) for one in sample.histories]
+        answers = [
+            replace(expected(asked.layout, one), repeated=True, stored=True, refused=True) for one in sample.histories
+        ]
         result = LawResult(COLUMNS, goals=tuple(COLUMNS.goals(sample)))
         assert list(COLUMNS.judge(TypedRun(sample, answers), result)) == []  # type: ignore[arg-type]
         assert (result.missing, result.judged) == ([], 10)
@@ -204,6 +206,10 @@ RIGHT = [
 ]
 
 
+WHEN = {1: 50, 2: 55}
+"""When the rows came that set off what `RIGHT` has."""
+
+
 def written(*rows: tuple[Any, ...]) -> pa.Table:
     """Make what a query writes of `MERGED`'s key: of each row change, reason, start, end, value, ordinal, cause."""
     times = pa.timestamp("us", "UTC")
@@ -224,6 +230,7 @@ def written(*rows: tuple[Any, ...]) -> pa.Table:
             "reason": pa.array([row[1] for row in rows], pa.string()),
             "cause": pa.array([row[6] for row in rows], pa.int64()),
             "ordinal": pa.array([row[5] for row in rows], pa.int32()),
+            "place": [{"phase": 0, "at": NOW_MS + WHEN[row[6]], "step": row[5]} for row in rows],
         }
     )
 
