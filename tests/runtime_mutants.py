@@ -214,6 +214,16 @@ OF_COLUMNS = (
         ),
     ),
     *_mutants(
+        "runtime/stages.py",
+        (
+            "both zeros are two foreign keys",
+            "(same_bits(column, field), field)",
+            "(column, field)",
+            "foreign_key_join",
+            BATCH,
+        ),
+    ),
+    *_mutants(
         "session_windows.py",
         (
             "the rows of sessions are whole numbers of 32 bits",
@@ -234,7 +244,7 @@ OF_KEYED = _mutants(
     ("a change has its row's time", 'F.timestamp_millis("timestamp").alias', 'F.timestamp_millis("at").alias', "table_table_join", BATCH),
     ("the cause is the place's time", 'F.col("cause.order").alias("cause")', 'F.col("cause.at").alias("cause")', "table_aggregate", BATCH),
     ("rows count by seconds", "F.unix_millis(one.time), one.order", "F.unix_seconds(one.time) * 1000, one.order", "range_aggregate", BATCH),
-    ("both zeros are two keys", "if not isinstance(field.dataType, T.FloatType | T.DoubleType):", "if True:", "table_table_join", BATCH),
+    ("both zeros are two keys", "[same_bits(column, field).alias", "[column.alias", "table_table_join", BATCH),
     ("the step of a place is lost", 'F.col("ordinal").alias("step")', 'F.lit(0).alias("step")', "range_aggregate", BATCH),
     ("a checkpoint is of any state_groups", ' with state_groups={groups}"', '"', "range_aggregate", BIGINT),
     ("a checkpoint is of any options", "return f\"{operator}({', '.join(shown)})\"", 'return f"{operator}({bool(shown)})"', "range_aggregate", BIGINT),
@@ -270,7 +280,7 @@ OF_CODEC = _mutants(
 )  # fmt: skip
 OF_PAGES = _mutants(
     PAGES,
-    ("a page's due stays what it was", "Page(min(dues, default=None), _encode(page))", "Page(self.closed[number].due or min(dues, default=None), _encode(page))", "session_windows", SHARED),
+    ("a page is due with its last key", "Page(min(dues, default=None), _encode(page))", "Page(max(dues, default=None), _encode(page))", "session_windows", SHARED),
     ("keys of closed pages are lost when keys are spread", "for number in range(len(self.closed)) for found in self.open(number).items()]", "for number in list(self.opened) for found in self.open(number).items()]", "table_table_join", SHARED),
     ("one page too few is counted", "self.count -= len(page)", "self.count -= len(page) + 1", "table_table_join", SHARED),
     ("one page that is due is opened", "                self.open(number)\n        return [", "                self.open(number)\n                break\n        return [", "session_windows", SHARED),
