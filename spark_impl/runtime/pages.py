@@ -52,11 +52,12 @@ class Pages:
 
     Args:
         packed: The group's state as it was stored, if it has one.
+        keys_of_page: This many keys its pages hold at most, on average.
     """
 
-    def __init__(self, packed: bytes | None) -> None:
+    def __init__(self, packed: bytes | None, keys_of_page: int = KEYS_OF_PAGE) -> None:
         found = _Pages(0, [Page(None, _NO_KEYS)]) if packed is None else _PAGES.decode(packed)
-        self.count, self.closed = found.count, found.pages
+        self.count, self.closed, self.keys_of_page = found.count, found.pages, keys_of_page
         self.opened: dict[int, Keys] = {}
 
     def page_of(self, key: bytes) -> Keys:
@@ -89,8 +90,8 @@ class Pages:
         count = self.count + sum(map(len, self.opened.values()))
         if not count:
             return None
-        if not count <= KEYS_OF_PAGE * len(self.closed) <= 8 * count + KEYS_OF_PAGE:
-            self.spread(max(1, 2 * count // KEYS_OF_PAGE))
+        if not count <= self.keys_of_page * len(self.closed) <= 8 * count + self.keys_of_page:
+            self.spread(max(1, 2 * count // self.keys_of_page))
         for number, page in self.opened.items():
             dues = [stored.due for stored in page.values() if stored.due is not None]
             self.closed[number] = Page(min(dues, default=None), _encode(page))

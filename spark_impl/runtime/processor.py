@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 from msgspec import Raw, Struct
@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from ...reference.core.errors import BadInput
 from .codec import FORM, collect_seldom, decoder, encode, key_decoder, python_type
 from .logic import BEFORE_ALL_TIMES, DROPPED, END_OF_TIME, Arrived, Emitted, Key, Logic, dropped
-from .pages import Pages, Stored
+from .pages import KEYS_OF_PAGE, Pages, Stored
 from .required import StatefulProcessor, StatefulProcessorHandle, StatefulProcessorHandleState
 
 PACKED, TIMER = "packed", "timer"
@@ -99,7 +99,12 @@ class KeyedProcessor(StatefulProcessor):
 
     A key is served as if it had a state and a timer of its own. Every partition of the state has the text of the
     declaration too. A batch reads it in each of them before it emits anything, even where there is no row and no timer.
+
+    Attributes:
+        keys_of_page: This many keys of a group share a page at most, on average.
     """
+
+    keys_of_page: ClassVar[int] = KEYS_OF_PAGE
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -171,13 +176,13 @@ class KeyedProcessor(StatefulProcessor):
     def handleInitialState(self, key: Any, initialState: Row, timerValues: Any) -> None:
         """Take over keys of a state that another checkpoint has handed over."""
         found = self.state.get()
-        pages, timer = (Pages(None), None) if found is None else (Pages(found[0]), found[1])
+        packed, timer = (None, None) if found is None else found
         keys, closed, _, fields = _HANDED_OVER.decode(initialState[1])
         held = {
-            of_key: self.held(of_key, Stored(packed, emitted, None))
-            for of_key, emitted, packed in zip(keys, closed, fields, strict=True)
+            of_key: self.held(of_key, Stored(own, emitted, None))
+            for of_key, emitted, own in zip(keys, closed, fields, strict=True)
         }
-        self.save(pages, held, self.clock(timerValues), timer)
+        self.save(Pages(packed, self.keys_of_page), held, self.clock(timerValues), timer)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Emit what the clock has closed, forget what is out of retention, and set the next timer."""
@@ -188,7 +193,8 @@ class KeyedProcessor(StatefulProcessor):
         stage = self.stage
         clock = self.clock(timerValues)
         found = None if stage.ended else self.state.get()
-        pages, timer = (Pages(None), None) if found is None else (Pages(found[0]), found[1])
+        packed, timer = (None, None) if found is None else found
+        pages = Pages(packed, self.keys_of_page)
         held: dict[bytes, Held] = {}
         for of_key, stored in pages.due(clock) if timer is not None and timer <= clock else ():
             held[of_key] = self.held(of_key, stored)

@@ -95,7 +95,12 @@ class DispatchHop:
 
 
 class DispatchProcessor(KeyedProcessor):
-    """Serves a group of a shared query: an error of a logic mustn't end it, for it serves others too."""
+    """Serves a group of a shared query: an error of a logic mustn't end it, for it serves others too.
+
+    Its pages are so small that in most batches some stay closed; of larger ones some row opens each.
+    """
+
+    keys_of_page = 2
 
     def failure(self, error: Exception) -> Emitted:
         """Say what stands for an error of a logic."""
