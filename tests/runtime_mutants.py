@@ -252,7 +252,7 @@ OF_KEYED = _mutants(
 )  # fmt: skip
 OF_ENDS = _mutants(
     ENDS,
-    ("one record batch of many is packed", "if rows:\n        yield pa.concat_batches(gathered)", "if rows:\n        yield gathered[0]", "range_aggregate", BATCH),
+    ("one record batch of many is packed", "if rows:\n        yield _together(gathered)", "if rows:\n        yield gathered[0]", "range_aggregate", BATCH),
     ("a group's clock is its least", "np.maximum.reduceat", "np.minimum.reduceat", "session_windows", TEXTS),
     ("all rows are of the first input", "pa.array([side] * len(found)", "pa.array([0] * len(found)", "table_table_join", BATCH),
     ("inputs have other groups", "np.int64, len(keys)) % self.groups", "np.int64, len(keys)) // (self.side + 1) % self.groups", "table_table_join", BATCH),
