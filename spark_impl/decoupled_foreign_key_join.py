@@ -220,6 +220,7 @@ class _Messages:
         """Send the responses of right keys."""
         answer = {
             **self._common(batch),
+            "cause": F.col("cause.order"),
             **{name: F.col(name) for name in self.to},
             **{name: F.col(f"value.{name}") for name in (*self.keys, *self.tables.response_type.names)},
         }
