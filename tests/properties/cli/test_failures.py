@@ -107,7 +107,7 @@ def test_a_damaged_offset_names_the_checkpoint(tmp_path: Path, content: str | No
     if content is not None:
         (tmp_path / "offsets" / "0").write_text(content)
     with pytest.raises(StreamproofError, match=rf"^the checkpoint {tmp_path} is damaged: offsets/0: .+: .+|.+; .+"):
-        query._Run.data_batch(run, 0)
+        query.EndedQuery.data_batch(run, 0)
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "{}", "[]", "1"])
