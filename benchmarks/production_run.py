@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TODAYS, EARLIERS, BASELINE, COPY = "today", COMMIT, "baseline", "copy"
-WARM_PART = 5
+WARM_UPS, WARM_PART = 3, 5
 FILL = 100_000
 
 Used = dict[str, float]
@@ -74,7 +74,7 @@ def through(form: str, operator: str, folder: Path, rows: int, batches: int) -> 
     spark = _session()
     with CpuClock(os.getpid()).running() as clock:
         # The JVM compiles what runs often: as many batches, and a good part of the records.
-        for count, name in ((rows // WARM_PART, "warm"), (rows, "full")):
+        for count, name in (*((rows // WARM_PART, f"warm {turn}") for turn in range(WARM_UPS)), (rows, "full")):
             _report(f"{operator}, {form}: {count:,} records")
             ends = [count * (batch + 1) // batches for batch in range(batches)]
             source = Source(spark, case.make(count), ends, folder / name / form)

@@ -297,7 +297,7 @@ OF_PROCESSOR = _mutants(
     ("rows are called by the first side", "repeat(self.stage.sides[side].name)", "repeat(self.stage.sides[0].name)", "table_table_join", BATCH),
     ("a batch frame begins in 1970", "return BEFORE_ALL_TIMES if self.stage.ended else max", "return 0 if self.stage.ended else max", "session_windows", BATCH),
     ("a batch frame doesn't close", "            changes += self.closed(held, END_OF_TIME, AFTER)\n", "            pass\n", "session_windows", BATCH),
-    ("a removed key stays", "                page.pop(of_key, None)", "                pass", "table_table_join", SHARED),
+    ("a removed key stays", "                one.page.pop(of_key, None)", "                pass", "table_table_join", SHARED),
     ("timers are set late", "self.handle.registerTimer(first)", "self.handle.registerTimer(first + 5)", "windowed_table", BIGINT),
     ("timers are never set", "self.handle.registerTimer(first)", "pass", "windowed_table", BIGINT),
     ("what was emitted isn't noted", "one.emitted = max(one.emitted, clock)", "pass", "session_windows", SHARED),

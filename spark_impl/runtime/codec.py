@@ -9,8 +9,7 @@ from __future__ import annotations
 import gc
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cache
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any, TypedDict
 
 import msgspec
@@ -36,14 +35,16 @@ _PYTHON: dict[type[T.DataType], Any] = {
 """The types that MessagePack writes as text."""
 _PLAIN = (*(kind for kind in KEY_TYPES if kind not in _PYTHON), T.BinaryType)
 
+_tasks = count()
 encode = msgspec.msgpack.Encoder().encode
 
 
-@cache
 def collect_seldom() -> None:
     """Let this worker look for garbage seldom, and never among what it has imported; Spark lets it after each task."""
-    gc.freeze()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    # The first task still imports, and Spark has looked for garbage after it.
+    if next(_tasks) == 1:
+        gc.freeze()
 
 
 class Anything(T.DataType):

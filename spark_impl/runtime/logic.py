@@ -12,6 +12,8 @@ END_OF_TIME = 2**62
 BEFORE_ALL_TIMES = -END_OF_TIME
 UPDATE, TOMBSTONE, DROPPED = "update", "tombstone", "dropped"
 
+_by_arrival = attrgetter("order", "timestamp")
+
 State = TypeVar("State")
 Key = tuple[Any, ...]
 
@@ -98,7 +100,7 @@ class Logic(Generic[State]):
 
     def in_order(self, rows: list[Arrived]) -> list[Arrived]:
         """Put the rows of a batch in order of arrival, which the shuffle has lost."""
-        return in_order_of(rows, attrgetter("order", "timestamp"))
+        return in_order_of(rows, _by_arrival)
 
     def empty(self) -> State:
         """Make the state of a new key."""

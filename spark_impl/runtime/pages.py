@@ -63,7 +63,9 @@ class Pages:
     def page_of(self, key: bytes) -> Keys:
         """Open the page of a key."""
         # The low bits say in which group the key is.
-        return self.open((crc32(key) >> 12) % len(self.closed))
+        number = (crc32(key) >> 12) % len(self.closed)
+        page = self.opened.get(number)
+        return self.open(number) if page is None else page
 
     def open(self, number: int) -> Keys:
         """Open a page."""
@@ -73,13 +75,13 @@ class Pages:
             self.count -= len(page)
         return page
 
-    def due(self, clock: int) -> list[tuple[bytes, Stored]]:
-        """List the keys that are due up to a clock (ms)."""
+    def due(self, clock: int) -> list[tuple[bytes, Keys]]:
+        """List the keys that are due up to a clock (ms), each with its page."""
         for number, page in enumerate(self.closed):
             if page.due is not None and page.due <= clock:
                 self.open(number)
         return [
-            (key, stored)
+            (key, page)
             for page in self.opened.values()
             for key, stored in page.items()
             if stored.due is not None and stored.due <= clock

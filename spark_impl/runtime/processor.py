@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from ...reference.core.errors import BadInput
 from .codec import FORM, collect_seldom, decoder, encode, key_decoder, python_type
 from .logic import BEFORE_ALL_TIMES, DROPPED, END_OF_TIME, Arrived, Emitted, Key, Logic, dropped
-from .pages import KEYS_OF_PAGE, Pages, Stored
+from .pages import KEYS_OF_PAGE, Keys, Pages, Stored
 from .required import StatefulProcessor, StatefulProcessorHandle, StatefulProcessorHandleState
 
 PACKED, TIMER = "packed", "timer"
@@ -87,6 +87,7 @@ class Held(Struct, gc=False):
     logic: Any
     state: Any
     emitted: int
+    page: Keys
 
 
 _HANDED_OVER = decoder(list[bytes], list[int], list[None], list[Raw])
@@ -178,11 +179,13 @@ class KeyedProcessor(StatefulProcessor):
         found = self.state.get()
         packed, timer = (None, None) if found is None else found
         keys, closed, _, fields = _HANDED_OVER.decode(initialState[1])
-        held = {
-            of_key: self.held(of_key, Stored(own, emitted, None))
-            for of_key, emitted, own in zip(keys, closed, fields, strict=True)
-        }
-        self.save(Pages(packed, self.keys_of_page), held, self.clock(timerValues), timer)
+        pages = Pages(packed, self.keys_of_page)
+        held: dict[bytes, Held] = {}
+        for of_key, emitted, own in zip(keys, closed, fields, strict=True):
+            page = pages.page_of(of_key)
+            page[of_key] = Stored(own, emitted, None)
+            held[of_key] = self.held(of_key, page)
+        self.save(pages, held, self.clock(timerValues), timer)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Emit what the clock has closed, forget what is out of retention, and set the next timer."""
@@ -196,13 +199,13 @@ class KeyedProcessor(StatefulProcessor):
         packed, timer = (None, None) if found is None else found
         pages = Pages(packed, self.keys_of_page)
         held: dict[bytes, Held] = {}
-        for of_key, stored in pages.due(clock) if timer is not None and timer <= clock else ():
-            held[of_key] = self.held(of_key, stored)
+        for of_key, page in pages.due(clock) if timer is not None and timer <= clock else ():
+            held[of_key] = self.held(of_key, page)
         changes = self.closed(held, clock, BEFORE)
         for of_key, rows in arrived.items():
             one = held.get(of_key)
             if one is None:
-                one = held[of_key] = self.held(of_key, pages.page_of(of_key).get(of_key))
+                one = held[of_key] = self.held(of_key, pages.page_of(of_key))
             logic, key, state = one.logic, one.key, one.state
             nullable = logic.keeps_null_keys or None not in key
             for row in logic.in_order(rows):
@@ -223,13 +226,13 @@ class KeyedProcessor(StatefulProcessor):
             changes += self.save(pages, held, clock, None if has_fired else timer)
         return self.emitted(changes)
 
-    def held(self, of_key: bytes, stored: Stored | None) -> Held:
-        """Unpack the state of a key; make it where there is none."""
-        key = self.key_of(of_key)
+    def held(self, of_key: bytes, page: Keys) -> Held:
+        """Unpack the state of a key on its page; make it where there is none."""
+        key, stored = self.key_of(of_key), page.get(of_key)
         logic = self.stage.logic.for_key(key)
         if stored is None:
-            return Held(key, logic, logic.empty(), BEFORE_ALL_TIMES if self.stage.ended else 0)
-        return Held(key, logic, logic.unpack(self.fields.decode(stored.fields)), stored.emitted)
+            return Held(key, logic, logic.empty(), BEFORE_ALL_TIMES if self.stage.ended else 0, page)
+        return Held(key, logic, logic.unpack(self.fields.decode(stored.fields)), stored.emitted, page)
 
     def clock(self, timerValues: Any) -> int:
         """Read the largest event time of earlier batches (ms): from 1970 on, as Spark's watermark; a batch has none.
@@ -259,16 +262,15 @@ class KeyedProcessor(StatefulProcessor):
         """Store the keys that were served, with a timer for the one that is due first; list failures."""
         failed: list[Change] = []
         for of_key, one in held.items():
-            page = pages.page_of(of_key)
             try:
                 stored = self.stored(one, clock)
             except Exception as error:
                 failed.append((of_key, self.failure(error), AFTER, None))
                 stored = None
             if stored is not None:
-                page[of_key] = stored
+                one.page[of_key] = stored
             else:
-                page.pop(of_key, None)
+                one.page.pop(of_key, None)
         packed = pages.packed()
         first = None if packed is None else packed[1]
         if first != timer and timer is not None:
