@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ..reference.core.errors import BadInput
-from .runtime.codec import column_of, decoder, key_decoder, python_type
+from .runtime.codec import column_of, decoder, key_decoder, python_type, spark_type
 from .runtime.pages import unpacked
 from .runtime.processor import PACKED, STATE, TYPES
 
@@ -51,7 +51,8 @@ def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) 
         ) from None
     if stored is None:
         raise BadInput(f"checkpoint: {checkpoint} has no batch yet whose state could be read: run the query first")
-    kinds = T.StructType.fromJson(json.loads(stored))
+    kinds = spark_type(T.StructType.fromJson(json.loads(stored)))
+    assert isinstance(kinds, T.StructType)
     schema = T.StructType(kinds.fields).add("closed", "long").add("due", "long").add("packed", "binary")
     return groups.mapInArrow(_UnpackState(schema), schema).withColumns(
         {name: F.timestamp_millis(name) for name in ("closed", "due")}

@@ -52,8 +52,17 @@ class Anything(T.DataType):
 
 
 def spark_type(kind: T.DataType) -> T.DataType:
-    """Give the type of a column that holds values of a type."""
-    return T.BinaryType() if isinstance(kind, Anything) else kind
+    """Give the type of a column that holds values of a type, in which any part may be null: a join fills with nulls."""
+    match kind:
+        case Anything():
+            return T.BinaryType()
+        case T.ArrayType():
+            return T.ArrayType(spark_type(kind.elementType))
+        case T.MapType():
+            return T.MapType(kind.keyType, spark_type(kind.valueType))
+        case T.StructType():
+            return T.StructType([T.StructField(one.name, spark_type(one.dataType)) for one in kind.fields])
+    return kind
 
 
 def require_supported(parameter: str, kind: T.DataType) -> None:

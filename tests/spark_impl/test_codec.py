@@ -21,6 +21,7 @@ from streamproof.spark_impl.runtime.codec import (
     listed,
     python_type,
     require_supported,
+    spark_type,
 )
 
 INSTANT = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
@@ -87,6 +88,16 @@ def test_a_struct_may_be_a_tuple(wanted: T.DataType) -> None:
     else:
         flat = [None if value is None else [as_tuples(member) for member in value] for value in values]
         assert column_of(flat, wanted).equals(column_of(values, wanted))
+
+
+def test_any_part_of_a_value_may_be_null_for_a_join_fills_with_nulls() -> None:
+    strict = T.StructType().add("names", T.ArrayType(T.StringType(), containsNull=False), nullable=False)
+    field = pa.field("names", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False)
+    column = pa.array([{"names": ["a"]}, None], pa.struct([field]))
+    assert listed(column, strict) == [{"names": ["a"]}, None]
+    for wanted in (strict, T.ArrayType(strict, False), T.MapType(T.StringType(), strict, False)):
+        assert "false" not in spark_type(wanted).json()
+        assert column_of([None], wanted).type == arrow_type(wanted)
 
 
 def test_timestamps_of_another_time_zone_are_the_same_instants() -> None:
