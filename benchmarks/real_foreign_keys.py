@@ -34,7 +34,7 @@ from .figures import Figure, Setting, Target, figure, ratio, seconds
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-GROUPED: Mapping[str, Any] = {"state_groups": 512}
+GROUPED: Mapping[str, Any] = {}
 """Most left keys come once, and a state each would cost round trips for each: a group holds up to 660 of them."""
 WITHIN = Target("under", 100)
 DEPARTED = """

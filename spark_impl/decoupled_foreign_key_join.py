@@ -24,6 +24,7 @@ from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import ForeignKeyJoin
 from .foreign_key_stages import ForeignKeyStages, ForeignKeyTables, foreign_key_tables
 from .runtime.checkpoints import query_of
+from .runtime.codec import EVERY_LEVEL
 from .runtime.columns import ColumnLike
 from .runtime.inputs import Input
 from .runtime.keyed import staged
@@ -295,7 +296,7 @@ class _Messages:
             order_type=self.place_type,
             value=value,
             value_type=found.select(value.alias("seen")).schema["seen"].dataType,
-            positional=True,
+            as_tuples=EVERY_LEVEL,
         )
 
 

@@ -347,9 +347,7 @@ class ForeignKeyTables(NamedTuple):
         row_type = T.StructType([T.StructField("left", self.lefts.value_type), *self.to_fields])
         names = (column.alias(at.name) for column, at in renamed("to", self.refers))
         row = F.struct(self.lefts.value.alias("left"), *names)
-        lefts = self.lefts._replace(
-            keys=renamed("key", self.lefts.keys), value=row, value_type=row_type, positional=True
-        )
+        lefts = self.lefts._replace(keys=renamed("key", self.lefts.keys), value=row, value_type=row_type)
         return StageOf(
             self.stages.sender,
             [lefts],

@@ -126,7 +126,7 @@ def one_to_many_join(
         [
             StageOf(
                 stages.left,
-                [lefts._replace(value=row, value_type=row_type, positional=True)],
+                [lefts._replace(value=row, value_type=row_type)],
                 key_fields,
                 T.StructType(to_fields),
                 *one_to_many_hops(len(refers)),

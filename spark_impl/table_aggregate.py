@@ -80,7 +80,7 @@ def table_aggregate(
     group_fields = numbered("group", groups)
     of_row = T.StructType([*group_fields, T.StructField("member", member_type)])
     row = F.struct(*(column.alias(field.name) for column, field in renamed("group", groups)), member.alias("member"))
-    rows = source._replace(keys=renamed("key", source.keys), value=row, value_type=of_row, positional=True)
+    rows = source._replace(keys=renamed("key", source.keys), value=row, value_type=of_row, as_tuples=1)
     sent = T.StructType([*SEEN, T.StructField("taken", member_type), T.StructField("added", member_type)])
     shown = ", ".join(field.name for _, field in groups)
     return staged(

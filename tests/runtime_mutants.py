@@ -257,7 +257,7 @@ OF_ENDS = _mutants(
     ("all rows are of the first input", "pa.array([side] * len(found)", "pa.array([0] * len(found)", "table_table_join", BATCH),
     ("inputs have other groups", "np.int64, len(keys)) % self.groups", "np.int64, len(keys)) // (self.side + 1) % self.groups", "table_table_join", BATCH),
     ("the order of arrival is lost", 'listed(columns["order"], self.order, EVERY_LEVEL)', '[None] * len(keys)', "table_table_join", BATCH),
-    ("a row of a stage is a dict", "int(self.positional)", "0", "one_to_many_join", BATCH),
+    ("a row of a stage is a dict", "self.as_tuples", "0", "one_to_many_join", BATCH),
     ("one binary of messages is routed", "for packed in batch.column(0).to_pylist():\n                for column, more in zip(columns, read", "for packed in batch.column(0).to_pylist()[:1]:\n                for column, more in zip(columns, read", "foreign_key_join", BATCH),
     ("messages have other groups than rows", "np.array(hashes) % self.groups", "np.array(hashes) // 7 % self.groups", "foreign_key_join", BATCH),
     ("the parts of a key are swapped", "zip(*map(read_key, keys), strict=True)", "list(zip(*map(read_key, keys), strict=True))[::-1]", "range_aggregate", TEXTS),

@@ -43,7 +43,7 @@ class Pack:
         value: The type of the values.
         groups: Over how many groups the keys are spread.
         timed: Whether the rows move the clock.
-        positional: Whether a struct reaches the logic as a tuple.
+        as_tuples: How many levels of structs reach the logic as tuples.
     """
 
     side: int
@@ -52,7 +52,7 @@ class Pack:
     value: T.DataType
     groups: int
     timed: bool
-    positional: bool
+    as_tuples: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack record batches: `key_0` and so on, `timestamp`, `order` and `value`, and `clock` where rows move it."""
@@ -64,7 +64,7 @@ class Pack:
             rows = (
                 columns["timestamp"].to_pylist(),
                 listed(columns["order"], self.order, EVERY_LEVEL),
-                listed(columns["value"], self.value, int(self.positional)),
+                listed(columns["value"], self.value, self.as_tuples),
             )
             found = np.fromiter(map(crc32, keys), np.int64, len(keys)) % self.groups
             yield grouped(found, (keys, *rows), self.side, columns[CLOCK] if self.timed else None)

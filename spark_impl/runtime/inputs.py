@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
+from .codec import EVERY_LEVEL
 from .columns import KEY_TYPES, NUMBERS, ColumnLike, key_columns, resolve, timestamp_column
 from .processor import WITHIN
 
@@ -26,7 +27,7 @@ class Input(NamedTuple):
         order_type: Its type.
         value: The value.
         value_type: Its type.
-        positional: Whether a value that is a struct reaches the logic as a tuple; a dict otherwise.
+        as_tuples: How many levels of a value's structs reach the logic as tuples, as dicts below.
         clock: What its rows move the clock to (a timestamp); their event time by default.
     """
 
@@ -38,7 +39,7 @@ class Input(NamedTuple):
     order_type: T.DataType
     value: Column
     value_type: T.DataType
-    positional: bool = False
+    as_tuples: int = 0
     clock: Column | None = None
 
 
@@ -177,7 +178,8 @@ def two_sides(
 
     def side_of(name: str, frame: DataFrame, **columns: Any) -> Input:
         try:
-            return resolved(frame, side=name, **columns)
+            # A join looks into no value, and tuples need no names in messages and states.
+            return resolved(frame, side=name, **columns)._replace(as_tuples=EVERY_LEVEL)
         except BadInput as error:
             raise BadInput(f"{name}: {error}") from None
 

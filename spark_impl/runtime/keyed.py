@@ -240,7 +240,7 @@ def _packed(
         has_key = F.lit(True) if null_keys_move_the_clock else ~any_null([column for column, _ in one.keys])
         columns.append(F.when(has_key, clock).alias(CLOCK))
     kinds = [field.dataType for _, field in one.keys]
-    pack = Pack(side, kinds, _order_type(one, steps), one.value_type, groups, moves, one.positional)
+    pack = Pack(side, kinds, _order_type(one, steps), one.value_type, groups, moves, one.as_tuples)
     return one.frame.select(*columns).mapInArrow(pack, packed_schema(moves))
 
 
@@ -261,7 +261,7 @@ def _regrouped(state: DataFrame, stage: StageOf, groups: int) -> GroupedData:
         F.lit(None).cast("long").alias("order"),
         F.col("packed").alias("value"),
     )
-    pack = Pack(0, [field.dataType for field in stage.keys], T.LongType(), Anything(), groups, False, False)
+    pack = Pack(0, [field.dataType for field in stage.keys], T.LongType(), Anything(), groups, False, 0)
     return rows.mapInArrow(pack, packed_schema(False)).select(SIDE, PACKED, GROUP).groupBy(GROUP)
 
 

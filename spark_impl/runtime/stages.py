@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
+from .codec import encode
 from .columns import ColumnLike, key_columns, same_bits
 from .logic import DROPPED, Arrived, Emitted, Key, Logic
 
@@ -117,4 +118,4 @@ def parts(key: Sequence[Any]) -> Key | None:
 
 def digest_of(value: Any) -> bytes | None:
     """Return the hash of a row's value: equal values have equal hashes."""
-    return None if value is None else hashlib.blake2b(repr(value).encode(), digest_size=16).digest()
+    return None if value is None else hashlib.blake2b(encode(value), digest_size=16).digest()
