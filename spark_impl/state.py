@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from ..reference.core.errors import BadInput
 from .runtime.codec import column_of, decoder, key_decoder, python_type, spark_type
 from .runtime.pages import unpacked
-from .runtime.processor import PACKED, STATE, TYPES
+from .runtime.processor import DECLARATION, PACKED, STATE
 
 
 def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) -> DataFrame:
@@ -41,7 +41,8 @@ def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) 
     reader = spark.read.format("statestore").option("path", checkpoint).option("operatorId", operator)
     reader = reader if batch is None else reader.option("batchId", batch)
     try:
-        declared = reader.option("stateVarName", TYPES).load().select("value.text").first()
+        texts = reader.option("stateVarName", DECLARATION).load()
+        declared = texts.select(F.substring_index("value.text", "\n", -1)).first()
         stored = None if declared is None else declared[0]
         groups = reader.option("stateVarName", STATE).load().select(f"value.{PACKED}")
     except (PySparkException, Py4JJavaError) as error:

@@ -309,10 +309,10 @@ OF_PROCESSOR = _mutants(
     ("messages lose their place", "(*change.cause, ordinal)", "(*[0 for _ in change.cause], ordinal)", "foreign_key_join", BATCH),
     ("messages lose their time", "(change.timestamp, change.reason, *value)", "(0, change.reason, *value)", "foreign_key_join", BATCH),
     ("messages without a key aren't sent", "            to = encode(key)\n", "            to = encode(key)\n            if None in key:\n                continue\n", "table_aggregate", BATCH),
-    ("the guard refuses nothing", "if found is None:", "if found != ...:", "range_aggregate", BIGINT),
+    ("the guard refuses nothing", "if not found:", "if found != ...:", "range_aggregate", BIGINT),
     ("the guard compares no types", "!= types.simpleString():", "== ...:", "range_aggregate", BIGINT),
     ("the guard refuses its own checkpoint", '{stage.declaration}, form {FORM}"', '{stage.declaration}, form {id(handle)}"', "range_aggregate", BIGINT),
-    ("the guard stores nothing", "                state.update((told,))", "                pass", "range_aggregate", BIGINT),
+    ("the guard stores nothing", "            state.update((f\"{declaration}\\n{types.json()}\",))", "            pass", "range_aggregate", BIGINT),
     ("what the clock closes is lost", "        changes = self.closed(held, clock, BEFORE)\n", "        changes: list[Change] = []\n", "session_windows", SHARED),
 )  # fmt: skip
 MUTANTS = (*STATE_TYPES, *OF_COLUMNS, *OF_KEYED, *OF_ENDS, *OF_CODEC, *OF_PAGES, *OF_PROCESSOR)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from zlib import crc32
 
 import msgspec
+import pyarrow as pa
 
 KEYS_OF_PAGE = 16
 """The pages of a group hold this many keys at most, on average."""
@@ -45,6 +46,9 @@ _encode = msgspec.msgpack.Encoder().encode
 _PAGES = msgspec.msgpack.Decoder(_Pages)
 _KEYS = msgspec.msgpack.Decoder(Keys)
 _NO_KEYS = _encode({})
+_CODEC = pa.Codec("lz4")
+_SIZE_BYTES, _MOST_TIMES = 8, 256
+"""LZ4 makes a byte of so many at most."""
 
 
 class Pages:
@@ -56,7 +60,7 @@ class Pages:
     """
 
     def __init__(self, packed: bytes | None, keys_of_page: int = KEYS_OF_PAGE) -> None:
-        found = _Pages(0, [Page(None, _NO_KEYS)]) if packed is None else _PAGES.decode(packed)
+        found = _Pages(0, [Page(None, _NO_KEYS)]) if packed is None else _decompressed(packed)
         self.count, self.closed, self.keys_of_page = found.count, found.pages, keys_of_page
         self.opened: dict[int, Keys] = {}
 
@@ -98,7 +102,7 @@ class Pages:
             dues = [stored.due for stored in page.values() if stored.due is not None]
             self.closed[number] = Page(min(dues, default=None), _encode(page))
         first = min((page.due for page in self.closed if page.due is not None), default=None)
-        return _encode(_Pages(count, self.closed)), first
+        return _compressed(_Pages(count, self.closed)), first
 
     def spread(self, pages: int) -> None:
         """Put all keys into so many pages."""
@@ -112,7 +116,24 @@ def unpacked(packed: bytes) -> Iterator[tuple[bytes, Stored]]:
     """List the keys of a packed group, and what is stored of each.
 
     Raises:
-        msgspec.DecodeError: The binary is no state.
+        ValueError: The binary is no state.
     """
-    for page in _PAGES.decode(packed).pages:
+    for page in _decompressed(packed).pages:
         yield from _KEYS.decode(page.keys).items()
+
+
+def _compressed(pages: _Pages) -> bytes:
+    """Pack pages: their size, and compressed bytes, of which each costs Spark ten times more than it costs here."""
+    packed = _encode(pages)
+    found: bytes = _CODEC.compress(packed, asbytes=True)
+    return len(packed).to_bytes(_SIZE_BYTES) + found
+
+
+def _decompressed(packed: bytes) -> _Pages:
+    size = int.from_bytes(packed[:_SIZE_BYTES])
+    try:
+        if size > _MOST_TIMES * len(packed):
+            raise OSError(f"it would have {size:,} bytes")
+        return _PAGES.decode(_CODEC.decompress(packed[_SIZE_BYTES:], size, asbytes=True))
+    except (OSError, msgspec.DecodeError) as error:
+        raise ValueError(f"the binary is no state of a group of keys: {error}") from None

@@ -28,9 +28,7 @@ PACKED, TIMER = "packed", "timer"
 STATE = "keys"
 """The name of the state variable; Spark's state data source reads it."""
 DECLARATION = "declaration"
-"""The name of the state variable that holds the declaration."""
-TYPES = "types"
-"""The name of the state variable that holds the types of a key and its state, as JSON."""
+"""The name of the state variable that holds the declaration, and in a second line the types of a key and its state."""
 MAX_BYTES_OF_GROUP = 2**30
 """A group's state has this many bytes at most: Spark holds it in one array, several times over."""
 BEFORE, WITHIN, AFTER = -1, 0, 1
@@ -128,7 +126,7 @@ class KeyedProcessor(StatefulProcessor):
         # The same keys come again within a batch.
         self.key_of = lru_cache(100_000)(key_decoder([field.dataType for field in stage.key]).decode)
         if stage.declaration is not None:
-            self.guard(handle, f"{stage.declaration}, form {FORM}")
+            self.guard(handle, f"{stage.declaration}, form {FORM}".replace("\n", " "))
 
     def guard(self, handle: StatefulProcessorHandle, declaration: str) -> None:
         """Refuse a partition of the state that was written under another declaration.
@@ -137,17 +135,15 @@ class KeyedProcessor(StatefulProcessor):
             BadInput: The message has both declarations.
         """
         client = handle._statefulProcessorApiClient
-        text = T.StructType().add("text", "string")
-        states = [handle.getValueState(name, text) for name in (DECLARATION, TYPES)]
+        state = handle.getValueState(DECLARATION, T.StructType().add("text", "string"))
         if client.handle_state is StatefulProcessorHandleState.PRE_INIT:
             return  # on the driver, which has no state
         types = T.StructType().add("key", T.StructType([*self.stage.key])).add("state", self.stage.state)
         # Spark has no state of a partition: this is the state of a group that is the same everywhere.
         client.set_implicit_key((0,))
-        (found,), (stored,) = (state.get() or (None,) for state in states)
-        if found is None:
-            for state, told in zip(states, (declaration, types.json()), strict=True):
-                state.update((told,))
+        found, _, stored = (state.get() or ("",))[0].partition("\n")
+        if not found:
+            state.update((f"{declaration}\n{types.json()}",))
         elif found != declaration:
             raise BadInput(
                 f"the checkpoint was written by {found}, and can't go on as {declaration}: declare the operator as "

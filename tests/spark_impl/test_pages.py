@@ -101,5 +101,6 @@ def test_a_group_without_keys_has_no_state() -> None:
 
 
 def test_what_is_no_state_is_refused() -> None:
-    with pytest.raises(msgspec.DecodeError):
-        list(unpacked(b"no state"))
+    for wrong in (b"no state", b"no state at all", bytes(8)):
+        with pytest.raises(ValueError, match="is no state of a group"):
+            list(unpacked(wrong))

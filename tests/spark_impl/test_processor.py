@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from memory_runtime import Groups, Row, came, stage_of
 from streamproof.reference.core.errors import BadInput
@@ -20,7 +22,7 @@ def test_a_group_that_is_too_large_is_refused_with_the_remedy_and_its_state_stay
     before = groups.memories[0].state
     monkeypatch.setattr(processor, "MAX_BYTES_OF_GROUP", 2**20)
     with pytest.raises(BadInput) as refusal:
-        groups.batch(stage, [Row(("b",), 1, 1, "y" * 2**22)], 0)
+        groups.batch(stage, [Row(("b",), 1, 1, random.Random(0).randbytes(2**21).hex())], 0)
     assert str(refusal.value) == (
         "the state of a group of keys has 4 MB, and a value of Spark's state at most 1: begin a new checkpoint with "
         "more state_groups, and initial_state=read_state(…) of this one"
