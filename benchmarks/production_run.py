@@ -5,8 +5,8 @@ that is imported (`today` or `ce10c6f`), its `baseline`, or a `copy` of its inpu
 `… over OPERATOR FOLDER KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys. Each prints its
 steps, and what it measured last, as JSON, a line each.
 
-All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers, after a smaller
-run of the same.
+All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers, after three
+smaller runs of the same, for the JVM goes on compiling what Spark runs once a batch.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 import numpy as np
@@ -34,8 +34,6 @@ from .figures import Figure, Setting, Target, figure, ratio, seconds
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-GROUPED: Mapping[str, Any] = {}
-"""Most left keys come once, and a state each would cost round trips for each: a group holds up to 660 of them."""
 WITHIN = Target("under", 100)
 DEPARTED = """
 SELECT row_number() OVER (ORDER BY time_hour + to_minutes(minute + coalesce(dep_delay, 0)), number) - 1 AS flight,
@@ -227,7 +225,6 @@ def joined(flights: DataFrame, planes: DataFrame, airlines: DataFrame) -> DataFr
         right_value=row("manufacturer", "model", "seats"),
         join="left",
         null_foreign_key="keep",
-        **GROUPED,
     )
     return foreign_key_join(
         flown,
@@ -242,7 +239,6 @@ def joined(flights: DataFrame, planes: DataFrame, airlines: DataFrame) -> DataFr
         right_order="order",
         right_value=row("name"),
         join="left",
-        **GROUPED,
     )
 
 
