@@ -116,7 +116,9 @@ class AtEndOf:
             if len(rows) != len(raw):
                 self.of_all.append(Difference("", None, None, [f"{len(raw)} keys"], [f"{len(rows)} rows"]))
             for parts, stored in raw.items():
-                owned = owner(typed.key_of(parts) or "")
+                key = typed.key_of(parts)
+                # A wrong operator may store what is no key of any history.
+                owned = owner(key) if key and "|" in key else None
                 wanted = [msgspec.msgpack.decode(stored.fields), stored.emitted, stored.due, bytes(stored.fields)]
                 row = read.get(parts)
                 has = None if row is None else [row[name] for name in ("state", "closed", "due", "packed")]

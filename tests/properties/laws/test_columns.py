@@ -43,7 +43,7 @@ from streamproof.properties.witnesses.spark.typed import TypedAnswer
 from streamproof.properties.witnesses.spark.witness import JobWitness
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.records import Change, Dropped, Record
-from streamproof.spark_impl.runtime import keyed
+from streamproof.spark_impl.runtime import inputs, keyed
 
 COLUMNS = law_named("columns")
 TEXTS, BIGINT, BATCH = LAYOUTS
@@ -339,16 +339,16 @@ def checked(operator: str, folder: Path, *layouts: Layout) -> Report:
 
 
 def rounds_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = keyed.timestamp_column
+    right = inputs.timestamp_column
 
     def rounded(frame: Any, timestamp: Any) -> Column:
         return F.timestamp_millis(F.round(F.unix_micros(right(frame, timestamp)) / 1000).cast("bigint"))
 
-    monkeypatch.setattr(keyed, "timestamp_column", rounded)
+    monkeypatch.setattr(inputs, "timestamp_column", rounded)
 
 
 def joins_key_columns_by_a_separator(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = keyed.key_columns
+    right = inputs.key_columns
 
     def confused(frame: Any, key: Any) -> list[tuple[Column, T.StructField]]:
         found = right(frame, key)
@@ -358,35 +358,37 @@ def joins_key_columns_by_a_separator(monkeypatch: pytest.MonkeyPatch) -> None:
         together = F.when(first.isNotNull() & second.isNotNull(), F.concat_ws("|", first, second))
         return [(together, one), (F.when(second.isNotNull(), F.lit("")), two)]
 
-    monkeypatch.setattr(keyed, "key_columns", confused)
+    monkeypatch.setattr(inputs, "key_columns", confused)
 
 
 def takes_a_null_in_the_second_key_column(monkeypatch: pytest.MonkeyPatch) -> None:
     class Taking(keyed.KeyedProcessor):
-        def taken(self, logic: Any, key: Any, state: Any, row: Any, clock: int) -> Any:
-            return super().taken(logic, key if key[0] is None else ("",), state, row, clock)
+        def held(self, *args: Any) -> Any:
+            found = super().held(*args)
+            found.key = found.key if found.key[0] is None else ("",)
+            return found
 
-    monkeypatch.setattr(keyed, "KeyedProcessor", Taking)
+    monkeypatch.setitem(keyed.staged.__kwdefaults__, "processor", Taking)
 
 
 def reads_times_without_zone_as_utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = keyed.timestamp_column
+    right = inputs.timestamp_column
 
     def as_utc(frame: Any, timestamp: Any) -> Column:
         column = right(frame, timestamp)
         is_ntz = isinstance(frame.select(timestamp).schema[0].dataType, T.TimestampNTZType)
         return F.from_utc_timestamp(column, F.current_timezone()) if is_ntz else column
 
-    monkeypatch.setattr(keyed, "timestamp_column", as_utc)
+    monkeypatch.setattr(inputs, "timestamp_column", as_utc)
 
 
 def reports_dropped_rows_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     class Reporting(keyed.KeyedProcessor):
-        def named(self, *args: Any) -> Any:
-            self.report_dropped = True
-            return super().named(*args)
+        def emitted(self, *args: Any) -> Any:
+            self.stage = replace(self.stage, report_dropped=True)
+            return super().emitted(*args)
 
-    monkeypatch.setattr(keyed, "KeyedProcessor", Reporting)
+    monkeypatch.setitem(keyed.staged.__kwdefaults__, "processor", Reporting)
 
 
 MUTANTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, Layout]] = [
