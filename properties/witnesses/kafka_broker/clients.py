@@ -160,7 +160,8 @@ class Clients:
     def topics(self, prefix: str) -> list[str]:
         """Return the names of the topics that begin so."""
         with explaining(self.cluster):
-            return sorted(name for name in self.admin.listTopics().names().get() if name.startswith(prefix))
+            # An array, which py4j reads by index: PySpark takes the exception at an iterator's end for one of its own.
+            return sorted(name for name in self.admin.listTopics().names().get().toArray() if name.startswith(prefix))
 
     def delete_topics(self, names: Collection[str]) -> None:
         """Delete topics."""
