@@ -4,7 +4,7 @@ Each operator runs as a streaming query over parquet files, one a micro-batch (1
 its changelog to parquet: in the form of this tree, in that of the commit ce10c6f, beside a baseline of the same result,
 and beside a copy of the same inputs without any operator. Each is a process of its own, started alike and warmed up by
 three runs of a fifth of the records, and what counts is the CPU seconds of the whole process tree from the query's
-start to its end: Python, the JVM and the workers. Growth is that of the CPU seconds after the first batch, which also
+start to its end: Python, the JVM and the workers. Growth counts the CPU seconds after the first batch, which also
 starts the query. The results are compared with the baseline's: a benchmark of wrong answers is worth nothing.
 """
 

@@ -78,9 +78,9 @@ def table_aggregate(
     source = resolved(events, key=key, timestamp=timestamp, value=None, order=order)
     groups = named_columns(events, "group_by", group_by)
     group_fields = numbered("group", groups)
-    of_row = T.StructType([*group_fields, T.StructField("member", member_type)])
+    row_type = T.StructType([*group_fields, T.StructField("member", member_type)])
     row = F.struct(*(column.alias(field.name) for column, field in renamed("group", groups)), member.alias("member"))
-    rows = source._replace(keys=renamed("key", source.keys), value=row, value_type=of_row, as_tuples=1)
+    rows = source._replace(keys=renamed("key", source.keys), value=row, value_type=row_type, as_tuples=1)
     sent = T.StructType([*SEEN, T.StructField("taken", member_type), T.StructField("added", member_type)])
     shown = ", ".join(field.name for _, field in groups)
     return staged(
@@ -89,7 +89,7 @@ def table_aggregate(
                 stages.rows,
                 [rows],
                 [field for _, field in rows.keys],
-                of_row,
+                row_type,
                 *table_aggregate_hops(len(groups)),
                 sent.add("takes", "boolean").add("adds", "boolean"),
             ),

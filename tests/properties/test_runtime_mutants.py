@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runtime_mutants import LEAST, MUTANTS, Shows, checked, named, planted, shown
+from runtime_mutants import LEAST, MUTANTS, RuntimeMutant, Shows, checked, named, planted, shown
 
 SOME = (
     "the times of sessions have 32 bits",
@@ -25,12 +25,11 @@ SOME = (
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_mutant_s_source_is_there(mutant: object, tmp_path: Path) -> None:
-    one = named(mutant.name)  # type: ignore[attr-defined]
-    folder = planted([one], tmp_path / "tree")
-    text = (folder / "streamproof" / "spark_impl" / one.file).read_text(encoding="utf-8")
-    assert one.new in text
-    compile(text, one.file, "exec")
+def test_a_mutant_s_source_is_there(mutant: RuntimeMutant, tmp_path: Path) -> None:
+    folder = planted([mutant], tmp_path / "tree")
+    text = (folder / "streamproof" / "spark_impl" / mutant.file).read_text(encoding="utf-8")
+    assert mutant.new in text
+    compile(text, mutant.file, "exec")
 
 
 def test_a_mutant_whose_source_has_changed_is_refused(tmp_path: Path) -> None:

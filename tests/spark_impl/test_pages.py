@@ -100,6 +100,15 @@ def test_a_group_without_keys_has_no_state() -> None:
     assert pages.packed() is None
 
 
+def test_a_state_that_compresses_well_is_read_again() -> None:
+    pages, one = Pages(None), stored("y" * 2**22)
+    pages.page_of(b"a")[b"a"] = one
+    found = pages.packed()
+    assert found is not None
+    assert len(found[0]) < 2**15
+    assert read(found[0]) == {b"a": (bytes(one.fields), 0, None)}
+
+
 def test_what_is_no_state_is_refused() -> None:
     for wrong in (b"no state", b"no state at all", bytes(8)):
         with pytest.raises(ValueError, match="is no state of a group"):

@@ -97,7 +97,7 @@ class DispatchHop:
 class DispatchProcessor(KeyedProcessor):
     """Serves a group of a shared query: an error of a logic mustn't end it, for it serves others too.
 
-    Its pages are so small that in most batches some stay closed; of larger ones some row opens each.
+    Its pages are small, so that most batches leave some page closed; a row of each batch would open a larger page.
     """
 
     keys_of_page = 2

@@ -43,8 +43,7 @@ def killed(folder: Path, step: str, find: Callable[[str], list[int]], *more: str
             for one in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(one, signal.SIGKILL)
-            # With other workers in its place the check goes on to its end.
-            code = process.wait(3 * TIMEOUT_S)
+            code = process.wait(TIMEOUT_S)
             yield code, out.read_text(), err.read_text()
             assert not processes_left(mark)
         finally:
