@@ -37,6 +37,7 @@ from .cluster import (
     worker_python,
 )
 from .disk import no_space
+from .hadoop import quicken
 from .versions import checkpoint_file_manager, condition_of
 from .workers import import_as_here, socket_settings, start_quickly
 
@@ -190,6 +191,7 @@ def spark_session(
     session = _started(chosen, java, _log)
     if not cluster:
         start_quickly(session, own_folder())
+        quicken(session)
     else:
         try:
             send_code(session)
