@@ -28,8 +28,9 @@ test: setup ## The tests: those without Spark, then those that share two Spark s
 	$(BIN)/python -m pytest -m "not spark and not exhaustive" --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile
 
+# The longest file takes a tenth of all: a process that is done takes tests over from the other.
 test-exhaustive: setup ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands; not versions
-	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist worksteal
 
 examples: setup ## The ten jobs of examples/, right and wrong, under test
 	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2

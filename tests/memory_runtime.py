@@ -94,8 +94,7 @@ class Groups:
     def batch(self, stage: Stage, rows: Sequence[Row], clock: int) -> list[bytes]:
         """Serve all groups as restarted workers do, their rows in reverse, then their timers; give the binaries."""
         emitted: list[bytes] = []
-        for group in self.memories:
-            own = [row for row in reversed(rows) if crc32(encode(row.key)) % len(self.memories) == group]
+        for group, own in by_group(rows, len(self.memories)).items():
             emitted += self.serve(group, stage, own, clock)
         return emitted
 
@@ -122,6 +121,14 @@ class Groups:
             if memory.state is not None
             for key, stored in unpacked(memory.state[0])
         }
+
+
+def by_group(rows: Sequence[Row], count: int) -> dict[int, list[Row]]:
+    """Give each group its rows, the last one first."""
+    found: dict[int, list[Row]] = {group: [] for group in range(count)}
+    for row in reversed(rows):
+        found[crc32(encode(row.key)) % count].append(row)
+    return found
 
 
 def came(binaries: Sequence[bytes]) -> list[Came]:

@@ -8,11 +8,10 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import count
 from typing import Any
-from zlib import crc32
 
 import pyarrow as pa
 import pytest
-from memory_runtime import Came, Groups, Row, came, decode, sent
+from memory_runtime import Came, Groups, Row, by_group, came, decode, sent
 from pyspark import TaskContext
 from pyspark.sql import types as T
 from streamproof.properties.laws import runs
@@ -158,12 +157,11 @@ class _Query:
             stage = Stage(dispatch, sides, [], T.StructType(), hop if number + 1 < count else None)
             taken = messages + [_row(row, number, count) for row in rows if count == 1 or row[STAGE] == number]
             messages = []
-            for group in range(self.count):
+            for group, own in by_group(taken, self.count).items():
                 self.task.partition = group % self.output.partitions
-                own = [row for row in taken if crc32(encode(row.key)) % self.count == group]
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(TaskContext, "_taskContext", self.task)
-                    binaries = self.groups[number].serve(group, stage, own[::-1], self.clock if count == 1 else 0)
+                    binaries = self.groups[number].serve(group, stage, own, self.clock if count == 1 else 0)
                 if number + 1 < count:
                     messages += [Row(*message, side=1) for message in sent(binaries)]
                 else:
