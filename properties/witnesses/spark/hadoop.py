@@ -30,7 +30,8 @@ public class {_NAME} extends LocalFileSystem {{
       if (permission.getStickyBit()) {{
         super.setPermission(path, permission);
       }} else {{
-        Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(permission.toString()));
+        String bits = permission.toString();
+        Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(bits));
       }}
     }}
   }}
