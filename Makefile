@@ -25,12 +25,12 @@ specs: setup ## The TLA+ models that CI checks, in under two minutes
 
 # A query waits more than it computes: two Spark sessions side by side are done sooner than one after the other.
 test: setup ## The tests: those without Spark, then those that share two Spark sessions
-	$(BIN)/python -m pytest -m "not spark and not exhaustive" --numprocesses 2 --dist loadfile
-	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
+	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
 
 # The longest file takes a tenth of all: a process that is done takes tests over from the other.
 test-exhaustive: setup ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands; not versions
-	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist worksteal --durations 20
 
 examples: setup ## The ten jobs of examples/, right and wrong, under test
 	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2

@@ -29,6 +29,7 @@ from . import sampling
 from .earlier import COMMIT
 from .processes import CpuClock
 from .production_cases import CASES, EARLIER, FILLED, TODAY, Case, Columns, arrow, over_state
+from .queries import with_plain_hadoop
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -184,9 +185,11 @@ def last_changes(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
 def _session() -> SparkSession:
     from streamproof.properties.witnesses.spark.session import spark_session
 
-    return spark_session(
+    session = spark_session(
         settings={"spark.driver.extraJavaOptions": "-XX:+UseParallelGC", **dict([sampling.SETTING])},
     )
+    with_plain_hadoop(session)  # as at ce10c6f, and in a user's session
+    return session
 
 
 def _noted() -> Mapping[str, float]:

@@ -11,6 +11,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from streamproof.reference.core.errors import MissingTool, StreamproofError
 
@@ -65,12 +66,19 @@ def _queries(settings: dict[str, str] | None, histories: int, queries: int) -> N
     session = spark_session(cores=2, settings=settings)
     if settings is not None:
         session.sparkContext.pythonExec = sys.executable
+        with_plain_hadoop(session)
     operator = "table_table_join"
     profile = HistorySettings(operator, registered()[operator].profiles["inner"], SCHEDULE)
     cohort = one_cohort(list(draw_histories(profile, histories, seed=0)))
     for _ in range(queries):
         SPARK.run(cohort)
     session.stop()
+
+
+def with_plain_hadoop(session: Any) -> None:
+    """Give a session Hadoop's own file system and all of its settings' origins again."""
+    session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+    session._jsc.hadoopConfiguration().reloadConfiguration()
 
 
 def of_tree(call: Callable[[], None]) -> float:
