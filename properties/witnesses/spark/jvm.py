@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,10 +31,11 @@ _PR_SET_PDEATHSIG = 1
 _process: subprocess.Popen[bytes] | None = None
 
 
-def launch(conf: Any, log: BinaryIO) -> Any:
+def launch(conf: Any, log: BinaryIO, options: Sequence[str] = ()) -> Any:
     """Start Spark's JVM with a configuration, and return PySpark's gateway to it; its output goes to `log`.
 
-    The JVM's temporary files lie in this process's own folder. A JVM that started this process is used as it is.
+    Java is given the further `options`. The JVM's temporary files lie in this process's own folder. A JVM that started
+    this process is used as it is.
 
     Raises:
         PySparkRuntimeError: The JVM ended before it listened, with the condition JAVA_GATEWAY_EXITED.
@@ -45,7 +46,7 @@ def launch(conf: Any, log: BinaryIO) -> Any:
     if _PORT in os.environ or os.name != "posix":
         return launch_gateway(conf, {"stdout": log, "stderr": log})
     connection = own_folder() / "connection"
-    process = _started(conf, log, connection)
+    process = _started(conf, log, connection, options)
     port, secret = _listening(process, connection)
     os.environ.update({_PORT: str(port), _SECRET: secret})
     try:
@@ -56,8 +57,8 @@ def launch(conf: Any, log: BinaryIO) -> Any:
     return gateway
 
 
-def end() -> None:
-    """End the JVM that was launched, and wait for that: it is killed where it doesn't end by itself within 10 s."""
+def end(seconds: float = _STOP_SECONDS) -> None:
+    """End the JVM that was launched, and wait for that: it is killed where it doesn't end by itself in time."""
     process = _process
     if process is None or process.poll() is not None:
         return
@@ -65,7 +66,7 @@ def end() -> None:
     with contextlib.suppress(OSError):
         process.stdin.close()
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         kill()
         process.wait()
@@ -85,12 +86,12 @@ def kill() -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _started(conf: Any, log: BinaryIO, connection: Path) -> subprocess.Popen[bytes]:
+def _started(conf: Any, log: BinaryIO, connection: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
     from pyspark.find_spark_home import _find_spark_home
 
     global _process
-    own = f"-Djava.io.tmpdir={connection.parent}"
-    conf.set(_JAVA_OPTIONS, f"{conf.get(_JAVA_OPTIONS, '')} {_quoted(own)}".strip())
+    own = map(_quoted, [f"-Djava.io.tmpdir={connection.parent}", *options])
+    conf.set(_JAVA_OPTIONS, " ".join([conf.get(_JAVA_OPTIONS, ""), *own]).strip())
     command = [os.path.join(_find_spark_home(), "bin", "spark-submit")]
     for name, value in conf.getAll():
         command += ["--conf", f"{name}={value}"]

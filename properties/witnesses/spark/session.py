@@ -24,6 +24,7 @@ from ....specs.java import Java, find_java, low_limits
 from ...system import requirements
 from ...system.work import log_path, open_log, own_folder
 from . import jvm as spark_jvm
+from .class_archive import java_options
 from .cluster import (
     MASTER_VARIABLE,
     PARTITIONS_VARIABLE,
@@ -50,6 +51,11 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ZONE = "spark.sql.session.timeZone"
 
+# Only the quick compiler, and the collector without threads of its own: most sessions end before they are warm.
+# With that compiler alone Java has 48 MB for its code: some dozens of queries fill them, then it only interprets.
+# And from 21 MB of classes on, which one query needs, it would collect everything each time that there are more.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+
 _SETTINGS: dict[str, str] = {
     _PROVIDER: ROCKSDB,
     _ZONE: "UTC",
@@ -57,11 +63,7 @@ _SETTINGS: dict[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.streaming.metricsEnabled": "false",
-    # Only the quick compiler, and the collector without threads of its own: most sessions end before they are warm.
-    # With that compiler alone Java has 48 MB for its code: some dozens of queries fill them, then it only interprets.
-    # And from 21 MB of classes on, which one query needs, it would collect everything each time that there are more.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
-    "-XX:MetaspaceSize=256m",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
     # The default manager runs a chmod process for each file that it makes; without it a short query is a fifth faster.
     "spark.sql.streaming.checkpointFileManagerClass": checkpoint_file_manager(),
 }
@@ -411,7 +413,7 @@ def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession
     if gateway is None:
         try:
             with _opened(log) as file:
-                gateway = spark_jvm.launch(conf, file)
+                gateway = spark_jvm.launch(conf, file, java_options(java))
         except PySparkException as error:
             if condition_of(error) != "JAVA_GATEWAY_EXITED":
                 raise

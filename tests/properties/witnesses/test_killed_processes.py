@@ -27,7 +27,7 @@ DIED = (
 def killed(folder: Path, step: str, find: Callable[[str], list[int]], *more: str) -> Iterator[tuple[int, str, str]]:
     """Start a check, wait for a step, kill the processes that are found then, and return exit, stdout and stderr."""
     mark = uuid.uuid4().hex
-    command = streamproof("check", "table_table_join", "--only", "spark", "--histories", "200", *more)
+    command = streamproof("check", "table_table_join", "--only", "spark", "--histories", "60", *more)
     out, err = folder / "out", folder / "err"
     with out.open("w") as stdout, err.open("w") as stderr:
         process = subprocess.Popen(
