@@ -51,8 +51,9 @@ def test_mutants_show_in_shared_queries_in_ten_histories(tmp_path: Path) -> None
 @pytest.mark.spark
 @pytest.mark.exhaustive
 def test_mutants_show_in_ten_of_the_histories_that_a_check_draws(tmp_path: Path) -> None:
-    found = {mutant.name: count for mutant, count in shown([named(name) for name in SOME], tmp_path)}
-    assert [*found] == [*SOME]
+    chosen = [named(name) for name in SOME if named(name).shows is not Shows.SHARED]
+    found = {mutant.name: count for mutant, count in shown(chosen, tmp_path)}
+    assert [*found] == [mutant.name for mutant in chosen]
     assert {name: count for name, count in found.items() if count < LEAST} == {}
 
 
@@ -60,6 +61,6 @@ def test_mutants_show_in_ten_of_the_histories_that_a_check_draws(tmp_path: Path)
 @pytest.mark.exhaustive
 def test_the_command_says_violated_of_a_mutant(tmp_path: Path) -> None:
     mutant = named("the cause of a change is lost")
-    done = checked(mutant, tmp_path, "--only", "spark", "--histories", "200")
+    done = checked(mutant, tmp_path, "--only", "spark", "--histories", "50")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "columns" in done.stdout
