@@ -198,7 +198,7 @@ def test_a_release_without_jars_is_missing_and_skipped_by_name(monkeypatch: pyte
     assert (cell(asked), verdict_of(asked)) == ("?", "inconclusive")
 
 
-@pytest.fixture(params=RELEASES)
+@pytest.fixture(params=RELEASES, scope="module")
 def version(request: pytest.FixtureRequest) -> Iterator[str]:
     """Each release; skipped by its name where its jars can't be had."""
     try:
