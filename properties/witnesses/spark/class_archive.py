@@ -47,8 +47,9 @@ def make_archive() -> Path | None:
 
     archive = archive_of(find_java(newest=requirements.newest_java()))
     archive.parent.mkdir(parents=True, exist_ok=True)
-    archive.unlink(missing_ok=True)
     made = archive.with_suffix(".part")
+    for earlier in (archive, made):
+        earlier.unlink(missing_ok=True)
     options = f'{JAVA_OPTIONS} "-XX:ArchiveClassesAtExit={made}"'
     session = spark_session(cores=2, settings={"spark.driver.extraJavaOptions": options})
     operator = "table_table_join"
