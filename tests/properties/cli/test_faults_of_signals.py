@@ -97,9 +97,9 @@ ON_SPARK = "check table_table_join --histories 20 --only spark"
 MUTANT = "check table_table_join --histories 20 --mutant sides_swapped"
 MOMENTS = [
     Moment("importing", CHECK, answers_signals, False, SIGNALS),
-    Moment("the meaning", "check table_table_join --histories 600", says("fold is meaning"), False, (signal.SIGINT,)),
-    Moment("DuckDB", "check table_table_join --histories 600", says("duckdb"), False, (signal.SIGTERM,)),
-    Moment("Kafka Streams", CHECK, says("kafka"), False, (signal.SIGKILL,)),
+    Moment("the meaning", "check table_table_join --histories 600", says("fold is meaning"), False, SIGNALS),
+    Moment("DuckDB", "check table_table_join --histories 600", says("duckdb"), False, SIGNALS),
+    Moment("Kafka Streams", CHECK, says("kafka"), False, SIGNALS),
     Moment("the JVM starts", ON_SPARK, runs("org.apache.spark.deploy.SparkSubmit"), True, SIGNALS),
     Moment("the session starts", ON_SPARK, has("connection"), True, (signal.SIGINT,)),
     Moment("a query runs", ON_SPARK, has("offsets/1"), True, (signal.SIGTERM, signal.SIGKILL)),
