@@ -29,9 +29,9 @@ test: setup $(CLASSES) ## The tests: those without Spark, then those that share 
 	$(BIN)/python -m pytest -m "not spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
 	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
 
-# The longest file takes a tenth of all: a process that is done takes tests over from the other.
+# A process that is done takes the next test, or the next module whose fixture its tests share (tests/conftest.py).
 test-exhaustive: setup $(CLASSES) ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands; not versions
-	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist worksteal --durations 20
+	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
 
 examples: setup $(CLASSES) ## The ten jobs of examples/, right and wrong, under test
 	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2

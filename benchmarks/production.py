@@ -119,6 +119,12 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
         rate(BASELINE, f"{operator}: {against}"),
         rate(COPY, f"{operator}: its inputs, written out as they are"),
     )
+    copied = median(sum(run["used"][-1].values()) for run in found[COPY])
+
+    def beyond_copy(form: str) -> Figure:
+        rates = [rows / (sum(run["used"][-1].values()) - copied) for run in found[form]]
+        return figure(form, UNIT, rates, sizes)
+
     own = OVER_SPARKS_OWN if streaming else None
     over_earlier = Target("at least", OVER_EARLIER[operator]) if operator in OVER_EARLIER else None
     return [
@@ -127,6 +133,7 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
         theirs,
         copy,
         replace(ratio(f"{operator} over {COMMIT}", today, earlier, over_earlier), sizes=sizes),
+        ratio(f"{operator} over {COMMIT}, beyond what the copy costs", beyond_copy(TODAYS), beyond_copy(EARLIERS)),
         replace(ratio(f"{operator} over {against}", today, theirs, own), sizes=sizes),
         *_growth(operator, found[TODAYS], rows, batches),
         *(_differing(operator, side, found[BASELINE]) for side in (TODAYS, EARLIERS)),

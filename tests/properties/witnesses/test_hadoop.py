@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,13 @@ from streamproof.properties.witnesses.spark.hadoop import quicken
 def file_system(spark: SparkSession) -> Any:
     jvm = spark._jvm
     return jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI("file:///"), spark._jsc.hadoopConfiguration())
+
+
+def entries(conf: Any) -> Iterator[tuple[str, str]]:
+    rest = conf.iterator()
+    while rest.hasNext():
+        entry = rest.next()
+        yield entry.getKey(), entry.getValue()
 
 
 def test_files_have_the_permissions_that_hadoop_gives_them(spark: SparkSession, tmp_path: Path) -> None:
@@ -44,14 +52,15 @@ def test_the_settings_stay_and_are_small_to_send(spark: SparkSession) -> None:
     jvm, conf = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
     assert conf.get("io.seqfile.compress.blocksize") == "1000000"  # of core-default.xml
     assert conf.getPropertySources("io.seqfile.compress.blocksize") is None
-    plain = jvm.org.apache.hadoop.conf.Configuration()
+    plain = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark._jsc.sc().conf())
     assert plain.getPropertySources("io.seqfile.compress.blocksize") is not None
     sent = jvm.java.io.ByteArrayOutputStream()
     conf.write(jvm.java.io.DataOutputStream(sent))
     again = jvm.org.apache.hadoop.conf.Configuration(False)
     again.readFields(jvm.java.io.DataInputStream(jvm.java.io.ByteArrayInputStream(sent.toByteArray())))
     assert again.size() == conf.size() >= plain.size()
-    assert [one.getKey() for one in plain if one.getValue() != again.getRaw(one.getKey())] == []
+    settings = dict(entries(plain))
+    assert {name: again.getRaw(name) for name in settings} == settings
 
 
 def test_what_another_hadoop_refuses_stays_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
