@@ -119,8 +119,12 @@ class Native:
     met: Callable[[History], Iterable[str]] = lambda history: ()
 
 
-# The same few texts come again and again.
-read_json = lru_cache(maxsize=100_000)(json.loads)
+@lru_cache(maxsize=100_000)  # the same few texts come again and again
+def _read_json(text: str) -> Value:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return f"no value that was drawn: {text!r}"
 
 
 def as_json(name: str = VALUE) -> Field:
@@ -132,12 +136,14 @@ def as_json(name: str = VALUE) -> Field:
     return Field(name, pa.string(), text, holds="value")
 
 
-def from_json(text: str | None) -> Value:
-    """Undo `as_json`."""
-    return None if text is None else read_json(text)
+def from_json(text: Any) -> Value:
+    """Undo `as_json`; what a wrong operator emits in place of a text is shown, and differs from every value."""
+    if text is None:
+        return None
+    return _read_json(text) if isinstance(text, str) else f"no value that was drawn: {text!r}"
 
 
-def pair_from_json(value: dict[str, str | None] | None) -> Value:
+def pair_from_json(value: dict[str, Any] | None) -> Value:
     """Return a joined value whose sides are JSON texts."""
     return None if value is None else [from_json(value["left"]), from_json(value["right"])]
 
