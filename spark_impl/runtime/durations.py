@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-import pandas as pd
-
 from ...reference.core.errors import BadInput
 
 Duration = str | timedelta
@@ -18,6 +16,8 @@ def milliseconds(name: str, duration: Duration) -> int:
     Raises:
         BadInput: It can't be parsed, has no unit, or is no whole number of milliseconds.
     """
+    import pandas as pd  # half of what a Python of Spark's takes to start, which needs the operator's module alone
+
     remedy = 'write it as "5 minutes", "1 hour 30 minutes" or "250 ms", or give a timedelta'
     if isinstance(duration, timedelta):
         whole, rest = divmod(duration, timedelta(milliseconds=1))
