@@ -77,7 +77,7 @@ class SenderLogic(ReferringLogic):
         before, after = (state[0] if state else None), self.foreign_key_of(new, names)
         state[:] = [] if after is None else [after]
         sent = self.subscriptions(before, after, digest_of(new)) or [Subscription(None, None, digest_of(new))]
-        sent[-1] = sent[-1]._replace(carries=True, refers=after is not None, left=new)
+        sent[-1] = Subscription(*sent[-1][:3], carries=True, refers=after is not None, left=new)
         blank = (None,) * len(names)
         return [changed(row, (*(one.foreign_key or blank), *one[1:]), row.timestamp) for one in sent]
 
@@ -175,7 +175,7 @@ class RightLogic(Logic[RightState]):
             response = self.receive(state, sender, digest, Instruction(instruction), timestamp)
         answer, stamp = response or (Response(False, digest), timestamp)
         if carries:
-            answer = answer._replace(carries=True, asked=instruction is not None, refers=refers, left=left)
+            answer = Response(*answer[:3], carries=True, asked=instruction is not None, refers=refers, left=left)
         return [self.message(row, sender, answer, stamp)] if carries or response else []
 
     def receive(

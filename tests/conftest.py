@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# How long an example takes depends on the machine.
+settings.register_profile("without a deadline", settings.default, deadline=None)
+settings.load_profile("without a deadline")
 
 
 @pytest.fixture(scope="session")

@@ -313,21 +313,15 @@ class KeyedProcessor(StatefulProcessor):
         """Turn what was emitted into messages: by column their keys' hashes, keys, timestamps, places and values."""
         hop = self.stage.hop
         assert hop is not None
-        columns: tuple[list[Any], ...] = ([], [], [], [], [])
+        rows = []
         for ordinal, (of_key, change, _, _) in enumerate(changes):
             key, value = hop(self.key_of(of_key), change)
             to = encode(key)
             # Messages without a key, of which there may be many, need no state in common.
-            message = (
-                crc32(of_key if None in key else to),
-                to,
-                change.timestamp or 0,
-                (*change.cause, ordinal),
-                (change.timestamp, change.reason, *value),
-            )
-            for column, part in zip(columns, message, strict=True):
-                column.append(part)
-        return columns
+            hashed = crc32(of_key if None in key else to)
+            message = (change.timestamp, change.reason, *value)
+            rows.append((hashed, to, change.timestamp or 0, (*change.cause, ordinal), message))
+        return tuple(zip(*rows, strict=True))
 
 
 def by_column(changes: list[Change]) -> tuple[Any, ...]:

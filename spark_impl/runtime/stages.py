@@ -113,7 +113,7 @@ def require_same_types(foreign_key: Columns, right_key: Columns) -> None:
 
 def parts(key: Sequence[Any]) -> Key | None:
     """Return a key's parts, or None where one of them is null."""
-    return None if any(part is None for part in key) else tuple(key)
+    return None if None in key else tuple(key)
 
 
 def digest_of(value: Any) -> bytes | None:
