@@ -212,9 +212,8 @@ class _Messages:
             **{name: F.col(name) for name in self.keys},
             **{name: F.col(f"value.{name}") for name in (*self.to, "instruction", "digest")},
         }
-        subscriptions.append(
-            _selected(emitted.filter(asks), subscription, self.subscription_type), self.to, producer, batch
-        )
+        sent = _selected(emitted.filter(asks), subscription, self.subscription_type)
+        subscriptions.append(sent, self.to, producer, batch)
         emitted.unpersist()
 
     def send_responses(self, emitted: DataFrame, producer: str, batch: int) -> None:
@@ -239,15 +238,15 @@ class _Messages:
         found = self.topics.subscriptions.read(rights.frame.sparkSession, self.subscription_type)
         seen = [
             *(F.col(name) for name in ("timestamp", "reason", "instruction", "digest")),
-            F.lit(False).alias("carries"),
-            F.lit(False).alias("refers"),
+            *(F.lit(False).alias(name) for name in ("carries", "refers")),
             F.lit(None).cast(tables.lefts.value_type).alias("left"),
             *(F.col(name) for name in self.keys),
         ]
         subscriptions = self._messages(found, [(F.col(at.name), at) for at in tables.to_fields], F.lit(1), seen)
         at = F.coalesce(F.unix_millis(rights.time), F.lit(BEFORE_ALL_TIMES))
-        order = self._place(turn=F.lit(0), order=rights.order, at=at)
-        changes = rights._replace(order=order, order_type=self.place_type)
+        changes = rights._replace(
+            order=self._place(turn=F.lit(0), order=rights.order, at=at), order_type=self.place_type
+        )
         sent = T.StructType([*tables.key_fields, *tables.response_type.fields])
         return staged([tables.right([subscriptions, changes])], value_type=sent, **tables.settings)
 
@@ -264,13 +263,8 @@ class _Messages:
         return emitted.withColumns({"cause": F.col("cause.order"), "place": place})
 
     def _common(self, batch: int) -> dict[str, Column]:
-        return {
-            "timestamp": F.unix_millis("timestamp"),
-            "reason": F.col("reason"),
-            "cause": F.col("cause"),
-            "batch": F.lit(batch),
-            "ordinal": F.col("ordinal"),
-        }
+        columns = {name: F.col(name) for name in ("reason", "cause", "ordinal")}
+        return columns | {"timestamp": F.unix_millis("timestamp"), "batch": F.lit(batch)}
 
     @property
     def place_type(self) -> T.StructType:

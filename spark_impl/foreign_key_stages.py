@@ -337,11 +337,6 @@ class ForeignKeyTables(NamedTuple):
         answer = answer.add("carries", "boolean").add("asked", "boolean").add("refers", "boolean")
         return answer.add("left", self.lefts.value_type)
 
-    @property
-    def hops(self) -> tuple[To, To]:
-        """What sends subscriptions and responses."""
-        return foreign_key_hops(len(self.refers), len(self.lefts.keys))
-
     def sender(self) -> StageOf:
         """Declare the stage that turns left rows into subscriptions, by left key."""
         row_type = T.StructType([T.StructField("left", self.lefts.value_type), *self.to_fields])
@@ -353,7 +348,7 @@ class ForeignKeyTables(NamedTuple):
             [lefts],
             self.key_fields,
             T.StructType(self.to_fields),
-            self.hops[0],
+            foreign_key_hops(len(self.refers), len(self.lefts.keys))[0],
             T.StructType([*SEEN, *self.subscription_type.fields, *self.key_fields]),
         )
 
@@ -366,7 +361,7 @@ class ForeignKeyTables(NamedTuple):
             inputs,
             self.to_fields,
             state.add("subscriptions", T.ArrayType(subscription)),
-            self.hops[1],
+            foreign_key_hops(len(self.refers), len(self.lefts.keys))[1],
             T.StructType([*SEEN, *self.response_type.fields]),
         )
 
@@ -407,7 +402,6 @@ def foreign_key_tables(
     refers = named_columns(left, "foreign_key", foreign_key)
     require_same_types(refers, rights.keys)
     shown = ", ".join(field.name for _, field in refers)
-    declaration = declaration_of("foreign_key_join", join, foreign_key=shown)
     settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped}
-    settings["declaration"] = declaration
+    settings["declaration"] = declaration_of("foreign_key_join", join, foreign_key=shown)
     return ForeignKeyTables(lefts, rights, refers, (logic or foreign_key_stages)(join), settings)

@@ -77,11 +77,10 @@ def table_aggregate(
     stages = (logic or table_aggregate_stages)(declared)
     source = resolved(events, key=key, timestamp=timestamp, value=None, order=order)
     groups = named_columns(events, "group_by", group_by)
-    group_fields = numbered("group", groups)
-    row_type = T.StructType([*group_fields, T.StructField("member", member_type)])
+    row_type = T.StructType(numbered("group", groups)).add("member", member_type)
     row = F.struct(*(column.alias(field.name) for column, field in renamed("group", groups)), member.alias("member"))
     rows = source._replace(keys=renamed("key", source.keys), value=row, value_type=row_type, as_tuples=1)
-    sent = T.StructType([*SEEN, T.StructField("taken", member_type), T.StructField("added", member_type)])
+    sent = T.StructType([*SEEN]).add("taken", member_type).add("added", member_type)
     shown = ", ".join(field.name for _, field in groups)
     return staged(
         [

@@ -138,9 +138,7 @@ class TableTableLogic(Logic[dict[str, Side]]):
 
     def result(self, state: dict[str, Side]) -> Any:
         """Return the joined value, or None where the join has none."""
-        left, right = state["left"], state["right"]
-        if left is None and (right is None or self.join.join != "outer"):
-            return None
-        if right is None and self.join.join == "inner":
+        left, right, join = state["left"], state["right"], self.join.join
+        if (left is None and (right is None or join != "outer")) or (right is None and join == "inner"):
             return None
         return joined(left and left[0], right and right[0])
