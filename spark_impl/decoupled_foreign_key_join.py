@@ -244,9 +244,8 @@ class _Messages:
         ]
         subscriptions = self._messages(found, [(F.col(at.name), at) for at in tables.to_fields], F.lit(1), seen)
         at = F.coalesce(F.unix_millis(rights.time), F.lit(BEFORE_ALL_TIMES))
-        changes = rights._replace(
-            order=self._place(turn=F.lit(0), order=rights.order, at=at), order_type=self.place_type
-        )
+        order = self._place(turn=F.lit(0), order=rights.order, at=at)
+        changes = rights._replace(order=order, order_type=self.place_type)
         sent = T.StructType([*tables.key_fields, *tables.response_type.fields])
         return staged([tables.right([subscriptions, changes])], value_type=sent, **tables.settings)
 

@@ -337,6 +337,11 @@ class ForeignKeyTables(NamedTuple):
         answer = answer.add("carries", "boolean").add("asked", "boolean").add("refers", "boolean")
         return answer.add("left", self.lefts.value_type)
 
+    @property
+    def hops(self) -> tuple[To, To]:
+        """What sends subscriptions and responses."""
+        return foreign_key_hops(len(self.refers), len(self.lefts.keys))
+
     def sender(self) -> StageOf:
         """Declare the stage that turns left rows into subscriptions, by left key."""
         row_type = T.StructType([T.StructField("left", self.lefts.value_type), *self.to_fields])
@@ -348,7 +353,7 @@ class ForeignKeyTables(NamedTuple):
             [lefts],
             self.key_fields,
             T.StructType(self.to_fields),
-            foreign_key_hops(len(self.refers), len(self.lefts.keys))[0],
+            self.hops[0],
             T.StructType([*SEEN, *self.subscription_type.fields, *self.key_fields]),
         )
 
@@ -361,7 +366,7 @@ class ForeignKeyTables(NamedTuple):
             inputs,
             self.to_fields,
             state.add("subscriptions", T.ArrayType(subscription)),
-            foreign_key_hops(len(self.refers), len(self.lefts.keys))[1],
+            self.hops[1],
             T.StructType([*SEEN, *self.response_type.fields]),
         )
 
