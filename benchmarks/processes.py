@@ -150,7 +150,8 @@ class CpuClock:
             while not done.wait(EVERY_SECONDS):
                 with self._lock:
                     self._look()
-                    self._own = time.thread_time()
+                    if self._root == os.getpid():
+                        self._own = time.thread_time()
 
         watcher = threading.Thread(target=watch)
         watcher.start()

@@ -112,18 +112,17 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
         work = sizes if form != BASELINE or streaming else f"{rows:,} records at once"
         kinds = ", ".join(f"{kind} {median(run['used'][-1][kind] for run in runs):.1f}" for kind in runs[0]["used"][-1])
         work = f"{work}; CPU s: {kinds}; {median(run['seconds'] for run in runs):.1f} s"
-        return figure(name, UNIT, [rows / sum(run["used"][-1].values()) for run in runs], work)
+        return figure(name, UNIT, [rows / _cpu_seconds(run) for run in runs], work)
 
     today, earlier = rate(TODAYS, operator), rate(EARLIERS, f"{operator}, {COMMIT}")
     theirs, copy = (
         rate(BASELINE, f"{operator}: {against}"),
         rate(COPY, f"{operator}: its inputs, written out as they are"),
     )
-    copied = median(sum(run["used"][-1].values()) for run in found[COPY])
+    copied = median(map(_cpu_seconds, found[COPY]))
 
     def beyond_copy(form: str) -> Figure:
-        rates = [rows / (sum(run["used"][-1].values()) - copied) for run in found[form]]
-        return figure(form, UNIT, rates, sizes)
+        return figure(form, UNIT, [rows / (_cpu_seconds(run) - copied) for run in found[form]], sizes)
 
     own = OVER_SPARKS_OWN if streaming else None
     over_earlier = Target("at least", OVER_EARLIER[operator]) if operator in OVER_EARLIER else None
@@ -139,6 +138,12 @@ def through_figures(operator: str, found: Mapping[str, Sequence[Measured]], rows
         *(_differing(operator, side, found[BASELINE]) for side in (TODAYS, EARLIERS)),
         *_stages(operator, found, rows),
     ]
+
+
+def _cpu_seconds(run: Measured) -> float:
+    """Return the CPU seconds of a whole run, of all processes."""
+    total: float = sum(run["used"][-1].values())
+    return total
 
 
 def _growth(operator: str, runs: Sequence[Measured], rows: int, batches: int) -> list[Figure]:

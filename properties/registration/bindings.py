@@ -119,12 +119,8 @@ class Native:
     met: Callable[[History], Iterable[str]] = lambda history: ()
 
 
-@lru_cache(maxsize=100_000)  # the same few texts come again and again
-def _read_json(text: str) -> Value:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return f"no value that was drawn: {text!r}"
+# The same few texts come again and again.
+read_json = lru_cache(maxsize=100_000)(json.loads)
 
 
 def as_json(name: str = VALUE) -> Field:
@@ -140,7 +136,12 @@ def from_json(text: Any) -> Value:
     """Undo `as_json`; what a wrong operator emits in place of a text is shown, and differs from every value."""
     if text is None:
         return None
-    return _read_json(text) if isinstance(text, str) else f"no value that was drawn: {text!r}"
+    try:
+        if isinstance(text, str):
+            return read_json(text)
+    except ValueError:
+        pass
+    return f"no value that was drawn: {text!r}"
 
 
 def pair_from_json(value: dict[str, Any] | None) -> Value:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from memory_runtime import Groups, Row, came, stage_of
+from memory_runtime import Groups, Row, came, decode, stage_of
 from streamproof.reference.core.errors import BadInput
-from streamproof.reference.definitions.joins import TableTableJoin
+from streamproof.reference.definitions.joins import ForeignKeyJoin, TableTableJoin
+from streamproof.spark_impl.foreign_key_stages import SenderLogic, foreign_key_hops
 from streamproof.spark_impl.runtime import processor
 from streamproof.spark_impl.table_table_join import TableTableLogic
 
@@ -38,3 +39,12 @@ def test_a_key_without_state_leaves_none() -> None:
     assert set(groups.stored()) == {("b",)}
     groups.batch(stage, [Row(("b",), 2, 3, None)], 0)
     assert [memory.state for memory in groups.memories.values()] == [None, None]
+
+
+def test_messages_without_a_key_go_to_many_groups_and_those_of_one_key_to_one() -> None:
+    logic = SenderLogic(ForeignKeyJoin(foreign_key="refers"))
+    stage = stage_of(logic, ["left"], foreign_key_hops(1, 1)[0])
+    for refers, hashes in ((None, 8), ("r", 1)):
+        rows = [Row((f"{number}",), 1, [number, 1], [{"amount": number}, refers]) for number in range(8)]
+        (packed,) = Groups(1).batch(stage, rows, 0)
+        assert len({*decode(packed)[0]}) == hashes
