@@ -1,12 +1,13 @@
 """Runs one operator in one form, in a process of its own, and counts the CPU seconds of the process tree.
 
 `python -m benchmarks.production_run through FORM OPERATOR FOLDER ROWS BATCHES` runs the operator of the streamproof
-that is imported (`today` or `ce10c6f`), its `baseline`, or a `copy` of its inputs; results go to the folder.
+that is imported (`today` or `ce10c6f`), its `baseline`, or its `inputs` alone; results go to the folder.
 `… over OPERATOR FOLDER KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys. Each prints its
 steps, and what it measured last, as JSON, a line each.
 
-All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers, after three
-smaller runs of the same, for the JVM goes on compiling what Spark runs once a batch.
+All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers. A first run of
+the same records is the warm-up, for the JVM goes on compiling what Spark runs once a batch, and writes the results to
+be compared; what is measured is a second one, whose results go nowhere, for no sink is part of an operator.
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ from .queries import with_plain_hadoop
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TODAYS, EARLIERS, BASELINE, COPY = "today", COMMIT, "baseline", "copy"
-WARM_UPS, WARM_PART = 3, 5
+TODAYS, EARLIERS, BASELINE, INPUTS = "today", COMMIT, "baseline", "inputs"
 FILL = 100_000
 
 Used = dict[str, float]
@@ -74,27 +74,26 @@ def through(form: str, operator: str, folder: Path, rows: int, batches: int) -> 
     case = CASES[operator]()
     spark = _session()
     with CpuClock(os.getpid()).running() as clock:
-        # The JVM compiles what runs often: as many batches, and a good part of the records.
-        for count, name in (*((rows // WARM_PART, f"warm {turn}") for turn in range(WARM_UPS)), (rows, "full")):
-            _report(f"{operator}, {form}: {count:,} records")
-            ends = [count * (batch + 1) // batches for batch in range(batches)]
-            source = Source(spark, case.make(count), ends, folder / name / form)
+        ends = [rows * (batch + 1) // batches for batch in range(batches)]
+        source = Source(spark, case.make(rows), ends, folder / form)
+        for result in (folder / f"{form} result", None):
+            _report(f"{operator}, {form}: {rows:,} records, {'measured' if result is None else 'for their results'}")
             noted, threads, started = _noted(), clock.threads(), time.perf_counter()
-            used = _run(spark, case, form, source, clock, folder / name / f"{form} result")
+            used = _run(spark, case, form, source, clock, result)
         taken = time.perf_counter() - started
         stages = {stage: at - noted.get(stage, 0) for stage, at in _noted().items()}
         doing = {what: at - threads[what] for what, at in clock.threads().items()}
     differing_rows: Mapping[str, tuple[int, int]] = {}
     if form == BASELINE:
         _report(f"{operator}: comparing the results")
-        sides = [side for side in (TODAYS, EARLIERS) if (folder / "full" / f"{side} result").exists()]
-        differing_rows = {side: _compared(spark, case, folder / "full", side) for side in sides}
+        sides = [side for side in (TODAYS, EARLIERS) if (folder / f"{side} result").exists()]
+        differing_rows = {side: _compared(spark, case, folder, side) for side in sides}
     about = {"against": case.against, "streaming": case.streaming}
     return {**about, "used": used, "seconds": taken, "stages": stages, "threads": doing, "results": differing_rows}
 
 
 def _run(
-    spark: SparkSession, case: Case, form: str, source: Source, clock: CpuClock, result: Path
+    spark: SparkSession, case: Case, form: str, source: Source, clock: CpuClock, result: Path | None
 ) -> list[Mapping[str, float]]:
     """Run a form, and return the CPU seconds up to the end of each batch; after the last one, of all."""
     before = clock.read()
@@ -103,17 +102,17 @@ def _run(
         return {kind: at - before[kind] for kind, at in clock.read().items()}
 
     if form == BASELINE and not case.streaming:
-        case.baseline(source.still).write.mode("overwrite").parquet(str(result))
+        write(case.baseline(source.still), result)
         return [used()]
     settings = (case.settings or {}) if form == BASELINE else {}
     for name, value in settings.items():
         spark.conf.set(name, value)
     inputs = source.streaming(spark)
-    if form == COPY:
-        copied, *others = (inputs[name] for name in source.still)
+    if form == INPUTS:
+        together, *others = (inputs[name] for name in source.still)
         for other in others:
-            copied = copied.unionByName(other, allowMissingColumns=True)
-        ends = streamed(copied, result, used)
+            together = together.unionByName(other, allowMissingColumns=True)
+        ends = streamed(together, result, used)
     elif form == BASELINE:
         ends = streamed(case.baseline(inputs), result, used)
     else:
@@ -135,22 +134,30 @@ def over(operator: str, folder: Path, keys: Sequence[int], sizes: Sequence[int])
             fill = [*range(FILL, many, FILL), many]
             ends = [*fill, *(many + np.cumsum(sizes))]
             source = Source(spark, FILLED[operator](over_state(many, sizes)), ends, folder / str(turn))
-            used = _run(spark, case, TODAYS, source, clock, folder / f"{turn} result")
+            used = _run(spark, case, TODAYS, source, clock, None)
             sums = [sum(each.values()) for each in used]
             found[str(many)] = [end - start for start, end in pairwise(sums[len(fill) - 1 :])]
     return {"batches": found}
 
 
-def streamed(result: DataFrame, folder: Path, used: Callable[[], Used]) -> list[Used]:
-    """Run a streaming query that writes its results into a folder; return what each batch had used, and all."""
+def write(rows: DataFrame, folder: Path | None) -> None:
+    """Write rows into a folder, or compute them and write them nowhere."""
+    if folder is None:
+        rows.write.format("noop").mode("overwrite").save()
+    else:
+        rows.write.mode("overwrite").parquet(str(folder))
+
+
+def streamed(result: DataFrame, folder: Path | None, used: Callable[[], Used]) -> list[Used]:
+    """Run a streaming query whose results go into a folder, or nowhere; return what each batch had used, and all."""
     shown, ends = result.drop("place"), []
 
-    def write(rows: DataFrame, batch: int) -> None:
-        rows.write.mode("overwrite").parquet(str(folder / f"batch={batch}"))
+    def write_batch(rows: DataFrame, batch: int) -> None:
+        write(rows, folder and folder / f"batch={batch}")
         ends.append(used())
 
     with tempfile.TemporaryDirectory(prefix="streamproof-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
-        writer = shown.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+        writer = shown.writeStream.foreachBatch(write_batch).option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
         with reported_failures():
             query.awaitTermination()

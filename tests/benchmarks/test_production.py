@@ -27,7 +27,7 @@ if sys.argv[1] == "waited for":
 print("spent", flush=True)
 sys.stdin.read()
 """
-FIGURES = {"today": 25.0, "ce10c6f": 100.0, "baseline": 21.0, "copy": 5.0}
+FIGURES = {"today": 25.0, "ce10c6f": 100.0, "baseline": 21.0, "inputs": 5.0}
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ def test_the_figures_of_an_operator_are_those_of_made_up_seconds_and_are_held_ag
     assert figures["session_windows, ce10c6f"].median == 10_000
     over = figures["session_windows over ce10c6f"], figures["session_windows over Spark's own"]
     assert [(one.median, one.reached) for one in over] == [(4, True), (pytest.approx(0.84), True)]
-    assert figures["session_windows over ce10c6f, beyond what the copy costs"].median == pytest.approx(95 / 20)
+    assert figures["session_windows over ce10c6f, beyond what its inputs cost"].median == pytest.approx(95 / 20)
     growth = figures["session_windows, growth"], figures["session_windows, growth at the end"]
     assert [(one.median, one.reached) for one in growth] == [(pytest.approx(1), True)] * 2
     differing = (
