@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from streamproof.properties.jobs.model import Arrival, JobHistory, Mode, Row, Source, Trigger, Way, from_microseconds
+from streamproof.properties.jobs.model import Arrival, JobHistory, Row, Source, Way, from_microseconds
 from streamproof.properties.jobs.rules import (
     Rule,
     StaticJoinKind,
@@ -29,6 +29,7 @@ from streamproof.properties.jobs.rules import (
     windows,
 )
 from streamproof.properties.system.work import temporary_folder
+from streamproof.properties.witnesses.run_options import Mode, Trigger
 from streamproof.properties.witnesses.spark.query import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session, work_folder
 from streamproof.properties.witnesses.spark.versions import arrow_table_of

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from streamproof.properties.laws import runs
 from streamproof.properties.registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from streamproof.properties.runner import check
-from streamproof.properties.witnesses.base import PLAIN, RunOptions
+from streamproof.properties.witnesses.run_options import PLAIN, Crash, RunOptions
 from streamproof.properties.witnesses.spark import shared, witness
 from streamproof.properties.witnesses.spark.dispatch import ROWS, DispatchProcessor
 from streamproof.properties.witnesses.spark.query import StreamOutput
@@ -124,7 +124,7 @@ class _Query:
         for stop in [*sorted(min(stop, last) for stop in self.run.stop_after), last]:
             self.start()
             for number in range(seen + 1, stop + 1):
-                crashes = self.run.crash_in.count(number)
+                crashes = self.run.crash_in.count(Crash(number))
                 before, served_until = deepcopy(self.groups) if crashes else self.groups, self.served_until
                 written = self.batch(self.tables[number])
                 for _ in range(crashes):

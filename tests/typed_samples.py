@@ -66,8 +66,8 @@ def violated_in_memory(operator: str) -> int:
     from streamproof.properties.laws.on_spark.state import unexplained
     from streamproof.properties.registration.registration import registration_of
     from streamproof.properties.runner.pools import pools_on_spark
-    from streamproof.properties.witnesses.base import RunOptions
     from streamproof.properties.witnesses.outcomes import Outcome, differences
+    from streamproof.properties.witnesses.run_options import RunOptions
     from streamproof.properties.witnesses.spark.answers import of_shared
     from streamproof.properties.witnesses.spark.shared import GROUPS, Play
     from streamproof.reference.core.play import play

@@ -21,6 +21,7 @@ from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.spark.durations import Duration, microseconds_of
 from ..system.arguments import checked, folder_at
 from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
+from ..witnesses.run_options import Mode, RunOptions, Trigger
 from ..witnesses.spark.query import QueryFailed
 from ..witnesses.spark.session import time_zone_of
 from .arguments import check_arguments, oracle_of, runner_of, settings_of
@@ -33,11 +34,11 @@ from .histories.key_spaces import ALONE, key_space, why_alone
 from .histories.packing import UnreadableKey, pack, tables_alone, unpack
 from .histories.shrinking import shrink, size
 from .histories.standing_alone import standing_alone
-from .model import Comparing, Expected, JobHistory, Mode, Oracle, Row, Source, Trigger, Way
+from .model import Comparing, Expected, JobHistory, Oracle, Row, Source, Way
 from .oracles import BatchOracle, JobOracle, SqlOracle
 from .queries.clock import delays_in, derived_time, durations_in
 from .queries.rows import flat
-from .queries.running import RESTORED, Job, Output, Runner, RunOptions, Sink, name_of
+from .queries.running import RESTORED, Job, Output, Runner, Sink, name_of
 from .rendering.notebook import Shown
 from .rendering.values import shown_row
 from .rules.rule import Rule
@@ -155,7 +156,7 @@ def check_job(
     __tracebackhide__ = True
     check_arguments(histories, seed, seconds, out_of_order)
     resolved, runner = runner_of(job, inputs, seed, static)
-    run = RunOptions(trigger, mode, settings=settings_of(settings), seconds=seconds)
+    run = RunOptions(trigger=trigger, mode=mode, settings=settings_of(settings), seconds=seconds)
     checking = JobCheck(
         runner,
         resolved,

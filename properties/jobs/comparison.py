@@ -8,7 +8,8 @@ from typing import Any
 
 from ...reference.core.errors import BadInput
 from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
-from .model import Comparing, Expected, Mode, Row
+from ..witnesses.run_options import Mode
+from .model import Comparing, Expected, Row
 from .queries.rows import flat
 
 STRENGTHS: Mapping[Comparing, str] = {

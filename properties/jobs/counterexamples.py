@@ -19,10 +19,10 @@ from ...reference.spark.watermarks import micro_batches
 from ..system.files import write_whole
 from ..system.visible import visible
 from ..witnesses.equality import TWELVE_DIGITS, Equality
+from ..witnesses.run_options import RunOptions
 from .comparison import RowDifference, both_flat, table_of
 from .histories.text import parse, pasted, to_text
 from .model import Expected, JobHistory, Row, Source, microseconds
-from .queries.running import RunOptions
 from .rendering.tables import BatchWatermarks, ResultRow, arrivals_table, result_rows, results_table
 from .rendering.timeline import timeline
 from .rendering.values import shown_row, typed_row

@@ -10,12 +10,12 @@ from typing import Any
 from ...reference.spark.durations import Duration
 from ..system.arguments import checked, folder_at
 from ..witnesses.equality import TWELVE_DIGITS, Equality
+from ..witnesses.run_options import Mode, RunOptions, Trigger
 from .arguments import check_arguments, runner_of, settings_of
 from .check import FORGETS, JobCheck
 from .histories.inputs import Input
-from .model import Mode, Trigger
 from .oracles import JobOracle
-from .queries.running import Job, RunOptions, Sink
+from .queries.running import Job, Sink
 from .rendering.notebook import Shown
 from .variations import BATCHES, Variation, variations_of
 
@@ -96,7 +96,7 @@ def invariants(
     __tracebackhide__ = True
     check_arguments(histories, seed, seconds, out_of_order)
     resolved, runner = runner_of(job, inputs, seed, static)
-    run = RunOptions(trigger, mode, settings=settings_of(settings), seconds=seconds)
+    run = RunOptions(trigger=trigger, mode=mode, settings=settings_of(settings), seconds=seconds)
     equality = Equality(digits)
     common: Any = {"seed": seed, "unique": unique, "out_of_order": out_of_order, "equality": equality}
     held: dict[str, int] = {}

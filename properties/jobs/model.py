@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
+from ..witnesses.run_options import Mode, Trigger
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Row: TypeAlias = Mapping[str, Any]
-Trigger: TypeAlias = Literal["default", "available_now"]
-"""`default`: where the watermark moved, a batch without data follows each batch; `available_now`: the last one only."""
-Mode: TypeAlias = Literal["append", "update", "complete"]
 Comparing: TypeAlias = Literal["batches", "cuts", "end"]
 """What is compared: the rows of each batch, the table after each batch, or the table at the end."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,11 +14,12 @@ import pyarrow as pa
 from ...reference.core.errors import BadInput, StreamproofError
 from ..system.arguments import checked
 from ..system.exits import without_exit
+from ..witnesses.run_options import RunOptions
 from .histories.packing import table_of
 from .model import Comparing, Expected, JobHistory, Row, Source, Way, from_microseconds
 from .queries.contract import location
 from .queries.rows import rows_of
-from .queries.running import Job, RunOptions
+from .queries.running import Job
 
 if TYPE_CHECKING:
     import duckdb

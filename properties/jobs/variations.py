@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from ...reference.core.errors import BadInput
+from ..witnesses.run_options import RunOptions, crash_of
 from .model import Comparing, JobHistory
-from .queries.running import REPEATED, RESTORED, Crash, Output, RunOptions
+from .queries.running import REPEATED, RESTORED, Output
 
 BATCHES = 5
 """The batches of a history that may have rows."""
@@ -59,7 +60,7 @@ def restart(run: RunOptions, given: Sequence[int]) -> Variation:
     # A stop lets the batch without data run that `available_now` has at the end alone: late rows are late sooner.
     comparing: Comparing = "batches" if run.trigger == "default" else "end"
     return Variation(
-        replace(run, stop_after=[*given]),
+        replace(run, stop_after=tuple(given)),
         "a restart",
         [*given],
         f"stopped after batch {', '.join(map(str, given))} and started again",
@@ -73,7 +74,9 @@ def restart(run: RunOptions, given: Sequence[int]) -> Variation:
 
 def crash(run: RunOptions, given: Sequence[Sequence[Any]]) -> Variation:
     """Let the query die, before a batch's output or between that and its commit, and start it again."""
-    crashes = [Crash(*at) for at in given]
+    crashes = [at for at in map(crash_of, given) if at is not None]
+    if len(crashes) < len(given):
+        raise ValueError(given)
     where = "in each batch" if len(crashes) > 1 else f"in {crashes[0]}"
 
     def parts(output: Output) -> list[Variation]:
@@ -85,7 +88,7 @@ def crash(run: RunOptions, given: Sequence[Sequence[Any]]) -> Variation:
         return [crash(run, part) for part in some if 0 < len(part) < len(crashes)]
 
     return Variation(
-        replace(run, crashes=crashes),
+        replace(run, crash_in=tuple(crashes)),
         "a crash",
         [[*at] for at in crashes],
         f"dying {where}, and started again",

@@ -12,8 +12,8 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ..generators.cohorts import Cohort, cohorts_of
 from ..registration.registration import Registration
-from ..witnesses.base import RunOptions
 from ..witnesses.outcomes import Difference, Outcome
+from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.witness import SPARK, QueryWitness
 from .case import Case
 from .runs import Run, Sample

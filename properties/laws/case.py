@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...reference.core.history import History
-from ..witnesses.base import RunOptions
+from ..witnesses.run_options import RunOptions
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from ..generators.cohorts import one_cohort
 from ..generators.coverage import EMITTED, count_goals_met, covered_by, emitted
 from ..generators.options import met_by
 from ..registration.registration import Registration
-from ..witnesses.base import ALONE, RunOptions
 from ..witnesses.duckdb.witness import DuckDBWitness
 from ..witnesses.outcomes import Outcome
+from ..witnesses.run_options import ALONE, RunOptions
 from ..witnesses.spark.answers import Answers, Stored, of_shared
 from ..witnesses.spark.shared import Play, can_share, run_shared
 from ..witnesses.spark.typed import TypedAnswer

@@ -28,7 +28,7 @@ from ..runner.counterexample import Metadata, digest, folder_name
 from ..system.files import HIDDEN
 from ..system.held import hold, remove_unless_held
 from ..system.visible import visible
-from ..witnesses.base import run_options
+from ..witnesses.run_options import run_options
 
 METADATA = "counterexample.json"
 HISTORY = "history.jsonl"

@@ -29,7 +29,7 @@ from ..laws.metamorphic.packing import Packing
 from ..laws.metamorphic.reruns import RerunLaw
 from ..laws.runs import CohortRun, Pool, ReferenceRun, Run, Sample, StagedRun, TypedRun
 from ..registration.registration import Registration, registration_of
-from ..witnesses.base import RunOptions
+from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.query import stop_queries
 from ..witnesses.spark.session import spark_session, use_own_session
 from ..witnesses.spark.witness import QueryWitness

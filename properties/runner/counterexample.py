@@ -15,8 +15,8 @@ from ...reference.core.history import History
 from ..laws.all import Subject
 from ..laws.base import REFERENCE, Comparison
 from ..system.visible import visible
-from ..witnesses.base import RunOptions
 from ..witnesses.outcomes import Difference, Outcome, are_same
+from ..witnesses.run_options import RunOptions
 from ..witnesses.shown import both_shown
 
 Progress = Callable[[str], None]

@@ -17,7 +17,7 @@ from ..generators.options import described, draw_definitions
 from ..generators.schedules import draw_schedules_for, edges_met
 from ..laws.runs import Kind, Sample
 from ..registration.registration import Options, Registration
-from ..witnesses.base import RunOptions
+from ..witnesses.run_options import Crash, RunOptions
 from .rounds import RECORDS
 from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for, some_emptied
 
@@ -111,7 +111,7 @@ def draw_ways(number: int, batches: int, seed: int) -> dict[str, tuple[RunOption
     generator = random.Random(seed)
     if number % 2:
         crash = generator.randint(1, batches - 2) if number == 1 else generator.randrange(batches)
-        ways: dict[str, tuple[RunOptions, ...]] = {"replay": (RunOptions(crash_in=(crash, crash)),)}
+        ways: dict[str, tuple[RunOptions, ...]] = {"replay": (RunOptions(crash_in=(Crash(crash),) * 2),)}
     else:
         stop = generator.randint(0, batches - (4 if number == 0 else 3))
         ways = {"restart": (RunOptions(stop_after=(stop, stop + 1)),)}

@@ -10,7 +10,7 @@ from ..laws.base import CannotRecheck, Comparison
 from ..laws.case import Case
 from ..laws.metamorphic.reruns import RerunLaw
 from ..registration.registration import registration_of
-from ..witnesses.base import RunOptions
+from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.witness import JobWitness, QueryWitness, SparkWitness
 from .mutation import chosen
 

@@ -10,7 +10,7 @@ from ...reference.core.history import History
 from ..laws.all import LAWS, Subject
 from ..laws.base import OWN, CannotRecheck, Comparison, Law
 from ..laws.case import Case
-from ..witnesses.base import RunOptions
+from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.witness import QueryWitness
 from .counterexample import Progress, Saved
 

@@ -11,7 +11,7 @@ from ..laws.base import Comparison
 from ..report.counterexamples import side_by_side, versions
 from ..runner.counterexample import verdict_sentence
 from ..runner.recheck import recheck, sentence_of
-from ..witnesses.base import run_options
+from ..witnesses.run_options import run_options
 
 if TYPE_CHECKING:
     from ..witnesses.spark.witness import Job

@@ -11,8 +11,9 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.play import play
 from ..registration.registration import registered, registration_of
-from .base import PLAIN, RunOptions, Witness
+from .base import Witness
 from .outcomes import Grain, Outcome
+from .run_options import PLAIN, RunOptions
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ...reference.core.history import History
 from ...reference.core.play import play
-from .base import PLAIN, RunOptions, Witness
+from .base import Witness
 from .outcomes import Grain, Outcome
+from .run_options import PLAIN, RunOptions
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
-from ..model import Arrival, JobHistory, Trigger, from_microseconds
+from ...witnesses.run_options import Trigger
+from ..model import Arrival, JobHistory, from_microseconds
 from .drawing import time_of, time_us_of
 from .inputs import ResolvedInput
 from .values import key_kinds, kinds

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,10 +22,11 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...system.arguments import checked
 from ...system.exits import without_exit
 from ...system.work import temporary_folder
+from ...witnesses.run_options import PLAIN, Crash, Moment, RunOptions
 from ...witnesses.spark.query import PlannedCrash, hand_over, reported_failures, schema_of_file
 from ...witnesses.spark.session import partitions_of_users_session, partitions_setting, session_for_query, work_folder
 from ...witnesses.spark.versions import arrow_table_of, frame_of_arrow
-from ..model import Mode, Row, Source, Trigger, from_microseconds, microseconds
+from ..model import Row, Source, from_microseconds, microseconds
 from .clock import (
     TIME,
     Watermarks,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 Tables: TypeAlias = Mapping[str, pa.Table]
 """By the name of an input: its rows of one batch."""
 _CLOCK_SCHEMA = pa.schema([(TIME, pa.timestamp("us", "UTC"))])
-Moment: TypeAlias = Literal["before its output", "between its output and its commit"]
 REPEATED = "rows in a repeated batch"
 RESTORED = "state before a stop, rows after it"
 
@@ -69,58 +69,6 @@ class Sink:
 
 
 Job: TypeAlias = Callable[..., "DataFrame"] | Sink
-
-
-class Crash(NamedTuple):
-    """Where a query dies, in the function that `foreachBatch` is given; started again, it repeats the micro-batch.
-
-    Attributes:
-        batch: The index of the batch.
-        data: Whether it dies in the micro-batch with the batch's rows, or in the one without data that follows.
-        moment: Whether it dies before it has written the micro-batch, or after that and before the commit.
-    """
-
-    batch: int
-    data: bool
-    moment: Moment
-
-    def __str__(self) -> str:
-        return f"batch {self.batch}{'' if self.data else ' without data'}, {self.moment}"
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a job's query is run.
-
-    Attributes:
-        trigger: Whether a batch without data follows each batch, or the last one alone.
-        mode: The output mode; of a sink its own holds.
-        stop_after: The query is stopped after each of these batches, and started again.
-        crashes: Where the query dies, and is started again.
-        partitions: The number of shuffle partitions; None: the session's.
-        settings: Further settings of the session.
-        seconds: How long the query may take.
-    """
-
-    trigger: Trigger = "default"
-    mode: Mode = "append"
-    stop_after: Sequence[int] = ()
-    crashes: Sequence[Crash] = ()
-    partitions: int | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = 120
-
-    @property
-    def steps(self) -> int:
-        """How many micro-batches each batch takes."""
-        return 2 if self.trigger == "default" else 1
-
-    def crashes_everywhere(self, batches: int) -> tuple[Crash, ...]:
-        """Return every place of a query over so many batches in which it can die, in order."""
-        places = [(batch, data) for batch in range(batches) for data in (True, False)[: self.steps]]
-        places += [(batches - 1, False)] * (self.steps == 1)
-        moments: tuple[Moment, ...] = ("before its output", "between its output and its commit")
-        return tuple(Crash(*place, moment) for place in places for moment in moments)
 
 
 @dataclass(frozen=True)
@@ -183,7 +131,7 @@ class Runner:
     sources: Sequence[Source]
     static: Mapping[str, pa.Table] = field(default_factory=dict)
 
-    def run(self, batches: Sequence[Tables], clock: Sequence[int] = (), run: RunOptions = RunOptions()) -> Output:
+    def run(self, batches: Sequence[Tables], clock: Sequence[int] = (), run: RunOptions = PLAIN) -> Output:
         """Run the job's query over batches.
 
         Args:
@@ -199,7 +147,7 @@ class Runner:
         with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
             return _Query(self, spark, folder, batches, clock, run).output()
 
-    def as_batch(self, tables: Tables, run: RunOptions = RunOptions()) -> list[dict[str, Any]]:
+    def as_batch(self, tables: Tables, run: RunOptions = PLAIN) -> list[dict[str, Any]]:
         """Run the job over frames that don't stream; return its rows.
 
         Raises:
@@ -217,7 +165,7 @@ class Runner:
                 with reported_failures():
                     return rows_of(result)
 
-    def declare(self, run: RunOptions = RunOptions()) -> Declared:
+    def declare(self, run: RunOptions = PLAIN) -> Declared:
         """Declare the job without running it; of a sink nothing is known before it runs.
 
         Raises:
@@ -270,7 +218,7 @@ class _Query:
         self.progress: Any = None
         self.committed, self.state_rows, self.dropped = -1, 0, 0
         self.stateful = self.other_times = False
-        self.to_crash = {(at.batch * self.steps + (not at.data), at.moment): at for at in run.crashes}
+        self.to_crash = {(at.batch * self.steps + (not at.data), at.moment): at for at in run.crash_in}
         self.crashed: list[tuple[Crash, bool]] = []
         self.with_rows: set[int] = set()
         self.restored_in: set[int] = set()

@@ -14,7 +14,8 @@ from ....reference.spark import windows as time_windows
 from ....reference.spark.aggregates import FUNCTIONS, Aggregate
 from ....reference.spark.durations import Duration, microseconds_of
 from ...system.arguments import checked
-from ..model import Mode, Source
+from ...witnesses.run_options import Mode
+from ..model import Source
 from .declared import check_semantics, column_names, delays_of, look_for, named, only_input, positive_us
 from .rule import Rule, Stage, stepping
 

@@ -9,7 +9,8 @@ from ....reference.core.errors import BadInput
 from ....reference.spark import drop_duplicates as duplicates
 from ....reference.spark.durations import Duration
 from ...system.arguments import checked
-from ..model import Mode, Source
+from ...witnesses.run_options import Mode
+from ..model import Source
 from .declared import check_semantics, column_names, delays_of, look_for, named, only_input
 from .rule import Rule, Stage, stepping
 

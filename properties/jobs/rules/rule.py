@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.watermarks import micro_batches
-from ..model import Expected, JobHistory, Mode, Row, Source, Way, from_microseconds, microseconds
+from ...witnesses.run_options import Mode
+from ..model import Expected, JobHistory, Row, Source, Way, from_microseconds, microseconds
 
 Step: TypeAlias = Callable[[Mapping[str, Sequence[Row]], int, int], Sequence[Row]]
 """Takes the rows of a micro-batch by input, its watermark for late rows and the one for eviction (ms); returns what it

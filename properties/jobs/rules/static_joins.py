@@ -11,7 +11,8 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from ....reference.spark import static_join as lookups
 from ...system.arguments import checked
-from ..model import Mode, Row, Source
+from ...witnesses.run_options import Mode
+from ..model import Row, Source
 from ..queries.rows import rows_of
 from .declared import On, both_sides, check_semantics, look_for, named, only_input
 from .rule import Rule, Stage, stepping

@@ -11,7 +11,8 @@ from ....reference.core.errors import BadInput
 from ....reference.spark import stream_join as joins
 from ....reference.spark.durations import Duration, microseconds_of
 from ...system.arguments import checked
-from ..model import Mode, Row, Source
+from ...witnesses.run_options import Mode
+from ..model import Row, Source
 from .declared import (
     On,
     both_sides,

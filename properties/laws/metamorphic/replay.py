@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...generators.cohorts import Cohort
-from ...witnesses.base import RunOptions
 from ...witnesses.outcomes import Difference, Outcome, differences
+from ...witnesses.run_options import Crash, RunOptions
 from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import QueryWitness
 from ..base import Comparison, LawResult, Violation, violations
@@ -24,7 +24,7 @@ class Replay(RerunLaw):
 
     name = "replay"
     says = "a batch replayed after a crash between output and commit changes nothing downstream"
-    usual = (RunOptions(crash_in=(2, 2)),)
+    usual = (RunOptions(crash_in=(Crash(2),) * 2),)
 
     def goals(self, sample: Sample) -> Sequence[str]:
         return [ONCE, TWICE]
@@ -35,7 +35,7 @@ class Replay(RerunLaw):
             again = run.again(way)
             result.judged += len(again.outcomes)
             for goal, least in ((ONCE, 1), (TWICE, 2)):
-                crashed = {batch for batch in way.crash_in if way.crash_in.count(batch) >= least}
+                crashed = {at.batch for at in way.crash_in if way.crash_in.count(at) >= least}
                 if again.replayed >= least:
                     result.covered[goal] += sum(
                         any(entry.batch in crashed for entry in outcome.entries) for outcome in again.outcomes
@@ -45,7 +45,7 @@ class Replay(RerunLaw):
     def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
         """Run a cohort without and with crashes: in the batches where it was broken, or in every one, twice."""
         count = len(cohort.schedule)
-        every = tuple(batch for batch in range(count) for _ in range(2))
+        every = tuple(Crash(batch) for batch in range(count) for _ in range(2))
         way = RunOptions(crash_in=every) if way is None else way.clipped(count)
         plain = witness.answers(cohort.histories)
         return _compared(plain.outcomes, witness.answers(cohort.histories, way), way)
@@ -54,9 +54,10 @@ class Replay(RerunLaw):
 def _compared(plain: Sequence[Outcome], again: Answers, way: RunOptions) -> list[Comparison]:
     """Compare what was written twice, and then what came in the end."""
     comparisons = []
-    batch = way.crash_in[0] if len({*way.crash_in}) == 1 else None
+    crashed = [at.batch for at in way.crash_in]
+    batch = crashed[0] if len({*crashed}) == 1 else None
     for before, after, keys in zip(plain, again.outcomes, again.rewritten, strict=False):
         found = [Difference(after.history, key, batch, "written first", "written otherwise") for key in sorted(keys)]
-        sides = ("Spark without a crash", before), (f"Spark with a crash in {numbered(way.crash_in)}", after)
+        sides = ("Spark without a crash", before), (f"Spark with a crash in {numbered(crashed)}", after)
         comparisons.append(Comparison(*sides, found or differences(before, after)))
     return comparisons

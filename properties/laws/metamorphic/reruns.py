@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ...generators.cohorts import Cohort, cohorts_of
-from ...witnesses.base import RunOptions
+from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.witness import QueryWitness
 from ..base import OWN, Comparison, Law
 from ..case import Case

@@ -18,8 +18,8 @@ from ...generators.cohorts import Cohort, clock_schedule, cohorts_of, record_bat
 from ...generators.layouts import LAYOUTS, Layout
 from ...generators.values import FRACTIONS, OF_32_BITS, OF_64_BITS
 from ...registration.registration import Options, Registration, registration_of
-from ...witnesses.base import RunOptions
 from ...witnesses.outcomes import Outcome, differences
+from ...witnesses.run_options import Crash, RunOptions
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.typed import TypedAnswer, TypedSparkWitness
 from ...witnesses.spark.witness import JobWitness, QueryWitness
@@ -153,7 +153,7 @@ def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[Ty
     registration = registration_of(cohort.operator)
     starts_at_ms = _starts_at_ms(layout, registration, registration.declare(cohort.options))
     run = RunOptions(
-        crash_in=() if layout.crash_in is None else (layout.crash_in,),
+        crash_in=() if layout.crash_in is None else (Crash(layout.crash_in),),
         state_groups=layout.state_groups,
         partitions=layout.partitions,
     )

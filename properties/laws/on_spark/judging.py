@@ -11,8 +11,8 @@ from ...generators.cohorts import record_batches
 from ...generators.coverage import EMITTED, coverage_goals, goals
 from ...generators.options import option_goals
 from ...generators.schedules import edge_goals
-from ...witnesses.base import PLAIN
 from ...witnesses.outcomes import Difference, Outcome
+from ...witnesses.run_options import PLAIN
 from ...witnesses.spark.answers import Stored
 from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import REFERENCE, Comparison, Law, LawResult, Named, Violation

@@ -14,8 +14,8 @@ from ...generators.cohorts import Cohort
 from ...generators.coverage import count_goals_met, coverage_goals
 from ...registration.bindings import Native as NativeBinding
 from ...registration.registration import Registration, registration_of
-from ...witnesses.base import PLAIN
 from ...witnesses.outcomes import Outcome, differences
+from ...witnesses.run_options import PLAIN
 from ...witnesses.spark.witness import NativeSparkWitness, QueryWitness
 from ..base import REFERENCE, Comparison, Law, LawResult, Violation, violations
 from ..runs import Kind, Run, Sample

@@ -13,7 +13,7 @@ from typing import Any
 from ....reference.core.history import History
 from ...generators.cohorts import Cohort
 from ...registration.registration import Options, registration_of
-from ...witnesses.base import RunOptions
+from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import CannotRecheck, Comparison, Law, LawResult, Violation, violations

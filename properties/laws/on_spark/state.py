@@ -12,8 +12,8 @@ from ....reference.core.history import History
 from ....reference.core.play import Played
 from ...generators.tables import changes_of_rows, rows_stored
 from ...registration.registration import Registration, registration_of
-from ...witnesses.base import RunOptions
 from ...witnesses.outcomes import Difference, Outcome
+from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.answers import Stored
 from ..base import Comparison, LawResult, Violation
 from ..case import Case

@@ -22,9 +22,10 @@ from ....reference.core.play import Entry
 from ....reference.core.records import Change, Key, Record, Window
 from ...registration.kafka import Kafka
 from ...registration.registration import registration_of
-from ..base import PLAIN, RunOptions, Witness
+from ..base import Witness
 from ..messages import Staged
 from ..outcomes import Grain, Outcome
+from ..run_options import PLAIN, RunOptions
 from .builder import Dialect
 from .held import Completed, HeldPlay, evaluate_held, every_interleaving, play_held, play_scripts
 from .jvm import KafkaJvm, kafka_jvm

@@ -25,6 +25,7 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ....spark_impl.runtime.pages import Stored, unpacked
 from ...system.visible import visible_path
 from ...system.work import temporary_folder
+from ..run_options import Crash, Moment
 from .disk import no_space
 from .session import query_lock, sessions, spark_log_path, why_jvm_died, work_folder
 from .versions import arrow_table_of
@@ -56,7 +57,7 @@ class MachineTooBusy(StreamproofError):
 
 
 class PlannedCrash(Exception):
-    """Raised between a batch's output and its commit."""
+    """Raised where a query is to die."""
 
 
 @dataclass
@@ -83,7 +84,7 @@ def run_stream(
     build: Build,
     *,
     stop_after: Sequence[int] = (),
-    crash_in: Sequence[int] = (),
+    crash_in: Sequence[Crash] = (),
     stepwise: bool = False,
     state: str | None = None,
     stages: int = 1,
@@ -96,8 +97,7 @@ def run_stream(
         batches: One arrow table a micro-batch, all of one schema; an empty table is an empty batch.
         build: Turns the streaming input into the streaming result.
         stop_after: Stop the query after each of these batches, and start it again from its checkpoint.
-        crash_in: Let the query die in each of these batches, after its output and before its commit, and start it
-            again; one that comes twice dies twice.
+        crash_in: Let the query die in each of these places, and start it again; a crash that comes twice happens twice.
         stepwise: Hand over one batch at a time and wait for the batch without data that follows it.
         state: The state variable whose rows are read at the end with Spark's state data source.
         stages: How many stateful operators the query has, whose state is read.
@@ -158,7 +158,7 @@ def _run_once(
     batches: Sequence[pa.Table],
     build: Build,
     stop_after: Sequence[int],
-    crash_in: Sequence[int],
+    crash_in: Sequence[Crash],
     *,
     stepwise: bool,
     state: str | None,
@@ -173,7 +173,8 @@ def _run_once(
             seen = -1
             for stop in [*sorted(min(stop, len(batches) - 1) for stop in stop_after), len(batches) - 1]:
                 run.make_available(stop + 1)
-                run.drain([crash for crash in sorted(crash_in) if seen < crash <= stop])
+                crashes = sorted(crash_in, key=lambda crash: crash.place)
+                run.drain([crash for crash in crashes if seen < crash.batch <= stop])
                 seen = stop
         if state is not None:
             for stage in range(stages):
@@ -224,29 +225,34 @@ class EndedQuery:
             hand_over(self.batches[number], number, self.source)
         self.available = max(self.available, count)
 
-    def drain(self, crash_in: Sequence[int] = ()) -> None:
+    def drain(self, crash_in: Sequence[Crash] = ()) -> None:
         """Run all available batches; with planned crashes, run on after each."""
         for crash in crash_in:
             self.start_and_wait(crash)
         self.start_and_wait(None)
 
-    def start_and_wait(self, crash_in: int | None) -> None:
-        """Start the query, and wait until it ends; in a batch in which it is to crash, or with all of them done."""
-        pending = [crash_in]
+    def start_and_wait(self, crash: Crash | None) -> None:
+        """Start the query, and wait until it ends: where it is to crash, or with all batches done."""
+        pending = [crash]
+
+        def die_if_planned(batch_id: int, moment: Moment) -> None:
+            at = pending[0]
+            if at is not None and at.moment == moment and self.data_batch(batch_id) == (at.batch, at.data):
+                pending[0] = None
+                raise PlannedCrash
 
         def write(frame: DataFrame, batch_id: int) -> None:
+            die_if_planned(batch_id, "before its output")
             table = arrow_table_of(frame)
             before = self.tables.get(batch_id)
             if before is not None:
                 self.output.replayed.append((before, table))
             self.tables[batch_id] = table
-            if pending[0] is not None and self.data_batch(batch_id) == (pending[0], True):
-                pending[0] = None
-                raise PlannedCrash
+            die_if_planned(batch_id, "between its output and its commit")
 
         query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
         running = _started(query.trigger(availableNow=True))
-        with reported_failures(planned=crash_in is not None):
+        with reported_failures(planned=crash is not None):
             try:
                 running.awaitTermination()
             finally:

@@ -26,8 +26,8 @@ from ...generators.cohorts import clock_schedule
 from ...registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from ...registration.registration import Registration, registration_of
 from ...registration.shared import FAILED, Shared, SharedChange
-from ..base import PLAIN, RunOptions
 from ..outcomes import Grain, Outcome
+from ..run_options import PLAIN, RunOptions
 from .isolation import isolated
 from .query import QueryFailed, StreamOutput, run_stream, stored_in
 from .session import partitions_setting, session_for_query

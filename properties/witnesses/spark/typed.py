@@ -23,8 +23,8 @@ from ...registration.bindings import TIMESTAMP
 from ...registration.key_space import owner
 from ...registration.registration import Options, registration_of
 from ...system.work import temporary_folder
-from ..base import PLAIN, RunOptions
 from ..outcomes import Difference, Outcome
+from ..run_options import PLAIN, RunOptions
 from .answers import Label
 from .decode import entries_of, milliseconds_of
 from .query import Build, EndedQuery, QueryFailed, StreamOutput, once_more_if_busy, reported_failures, run_stream

@@ -8,9 +8,9 @@ import pytest
 from streamproof.properties.jobs.comparison import RowDifference
 from streamproof.properties.jobs.counterexamples import JobCounterexample
 from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Source, from_microseconds
-from streamproof.properties.jobs.queries.running import RunOptions
 from streamproof.properties.jobs.rendering.tables import BatchWatermarks, result_rows, results_table
 from streamproof.properties.jobs.rendering.values import cell, elapsed, shown_row
+from streamproof.properties.witnesses.run_options import RunOptions
 
 SCHEMA = pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC"))])
 CLICKS = Source("clicks", SCHEMA, "at", ("user",))
@@ -79,7 +79,7 @@ def test_under_available_now_rows_are_late_one_batch_later() -> None:
         START + 55 * SECOND,
         START + 55 * SECOND,
     ]
-    now = counterexample(*one, run=RunOptions("available_now"))
+    now = counterexample(*one, run=RunOptions(trigger="available_now"))
     assert [mark.late_us for mark in now.watermarks] == [None, None, START + 55 * SECOND]
     assert [mark.after_us for mark in now.watermarks] == [START + 55 * SECOND] * 3
 

@@ -13,8 +13,9 @@ from streamproof.properties.jobs.comparison import RowDifference
 from streamproof.properties.jobs.counterexamples import JobCounterexample
 from streamproof.properties.jobs.histories.text import parse, to_text
 from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Source
-from streamproof.properties.jobs.queries.running import REPEATED, RESTORED, Crash, Output, RunOptions, _Query
+from streamproof.properties.jobs.queries.running import REPEATED, RESTORED, Output, _Query
 from streamproof.properties.jobs.variations import LAWS, cuts, saved_variation, variations_of
+from streamproof.properties.witnesses.run_options import Crash, RunOptions
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CLICKS = Source("clicks", pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC"))]), "at", ("user",))
@@ -31,7 +32,7 @@ def test_the_query_dies_in_each_micro_batch_with_and_without_data_at_each_moment
     assert RUN.crashes_everywhere(2) == tuple(
         Crash(batch, data, moment) for batch in (0, 1) for data in (True, False) for moment in (BEFORE, BETWEEN)
     )
-    with_one_batch_without_data = RunOptions("available_now").crashes_everywhere(2)
+    with_one_batch_without_data = RunOptions(trigger="available_now").crashes_everywhere(2)
     assert [(at.batch, at.data) for at in with_one_batch_without_data[::2]] == [(0, True), (1, True), (1, False)]
 
 
@@ -89,11 +90,11 @@ def test_one_cut_is_left_and_the_batch_that_closes_everything(
 
 def test_of_a_crash_everywhere_the_repeated_rows_are_tried_first() -> None:
     crash = variations_of(RUN, 0, 2)[1]
-    crashes = [*crash.run.crashes]
+    crashes = [*crash.run.crash_in]
     rows = Crash(1, False, BETWEEN)
     assert crash.parts is not None
     parts = crash.parts(Output([], crashed=[(at, at == rows) for at in crashes]))
-    assert [[*part.run.crashes] for part in parts] == [[rows], [at for at in crashes if at.moment == BEFORE]]
+    assert [[*part.run.crash_in] for part in parts] == [[rows], [at for at in crashes if at.moment == BEFORE]]
     assert parts[0].parts is None
     assert parts[0].when == "dying in batch 1 without data, between its output and its commit, and started again"
 

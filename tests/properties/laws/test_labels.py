@@ -10,7 +10,7 @@ from streamproof import History
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.on_spark.labels import Labels
 from streamproof.properties.runner.mutation import check_mutants, chosen
-from streamproof.properties.witnesses.base import PLAIN, RunOptions
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import shared
 from streamproof.properties.witnesses.spark.answers import of_shared
 from streamproof.properties.witnesses.spark.query import QueryFailed

@@ -17,9 +17,9 @@ from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.laws.on_spark.native import compared
 from streamproof.properties.laws.on_spark.table_at_every_cut import TableAtEveryCut
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.witnesses.base import RunOptions
 from streamproof.properties.witnesses.duckdb import witness as duckdb_witness
 from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
+from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.properties.witnesses.spark.witness import NativeSparkWitness, SparkWitness
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import Entry, Played, play
@@ -114,7 +114,7 @@ def test_packing_catches_an_operator_that_distinguishes_the_histories_of_a_cohor
 
 def test_replay_catches_a_sink_that_appends_a_replayed_batch(spark: SparkSession) -> None:
     cohort = cohorts_of(DRAWN[:20])[0][0]
-    right, output = SparkWitness().run(cohort, RunOptions(crash_in=(1,)))
+    right, output = SparkWitness().run(cohort, RunOptions(crash_in=(Crash(1),)))
     assert len(output.replayed) == 1
     appended = [
         Outcome(
@@ -125,6 +125,17 @@ def test_replay_catches_a_sink_that_appends_a_replayed_batch(spark: SparkSession
         for outcome in right
     ]
     assert any(differences(outcome, twice) for outcome, twice in zip(right, appended, strict=True))
+
+
+def test_a_batch_that_crashes_before_its_output_is_written_once_and_emits_the_same(spark: SparkSession) -> None:
+    cohort = cohorts_of(DRAWN[:20])[0][0]
+    witness = SparkWitness()
+    (expected, _), (found, output) = (
+        witness.run(cohort, RunOptions(crash_in=crashes))
+        for crashes in ((), (Crash(1, moment="before its output"), Crash(2)))
+    )
+    assert len(output.replayed) == 1
+    assert not any(differences(*pair) for pair in zip(expected, found, strict=True))
 
 
 def test_native_catches_a_gap_that_is_declared_one_millisecond_too_short(spark: SparkSession) -> None:

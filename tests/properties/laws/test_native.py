@@ -20,8 +20,8 @@ from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner.check import Check
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import native_sample
-from streamproof.properties.witnesses.base import PLAIN, RunOptions
 from streamproof.properties.witnesses.outcomes import Outcome
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.decode import entries_of
 from streamproof.properties.witnesses.spark.query import run_stream
 from streamproof.properties.witnesses.spark.witness import SPARK, NativeSparkWitness

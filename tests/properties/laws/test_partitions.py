@@ -17,8 +17,8 @@ from streamproof.properties.operators.mutants.table_table_join import ThirdParti
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.counterexample import verdict_sentence
 from streamproof.properties.runner.pools import FEWEST_GROUPS, PARTITIONS
-from streamproof.properties.witnesses.base import RunOptions
 from streamproof.properties.witnesses.outcomes import Outcome, differences
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play

@@ -23,8 +23,8 @@ from streamproof.properties.runner.pools import pools_on_spark
 from streamproof.properties.runner.recheck import recheck, witness_of
 from streamproof.properties.runner.report import Report
 from streamproof.properties.testing.recheck import assert_holds
-from streamproof.properties.witnesses.base import PLAIN, RunOptions, run_options
 from streamproof.properties.witnesses.outcomes import differences
+from streamproof.properties.witnesses.run_options import PLAIN, Crash, RunOptions, run_options
 from streamproof.properties.witnesses.spark.shared import Play, run_shared
 from streamproof.properties.witnesses.spark.witness import QueryWitness
 from streamproof.reference.core.errors import BadInput
@@ -94,7 +94,10 @@ def test_restart_replay_and_partitions_each_kill_a_mutant_that_no_other_law_kill
 
 @pytest.mark.parametrize(
     "way",
-    [RunOptions(stop_after=(1, 1, 2), partitions=5, state_groups=3), RunOptions(crash_in=(1, 1, 3))],
+    [
+        RunOptions(stop_after=(1, 1, 2), partitions=5, state_groups=3),
+        RunOptions(crash_in=(Crash(1), Crash(1), Crash(3))),
+    ],
     ids=["stops", "crashes"],
 )
 def test_spark_stops_and_crashes_as_is_played_without_it(spark: SparkSession, way: RunOptions) -> None:
@@ -174,7 +177,7 @@ def test_one_restart_does_not_show_what_the_second_one_forgets(monkeypatch: pyte
     ways = {RunOptions(stop_after=stops): False for stops in ((1,), (3,), (1, 1))}
     ways |= {RunOptions(stop_after=stops): True for stops in ((1, 2), (2, 3))}
     # The state of a batch that is replayed is that before it: it has lived through one restart.
-    ways[RunOptions(stop_after=(1,), crash_in=(2,))] = False
+    ways[RunOptions(stop_after=(1,), crash_in=(Crash(2),))] = False
     for way, seen in ways.items():
         assert bool(recheck("restart", FIVE, mutant="forgets_at_second_restart", way=way).differences) is seen
     with pytest.raises(AssertionError, match="Spark restarted after batches 1 and 2 "):
@@ -185,7 +188,26 @@ def test_one_restart_does_not_show_what_the_second_one_forgets(monkeypatch: pyte
     ("law", "mutant", "ways"),
     [
         ("restart", "forgets_at_second_restart", [RunOptions(stop_after=(0, 1, 2, 3))]),
-        ("replay", "takes_no_row_twice", [RunOptions(crash_in=(0, 0, 1, 1, 2, 2, 3, 3, 4, 4))]),
+        (
+            "replay",
+            "takes_no_row_twice",
+            [
+                RunOptions(
+                    crash_in=(
+                        Crash(0),
+                        Crash(0),
+                        Crash(1),
+                        Crash(1),
+                        Crash(2),
+                        Crash(2),
+                        Crash(3),
+                        Crash(3),
+                        Crash(4),
+                        Crash(4),
+                    )
+                )
+            ],
+        ),
         ("partitions", "third_partition_lost", [RunOptions(partitions=1), RunOptions(partitions=7, state_groups=5)]),
     ],
 )
@@ -202,7 +224,7 @@ def test_a_history_that_is_asked_alone_is_asked_at_every_batch_it_has(
     ("law", "way", "clipped"),
     [
         ("restart", RunOptions(stop_after=(4, 5)), RunOptions(stop_after=(0, 0))),
-        ("replay", RunOptions(crash_in=(4, 4)), RunOptions(crash_in=(1, 1))),
+        ("replay", RunOptions(crash_in=(Crash(4), Crash(4))), RunOptions(crash_in=(Crash(1), Crash(1)))),
     ],
 )
 def test_a_way_is_clipped_to_the_batches_of_a_shorter_history(

@@ -29,8 +29,8 @@ from streamproof.properties.report.kills import (
 from streamproof.properties.runner.check import check_operators
 from streamproof.properties.runner.mutation import Kill, check_mutants, chosen
 from streamproof.properties.runner.pools import definitions_drawn, histories_in_pools, pools_on_spark
-from streamproof.properties.witnesses.base import RunOptions
 from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark import witness
 from streamproof.reference.core.history import CUT, ClockAdvance, History
 from streamproof.reference.core.records import Record

@@ -21,7 +21,7 @@ from streamproof.properties.report.store import (
     saved,
     sweep,
 )
-from streamproof.properties.witnesses.base import RunOptions
+from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
 
@@ -134,7 +134,8 @@ def test_the_metadata_are_json_with_sorted_keys(tmp_path: Path) -> None:
     "way",
     [
         RunOptions(stop_after=(1, 1)),
-        RunOptions(crash_in=(0, 3, 3)),
+        RunOptions(crash_in=(Crash(0), Crash(3), Crash(3))),
+        RunOptions(crash_in=(Crash(1), Crash(1, False, "before its output"))),
         RunOptions(partitions=5, state_groups=3),
         RunOptions(read_state=True),
     ],
@@ -163,6 +164,7 @@ def test_one_of_a_version_that_saved_no_way_is_read_and_is_the_same_one(tmp_path
         ({"stop_after": 1}, "way: stop_after is 1, and must be a list of batches, numbers from 0 on"),
         ({"crash_in": [-1]}, r"way: crash_in is \[-1\], and must be a list of batches"),
         ({"crash_in": [True]}, r"way: crash_in is \[True\]"),
+        ({"crash_in": [[1, True, "later"]]}, r"way: crash_in is \[\[1, True, 'later'\]\]"),
         ({"partitions": 0}, "way: partitions is 0, and must be a number from 1 on, or null"),
         ({"read_state": 1}, "way: read_state is 1, and must be true or false"),
     ],

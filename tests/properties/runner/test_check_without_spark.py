@@ -28,8 +28,8 @@ from streamproof.properties.runner.check import (
 from streamproof.properties.runner.pools import SCHEDULES
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.rounds import Round, Work
-from streamproof.properties.witnesses.base import RunOptions
 from streamproof.properties.witnesses.outcomes import Grain, Outcome
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark import session
 from streamproof.reference.core.errors import MissingTool, StreamproofError
 

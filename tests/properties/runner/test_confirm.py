@@ -17,8 +17,8 @@ from streamproof.properties.runner import confirm
 from streamproof.properties.runner.confirm import confirmed
 from streamproof.properties.runner.counterexample import ALONE
 from streamproof.properties.runner.samples import STANDING
-from streamproof.properties.witnesses.base import PLAIN, RunOptions
 from streamproof.properties.witnesses.outcomes import Grain, Outcome
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.witness import QueryWitness
 from streamproof.reference.core.history import History

@@ -12,7 +12,7 @@ from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.registration import Registration, registration_of
 from streamproof.properties.runner.pools import LEAST, MOST, SCHEDULES, STANDING_POOLS, draw_ways, pools_on_spark
 from streamproof.properties.runner.samples import horizon_of
-from streamproof.properties.witnesses.base import RunOptions
+from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.reference.core.operator import OPERATORS
 
 SOME = [registration_of(name) for name in ("session_windows", "table_table_join", "windowed_table", "foreign_key_join")]
@@ -96,7 +96,7 @@ def test_a_pool_is_run_again_in_ways_that_are_drawn_and_that_its_batches_allow(n
     assert stops == ({*range(4)} if number == 0 else {*range(5)} if number == 2 else set())
     crashes = {way.crash_in for drawn in ways for way in drawn.get("replay", ())}
     firsts = {1: range(1, 5), 3: range(6)}.get(number, ())
-    assert crashes == {(crash, crash) for crash in firsts}
+    assert crashes == {(Crash(first), Crash(first)) for first in firsts}
     for drawn in ways:
         for way in drawn.get("restart", ()):
             assert way.stop_after[1] - way.stop_after[0] == 1

@@ -37,9 +37,9 @@ from streamproof.properties.runner.recheck import recheck, witness_of
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import samples_on_spark
 from streamproof.properties.testing.recheck import assert_holds
-from streamproof.properties.witnesses.base import PLAIN, RunOptions
 from streamproof.properties.witnesses.messages import Staged, play_protocol
 from streamproof.properties.witnesses.outcomes import Grain, Outcome
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import staged as staged_player
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.typed import TypedAnswer, TypedSparkWitness

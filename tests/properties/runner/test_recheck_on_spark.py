@@ -16,8 +16,8 @@ from streamproof.properties.report.counterexamples import test_to_paste as to_pa
 from streamproof.properties.runner import mutation
 from streamproof.properties.runner.counterexample import Counterexample
 from streamproof.properties.testing.recheck import assert_holds
-from streamproof.properties.witnesses.base import PLAIN, RunOptions
 from streamproof.properties.witnesses.outcomes import Grain, Outcome
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.witness import NativeSparkWitness
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line
 from streamproof.reference.core.records import Record

@@ -17,8 +17,8 @@ from streamproof import History, parse_history, play
 from streamproof.properties.registration.registration import registration_of, unregister
 from streamproof.properties.registration.shared import FAILED, SharedChange
 from streamproof.properties.runner.pools import pools_on_spark
-from streamproof.properties.witnesses.base import RunOptions
 from streamproof.properties.witnesses.outcomes import Outcome, differences
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark.dispatch import NOBODY
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.shared import (

@@ -1,0 +1,149 @@
+"""How a query is run, apart from what is run: its stops, crashes, partitions, trigger, mode and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from ...reference.core.errors import BadInput
+
+Trigger: TypeAlias = Literal["default", "available_now"]
+"""`default`: where the watermark moved, a batch without data follows each batch; `available_now`: the last one only."""
+Mode: TypeAlias = Literal["append", "update", "complete"]
+Moment: TypeAlias = Literal["before its output", "between its output and its commit"]
+
+
+class Crash(NamedTuple):
+    """Where a query dies, in the function that `foreachBatch` is given; started again, it repeats the micro-batch.
+
+    Attributes:
+        batch: The index of the batch.
+        data: Whether it dies in the micro-batch with the batch's rows, or in the one without data that follows.
+        moment: Whether it dies before it has written the micro-batch, or after that and before the commit.
+    """
+
+    batch: int
+    data: bool = True
+    moment: Moment = "between its output and its commit"
+
+    def __str__(self) -> str:
+        return f"batch {self.batch}{'' if self.data else ' without data'}, {self.moment}"
+
+    @property
+    def place(self) -> tuple[int, bool, Moment]:
+        """What crashes are put in order by."""
+        return self.batch, not self.data, self.moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a query is run, apart from what is run; witnesses without a query take no notice.
+
+    Attributes:
+        stop_after: Stop after each of these batches (from 0), and restart from the checkpoint.
+        crash_in: Die in these places, and restart; a crash that comes twice happens again when the batch is replayed.
+        read_state: Read the state at the end.
+        state_groups: Over how many groups the state's keys are spread; None decides by the number of histories.
+        partitions: How many shuffle partitions the query has; None for the session's number.
+        trigger: Of a job: whether a batch without data follows each batch, or the last one alone.
+        mode: Of a job: its output mode; a sink has its own.
+        settings: Of a job: further settings of the session.
+        seconds: Of a job: how long its query may take.
+    """
+
+    stop_after: tuple[int, ...] = ()
+    crash_in: tuple[Crash, ...] = ()
+    read_state: bool = False
+    state_groups: int | None = None
+    partitions: int | None = None
+    trigger: Trigger = "default"
+    mode: Mode = "append"
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    seconds: float = 120
+
+    @property
+    def is_rerun(self) -> bool:
+        """Whether it differs from how histories are run first, which reads the state at most."""
+        return replace(self, read_state=False) != PLAIN
+
+    @property
+    def steps(self) -> int:
+        """How many micro-batches each batch of a job takes."""
+        return 2 if self.trigger == "default" else 1
+
+    def clipped(self, batches: int) -> RunOptions:
+        """Return the same for a history of so many batches: a stop has one after it, where there are two or more."""
+        return replace(
+            self,
+            stop_after=tuple(max(0, min(batch, batches - 2)) for batch in self.stop_after),
+            crash_in=tuple(at._replace(batch=max(0, min(at.batch, batches - 1))) for at in self.crash_in),
+        )
+
+    def crashes_everywhere(self, batches: int) -> tuple[Crash, ...]:
+        """Return every place in which a job's query over so many batches can die, in order."""
+        places = [(batch, data) for batch in range(batches) for data in (True, False)[: self.steps]]
+        places += [(batches - 1, False)] * (self.steps == 1)
+        moments: tuple[Moment, ...] = get_args(Moment)
+        return tuple(Crash(*place, moment) for place in places for moment in moments)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return how a rerun differs from the first run, as JSON has it: a crash with a batch's rows is its number."""
+        found: dict[str, Any] = {
+            "stop_after": [*self.stop_after],
+            "crash_in": [at.batch if at == Crash(at.batch) else [*at] for at in self.crash_in],
+            **{name: getattr(self, name) for name in ("read_state", "state_groups", "partitions")},
+        }
+        return {name: value for name, value in found.items() if value}
+
+
+PLAIN = RunOptions()
+ALONE = RunOptions(partitions=1)
+"""How a history is run alone: its few keys need no second partition, which would cost a third more."""
+SAVED = ("stop_after", "crash_in", "read_state", "state_groups", "partitions")
+"""The options of a rerun that are saved with a counterexample."""
+
+
+def run_options(content: Any) -> RunOptions:
+    """Return the options that `RunOptions.to_json` has written.
+
+    Raises:
+        BadInput: They are none; the message names the remedy.
+    """
+    if not isinstance(content, dict) or (unknown := [name for name in content if name not in SAVED]):
+        said = repr(content) if not isinstance(content, dict) else f"an option {unknown[0]!r}"
+        raise BadInput(f"{said:.60} is no way to run a query: use an object with some of {', '.join(SAVED)}")
+    options: dict[str, Any] = {}
+    for name, value in content.items():
+        if name == "stop_after":
+            right = isinstance(value, list) and all(map(_is_batch, value))
+            wanted = "a list of batches, numbers from 0 on"
+        elif name == "crash_in":
+            right = isinstance(value, list) and None not in map(crash_of, value)
+            wanted = "a list of batches, numbers from 0 on"
+        elif name == "read_state":
+            right, wanted = type(value) is bool, "true or false"
+        else:
+            right, wanted = value is None or (type(value) is int and value > 0), "a number from 1 on, or null"
+        if not right:
+            raise BadInput(f"{name} is {value!r:.40}, and must be {wanted}")
+        options[name] = tuple(value) if isinstance(value, list) else value
+    options["crash_in"] = tuple(map(crash_of, options.get("crash_in", ())))
+    return RunOptions(**options)
+
+
+def crash_of(value: Any) -> Crash | None:
+    """Return the crash that JSON has as the number of a batch, or as all three of its fields; None: it has none."""
+    match value:
+        case int(batch) if _is_batch(batch):
+            return Crash(batch)
+        case [batch, bool(data), "before its output"] if _is_batch(batch):
+            return Crash(batch, data, "before its output")
+        case [batch, bool(data), "between its output and its commit"] if _is_batch(batch):
+            return Crash(batch, data)
+        case _:
+            return None
+
+
+def _is_batch(value: Any) -> bool:
+    return type(value) is int and value >= 0
