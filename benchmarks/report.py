@@ -16,15 +16,15 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import OF_REFERENCE
 from streamproof.properties.laws.base import OWN
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.report.content import Content
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.report.of_checks import content, counterexample_found
 from streamproof.properties.report.writing import write_content
 from streamproof.properties.runner.check import Check
-from streamproof.properties.runner.counterexample import Counterexample
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import plan_of_reference
 from streamproof.properties.witnesses.outcomes import Outcome, differences

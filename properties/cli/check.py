@@ -42,9 +42,9 @@ from .terminal import EXITS, STYLES, results, steps
 from .witnesses import start_spark
 
 if TYPE_CHECKING:
+    from ..counterexamples.of_operators import FolderStore
     from ..laws.base import LawResult
     from ..report.content import Content
-    from ..runner.counterexample import Store
     from ..runner.report import Report
     from ..runner.rounds import Budget, Round
     from ..witnesses.spark.witness import QueryWitness
@@ -103,8 +103,8 @@ def check(
 ) -> None:
     """The gate: check operators against every law on random out-of-order histories, the reference first, then Spark."""
     from ...reference.core.operator import OPERATORS, operator_named
+    from ..counterexamples.of_operators import FolderStore
     from ..laws.base import worst
-    from ..report.counterexamples import FolderStore
     from ..runner.recheck import witness_of
     from ..runner.report import Report
     from ..runner.rounds import Budget
@@ -168,7 +168,7 @@ class _Gate:
     """One run of the command: what is checked, for how long, and the reports that are still to be printed."""
 
     names: Sequence[str]
-    store: Store
+    store: FolderStore
     histories: int
     seed: int
     witness: QueryWitness
@@ -250,7 +250,7 @@ class _Gate:
 
 
 def _print_report(report: Report) -> None:
-    from ..report.counterexamples import counterexample_text
+    from ..counterexamples.text import counterexample_text
 
     table = Table(
         "law", "verdict", "histories", "violations", "what it says", title=_title(report), title_justify="left"

@@ -98,7 +98,7 @@ def _unknown(shows: bool, known: bool) -> str:
 
 
 def _shown(divergence: Divergence, asked: list[Answer], version: str) -> str:
-    from ..report.counterexamples import side_by_side
+    from ..counterexamples.text import side_by_side
 
     setting = "" if divergence.setting == "plain" else f" Shown with: {divergence.setting}."
     lines = [

@@ -73,7 +73,7 @@ def regress_check(
     kafka_version: KafkaVersion = None,
 ) -> None:
     """Check a witness against recorded answers, but for the named divergences of a recorded Kafka Streams."""
-    from ..report.counterexamples import side_by_side
+    from ..counterexamples.text import side_by_side
     from ..report.recordings import compare_recorded
 
     use_version(kafka_version)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..runner.counterexample import Counterexample
+from ..counterexamples.counterexample import Counterexample
 from ..witnesses.equality import EXACT
 from .counterexamples import JobCounterexample
 from .queries.contract import location

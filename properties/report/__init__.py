@@ -1,1 +1,1 @@
-"""Counterexamples and recordings: their text, their files."""
+"""Recordings and reports: their text, their files."""

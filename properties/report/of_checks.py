@@ -11,8 +11,9 @@ from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.history import ClockAdvance, Cut, Delivery, History, Line
 from ...reference.core.play import Entry, play
 from ...reference.core.records import Dropped, Record
+from ..counterexamples.counterexample import ALONE, Counterexample
+from ..counterexamples.text import compared_rows, test_to_paste, versions
 from ..laws.base import REFERENCE, LawResult, worst
-from ..runner.counterexample import ALONE, Counterexample
 from ..runner.report import Report
 from ..system.visible import visible
 from ..witnesses.by_name import WITNESSES, witness_named
@@ -30,7 +31,6 @@ from .content import (
     Vote,
     missing,
 )
-from .counterexamples import compared_rows, test_to_paste, versions
 
 ASKED = ("reference", "duckdb", "protocol")
 """The witnesses that answer in the moment that a report is written; any other one costs a JVM."""

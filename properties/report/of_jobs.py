@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ...reference.core.errors import BadInput, StreamproofError
+from ..counterexamples.counterexample import Counterexample
+from ..counterexamples.text import versions
 from ..jobs.check import JobReport
 from ..jobs.comparison import in_words
 from ..jobs.counterexamples import JobCounterexample
@@ -22,10 +24,8 @@ from ..jobs.verdicts import ConformanceReport, CouldNotRun, Inconclusive, Violat
 from ..laws.base import REFERENCE
 from ..laws.on_spark.changelog import Changelog
 from ..registration.registration import registration_of
-from ..runner.counterexample import Counterexample
 from ..system.arguments import checked, folder_at
 from .content import Checked, Compared, Content, Found, LawCount, Step, Timeline, Verdict, Vote
-from .counterexamples import versions
 from .of_checks import counterexample_found
 from .writing import require_folder, write_content
 

@@ -20,6 +20,8 @@ from typing import TypeAlias
 from ...reference.core.errors import MissingTool
 from ...reference.core.history import History
 from ...reference.core.play import Played
+from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
+from ..counterexamples.of_operators import FolderStore
 from ..generators.coverage import without_neighbours
 from ..generators.neighbours import neighbour_goals_of, neighbours_met
 from ..laws.all import OF_REFERENCE, ON_SPARK, Subject, asked_of
@@ -34,18 +36,17 @@ from ..witnesses.spark.query import stop_queries
 from ..witnesses.spark.session import spark_session, use_own_session
 from ..witnesses.spark.witness import QueryWitness
 from .confirm import confirmed
-from .counterexample import NOT_RECHECKED, Counterexample, Progress, Store, verdict_sentence
 from .pools import plan_pools
 from .replays import replay
 from .report import Report
 from .rounds import Round, TimeIsUp
-from .running import AnyRun, cohort_run, run_sample
+from .running import AnyRun, Progress, cohort_run, run_sample
 from .samples import Draw, plan_of_reference, plan_of_their_own, plan_on_spark
 
 
 def check(
     operator: str,
-    store: Store,
+    store: FolderStore,
     histories: int = 2000,
     seed: int = 0,
     progress: Progress = lambda step: None,
@@ -69,7 +70,7 @@ def check(
 
 def check_operators(
     operators: Sequence[str],
-    store: Store,
+    store: FolderStore,
     histories: int = 2000,
     seed: int = 0,
     progress: Progress = lambda step: None,
@@ -240,7 +241,7 @@ def query_threads(count: int) -> Iterator[Executor]:
 
 def check_reference(
     operator: str,
-    store: Store,
+    store: FolderStore,
     histories: int = 1000,
     seed: int = 0,
     progress: Progress = lambda step: None,
@@ -289,7 +290,7 @@ class Check:
     report: Report
     laws: Sequence[Law]
     subject: Subject
-    store: Store
+    store: FolderStore
     progress: Progress
     witness: QueryWitness
     turn: Round = field(default_factory=Round)

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ...reference.core.history import History
+from ..counterexamples.counterexample import ALONE
 from ..laws.base import OWN, CannotRecheck, Comparison, Law, Violation
 from ..laws.case import Case
 from ..witnesses.spark.witness import QueryWitness
-from .counterexample import ALONE
 from .shrinking import shrink, trimmed, without_clock_advances
 
 ROUNDS = 8

@@ -22,9 +22,8 @@ from ..registration.mutants import Mutant
 from ..registration.registration import Registration, registered, registration_of
 from ..witnesses.spark.witness import LogicsWitness, SparkWitness
 from .check import shares_queries
-from .counterexample import Progress
 from .pools import pools_on_spark
-from .running import AnyRun, cohort_run, run_sample
+from .running import AnyRun, Progress, cohort_run, run_sample
 from .samples import random_sample, sample_without_late_data, scheduled_sample
 from .shrinking import shrink_together, size
 

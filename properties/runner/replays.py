@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from ...reference.core.errors import MissingTool
 from ...reference.core.history import History
+from ..counterexamples.counterexample import Saved
 from ..laws.all import LAWS, Subject
 from ..laws.base import OWN, CannotRecheck, Comparison, Law
 from ..laws.case import Case
 from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.witness import QueryWitness
-from .counterexample import Progress, Saved
+from .running import Progress
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..counterexamples.counterexample import Counterexample
 from ..laws.base import LawResult, Verdict, worst
-from .counterexample import Counterexample
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from ..generators.cohorts import cohorts_of
@@ -13,8 +13,9 @@ from ..laws.on_spark.native import settings_of
 from ..laws.on_spark.retention import with_retention
 from ..laws.runs import CohortRun, Kind, ReferenceRun, Run, Sample, StagedRun, TypedRun, Variant
 from ..witnesses.spark.witness import NativeSparkWitness, QueryWitness
-from .counterexample import Progress
 
+Progress: TypeAlias = Callable[[str], None]
+"""Is given the name of each step before it starts."""
 AnyRun: TypeAlias = Run | StagedRun | ReferenceRun | TypedRun
 
 SHARE_WITH_VARIANTS, OF_MUTANTS = 6, 2

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import play
+from ..counterexamples.counterexample import ALONE, Counterexample, verdict_sentence
+from ..counterexamples.of_operators import FolderStore, saved
+from ..counterexamples.text import counterexample_text, test_to_paste
 from ..generators.coverage import draw_covering
 from ..jobs.arguments import check_arguments
 from ..jobs.counterexamples import SAVED, folder_of
@@ -26,9 +29,6 @@ from ..jobs.verdicts import ConformanceReport, Inconclusive, Violated
 from ..laws.base import REFERENCE, Comparison
 from ..laws.on_spark.changelog import Changelog
 from ..registration.registration import registration_of
-from ..report.counterexamples import FolderStore, counterexample_text, test_to_paste
-from ..report.store import saved
-from ..runner.counterexample import ALONE, Counterexample, verdict_sentence
 from ..runner.shrinking import shrink, size, trimmed, without_clock_advances
 from ..system.arguments import checked, folder_at
 from ..witnesses.base import Witness

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...spark_impl.runtime.required import require_pyspark
-from ..report.counterexamples import DEFAULT_FOLDER, FolderStore
+from ..counterexamples.of_operators import DEFAULT_FOLDER, FolderStore
 from ..runner import check as runner
 from ..runner.recheck import witness_of
 from ..runner.report import Report

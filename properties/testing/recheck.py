@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...reference.core.history import History, parse_history
+from ..counterexamples.counterexample import verdict_sentence
+from ..counterexamples.text import side_by_side, versions
 from ..laws.all import Subject
 from ..laws.base import Comparison
-from ..report.counterexamples import side_by_side, versions
-from ..runner.counterexample import verdict_sentence
 from ..runner.recheck import recheck, sentence_of
 from ..witnesses.run_options import run_options
 

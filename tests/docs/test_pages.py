@@ -163,8 +163,8 @@ def test_python_runs_on_spark(page: str, spark: SparkSession, tmp_path: Path) ->
 
 @pytest.mark.parametrize("page", ["docs/counterexamples.md"])
 def test_the_test_to_paste_is_shown_as_it_is_printed(page: str) -> None:
-    from streamproof.properties.report.counterexamples import test_to_paste
-    from streamproof.properties.runner.counterexample import Counterexample
+    from streamproof.properties.counterexamples.counterexample import Counterexample
+    from streamproof.properties.counterexamples.text import test_to_paste
 
     (shown,) = (block.text for block in blocks_of(page) if "test to paste of" in block.notes)
     history = parse_history(shown.split('"""')[1])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...counterexamples.text import versions
 from ...report.content import Chart, Checked, Content, LawCount, Verdict, missing
-from ...report.counterexamples import versions
 from .models import ChosenModel
 
 if TYPE_CHECKING:

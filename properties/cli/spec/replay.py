@@ -221,9 +221,10 @@ def _save_disagreement(
     trace: Trace, constants: Mapping[str, Value], one: ChosenModel, folder: Path, on: ReplayedOn
 ) -> Path:
     from ....specs.replay import history_of
+    from ...counterexamples.counterexample import Metadata
+    from ...counterexamples.of_operators import save_history
+    from ...counterexamples.store import HISTORY
     from ...laws.all import Subject
-    from ...report.store import HISTORY, save_history
-    from ...runner.counterexample import Metadata
 
     history = history_of(trace, constants, one.model.module.stem)
     subject: Subject = "spark" if on is ReplayedOn.SPARK else "reference"

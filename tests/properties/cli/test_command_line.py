@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import pytest
 from streamproof.properties.cli import app, doctor
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner import rounds
-from streamproof.properties.runner.counterexample import Counterexample
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.rounds import Round
 from streamproof.properties.system import requirements, room

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.generators.layouts import LAYOUTS, NOW_MS, Layout
 from streamproof.properties.laws.all import ON_SPARK, law_named
@@ -29,7 +30,6 @@ from streamproof.properties.laws.on_spark.columns import (
 )
 from streamproof.properties.laws.runs import Kind, Sample, TypedRun
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner import confirm
 from streamproof.properties.runner.check import Check, check
 from streamproof.properties.runner.recheck import recheck

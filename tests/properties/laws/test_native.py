@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import Cohort, one_cohort, pack
 from streamproof.properties.laws.all import ON_SPARK
 from streamproof.properties.laws.base import LawResult, Verdict
 from streamproof.properties.laws.on_spark.native import Native, compared
 from streamproof.properties.laws.runs import Kind
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner.check import Check
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import native_sample

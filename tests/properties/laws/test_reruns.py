@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from shared_player import play_in_memory, play_shared
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.laws.all import LAWS, ON_SPARK
 from streamproof.properties.laws.base import OWN, CannotRecheck, LawResult, Verdict
@@ -16,7 +17,6 @@ from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.metamorphic.reruns import RerunLaw, numbered
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner.check import Check, judge_pools, query_threads
 from streamproof.properties.runner.mutation import check_mutants, chosen
 from streamproof.properties.runner.pools import pools_on_spark

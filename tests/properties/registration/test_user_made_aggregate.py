@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streamproof import Registration
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.coverage import draw_covering
 from streamproof.properties.generators.registering import register
 from streamproof.properties.generators.values import kinds_taken
 from streamproof.properties.operators.session_windows import REGISTRATION as SESSIONS
 from streamproof.properties.registration.bindings import VALUE, Binding, Field, aggregated_field, called
 from streamproof.properties.registration.registration import unregister
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner.check import check_reference
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.outcomes import Outcome, differences

@@ -6,13 +6,14 @@ import ast
 from pathlib import Path
 
 import pytest
+from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_operators import FolderStore
+from streamproof.properties.counterexamples.text import counterexample_text, side_by_side
+from streamproof.properties.counterexamples.text import test_to_paste as to_paste
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.generators.values import KEY_SETS, VALUE_KINDS
 from streamproof.properties.registration.registration import registered
-from streamproof.properties.report.counterexamples import FolderStore, counterexample_text, side_by_side
-from streamproof.properties.report.counterexamples import test_to_paste as to_paste
 from streamproof.properties.report.recordings import recorded, recording
-from streamproof.properties.runner.counterexample import Counterexample
 from streamproof.properties.system.visible import visible
 from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
 from streamproof.properties.witnesses.shown import both_shown

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from shared_player import play_in_memory
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.coverage import coverage_goals
 from streamproof.properties.laws.all import ON_SPARK, asked_of
 from streamproof.properties.laws.base import Verdict
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner.check import check
 from streamproof.properties.runner.mutation import LAWS

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.coverage import coverage_goals, goals_met
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.base import Verdict
 from streamproof.properties.laws.scheduling import scheduled
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner.check import check_reference
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import drawn_under

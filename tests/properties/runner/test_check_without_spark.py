@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import OWN, Comparison, Law, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.runs import CohortRun, Pool, Run, Sample
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner.check import (
     SIDE_BY_SIDE,

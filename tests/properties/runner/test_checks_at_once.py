@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from streamproof.properties.report.store import saved
+from streamproof.properties.counterexamples.of_operators import saved
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 from streamproof.properties.laws.base import Comparison
 from streamproof.properties.laws.of_reference.judging import ReferenceLaw
-from streamproof.properties.report.counterexamples import FolderStore
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.runner import check
 from streamproof.properties.witnesses.outcomes import Difference, Outcome
 from streamproof.reference.core.play import play

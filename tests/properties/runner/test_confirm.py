@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from shared_player import share_nothing
+from streamproof.properties.counterexamples.counterexample import ALONE
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.laws.all import LAWS
@@ -15,7 +16,6 @@ from streamproof.properties.laws.case import Case
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.runner import confirm
 from streamproof.properties.runner.confirm import confirmed
-from streamproof.properties.runner.counterexample import ALONE
 from streamproof.properties.runner.samples import STANDING
 from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions

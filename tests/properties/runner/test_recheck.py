@@ -17,6 +17,10 @@ import pyarrow as pa
 import pytest
 from msgspec import Raw
 from shared_player import share_nothing
+from streamproof.properties.counterexamples.counterexample import Counterexample, verdict_sentence
+from streamproof.properties.counterexamples.of_operators import FolderStore
+from streamproof.properties.counterexamples.text import counterexample_text
+from streamproof.properties.counterexamples.text import test_to_paste as to_paste
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.laws.all import OF_REFERENCE as REFERENCE_LAWS
 from streamproof.properties.laws.all import ON_SPARK
@@ -28,11 +32,8 @@ from streamproof.properties.operators.range_aggregate import _with_retention as 
 from streamproof.properties.registration.key_space import prefixed_key
 from streamproof.properties.registration.mutants import Mutant
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.report.counterexamples import FolderStore, counterexample_text
-from streamproof.properties.report.counterexamples import test_to_paste as to_paste
 from streamproof.properties.runner import check, confirm, mutation
 from streamproof.properties.runner.check import Check, check_reference
-from streamproof.properties.runner.counterexample import Counterexample, verdict_sentence
 from streamproof.properties.runner.recheck import recheck, witness_of
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import samples_on_spark

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof.properties.counterexamples.counterexample import Metadata
+from streamproof.properties.counterexamples.of_operators import FolderStore, save_history, saved
 from streamproof.properties.laws.all import LAWS, Subject
 from streamproof.properties.laws.base import OWN, CannotRecheck, Comparison, Law, Verdict
 from streamproof.properties.laws.case import Case
-from streamproof.properties.report.counterexamples import FolderStore
-from streamproof.properties.report.store import save_history, saved
 from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner.check import check, check_reference
-from streamproof.properties.runner.counterexample import Metadata
 from streamproof.properties.runner.replays import Replayed, replay
 from streamproof.properties.runner.report import Report
 from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from streamproof.properties.counterexamples.counterexample import verdict_sentence
+from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.all import LAWS, ON_SPARK, asked_of
 from streamproof.properties.laws.base import Comparison, Verdict
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.report.counterexamples import FolderStore
 from streamproof.properties.runner.check import check
-from streamproof.properties.runner.counterexample import verdict_sentence
 from streamproof.properties.runner.recheck import witness_of
 from streamproof.properties.runner.samples import long_after, samples_on_spark
 from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome

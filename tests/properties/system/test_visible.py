@@ -9,9 +9,9 @@ import unicodedata
 import pytest
 from rich.table import Table
 from streamproof.properties.cli import terminal
+from streamproof.properties.counterexamples.counterexample import Counterexample, verdict_sentence
+from streamproof.properties.counterexamples.text import counterexample_text, side_by_side
 from streamproof.properties.laws.base import Comparison
-from streamproof.properties.report.counterexamples import counterexample_text, side_by_side
-from streamproof.properties.runner.counterexample import Counterexample, verdict_sentence
 from streamproof.properties.system.visible import json_line, visible
 from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
 from streamproof.properties.witnesses.shown import shown

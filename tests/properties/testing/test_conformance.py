@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.generators.coverage import Drawn, draw_covering, emitted, goals, neighbours
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner.counterexample import Counterexample
 from streamproof.properties.runner.samples import random_sample
 from streamproof.properties.testing import conformance
 from streamproof.properties.testing.conformance import (

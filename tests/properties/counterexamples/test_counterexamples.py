@@ -11,18 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof.properties.counterexamples import store
+from streamproof.properties.counterexamples.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
+from streamproof.properties.counterexamples.of_operators import FolderStore, saved
+from streamproof.properties.counterexamples.text import counterexample_text, side_by_side, versions
+from streamproof.properties.counterexamples.text import test_to_paste as to_paste
 from streamproof.properties.laws.all import ON_SPARK
 from streamproof.properties.laws.base import Comparison
-from streamproof.properties.report import store
-from streamproof.properties.report.counterexamples import (
-    FolderStore,
-    counterexample_text,
-    side_by_side,
-    versions,
-)
-from streamproof.properties.report.counterexamples import test_to_paste as to_paste
-from streamproof.properties.report.store import saved
-from streamproof.properties.runner.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
 from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome, differences
 from streamproof.properties.witnesses.shown import both_shown, shown
 from streamproof.reference.core.errors import BadInput

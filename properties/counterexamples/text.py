@@ -1,29 +1,18 @@
-"""Counterexamples for people: their text, the test to paste, and the folder that they are saved in.
-
-A counterexample is written before anything else is run, into a folder of its own: the smallest history, its text, and
-a test to paste. The next check replays them first.
-"""
+"""Counterexamples for people: their text, and the test to paste."""
 
 from __future__ import annotations
 
-import os
 import platform
 from collections import defaultdict
 from collections.abc import Container
 from importlib.metadata import version
 from itertools import zip_longest
-from pathlib import Path
 from typing import NamedTuple
 
-from ...reference.core.errors import BadInput
 from ...reference.core.records import Change, Dropped, Output
-from ..laws.all import Subject
-from ..runner.counterexample import ALONE, NOT_RECHECKED, Counterexample, Metadata, Saved, digest
 from ..witnesses.outcomes import Grain, Outcome, are_same, row_order, sorted_rows
 from ..witnesses.shown import both_shown
-from .store import remove_folder, save_history, saved
-
-DEFAULT_FOLDER = Path(".streamproof/counterexamples")
+from .counterexample import ALONE, Counterexample
 
 
 def versions() -> str:
@@ -161,73 +150,3 @@ def test_to_paste(counterexample: Counterexample, job: object = None) -> str | N
         f"def test_{counterexample.name.replace('-', '_')}() -> None:\n"
         f"    assert_holds({', '.join(arguments)})\n"
     )
-
-
-class FolderStore:
-    """A folder of counterexamples, in which nothing is overwritten; any number of processes may share it.
-
-    Args:
-        folder: The folder; it is made when the first one is saved.
-        job: The user's job that is checked, where it is one, for the test to paste.
-    """
-
-    def __init__(self, folder: Path = DEFAULT_FOLDER, job: object = None) -> None:
-        self.folder, self.job = folder, job
-        self.written: set[tuple[int, Path]] = set()
-
-    def save(self, counterexample: Counterexample) -> Path:
-        """Write a counterexample into `folder/operator/name/`, whole or not at all, and return that folder.
-
-        What is there already is the same counterexample, and stays.
-
-        Raises:
-            BadInput: The folder can't be written; the counterexample is in the message, so that nothing is lost.
-        """
-        others = {"counterexample.txt": counterexample_text(counterexample)}
-        test = test_to_paste(counterexample, self.job)
-        if test is not None:
-            others[f"test_{counterexample.name.replace('-', '_')}.py"] = test
-        metadata = Metadata(
-            self.folder,
-            counterexample.law,
-            counterexample.subject,
-            counterexample.history.operator,
-            counterexample.mutant,
-            counterexample.confirmed,
-            counterexample.seed,
-            versions(),
-            counterexample.original,
-            counterexample.way,
-        )
-        try:
-            path, is_new = save_history(
-                counterexample.history, metadata, others, refresh=counterexample.unconfirmed != NOT_RECHECKED
-            )
-        except BadInput as error:
-            raise BadInput(f"{error}; the counterexample was:", counterexample_text(counterexample)) from None
-        if is_new:
-            self.written.add((os.getpid(), path))
-        return path
-
-    def forget(self, path: Path) -> None:
-        """Remove a counterexample that this process wrote, for a smaller one is saved; any other one stays."""
-        if (os.getpid(), path) in self.written:
-            self.written.discard((os.getpid(), path))
-            remove_folder(path)
-
-    def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Saved]:
-        """Return the counterexamples that such a check replays: the operator's own, and of mutants this one's alone.
-
-        Spark has the batch clock: under stream time it would rightly say something else.
-
-        Raises:
-            BadInput: One, whosever it is, can't be read any more.
-        """
-        mine = {
-            digest(one.law, subject, one.mutant, history, one.original, one.way): (history, one)
-            for history, one in saved(self.folder, operator)
-            if one.subject == subject
-            and one.mutant in (None, mutant)
-            and (subject == "reference" or history.clock == "batch")
-        }
-        return list(mine.values())  # one of an earlier version that has been saved anew counts once

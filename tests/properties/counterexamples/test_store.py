@@ -10,17 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties.report import store
-from streamproof.properties.report.store import (
-    METADATA,
-    Metadata,
-    digest,
-    put,
-    remove_folder,
-    save_history,
-    saved,
-    sweep,
-)
+from streamproof.properties.counterexamples import of_operators, store
+from streamproof.properties.counterexamples.counterexample import Metadata, digest
+from streamproof.properties.counterexamples.of_operators import save_history, saved
+from streamproof.properties.counterexamples.store import METADATA, Refresh, put, remove_folder, sweep
+from streamproof.properties.laws.all import Subject
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
@@ -185,7 +179,7 @@ def test_a_way_that_is_none_is_refused_with_the_remedy(tmp_path: Path, way: obje
     ],
 )
 def test_a_folder_of_an_earlier_version_is_read(
-    tmp_path: Path, name: str, clock: str, law: str, subject: store.Subject
+    tmp_path: Path, name: str, clock: str, law: str, subject: Subject
 ) -> None:
     path = tmp_path / "table_table_join" / name
     path.mkdir(parents=True)
@@ -353,7 +347,7 @@ def test_one_that_is_taken_away_is_gone_and_nothing_is_left(tmp_path: Path) -> N
 def test_one_that_is_taken_away_between_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save(tmp_path)
 
-    def gone(folder: Path, files: object) -> bool:
+    def gone(folder: Path, *others: object) -> bool:
         remove_folder(folder)
         return False
 
@@ -364,7 +358,7 @@ def test_one_that_is_taken_away_between_is_written_again(tmp_path: Path, monkeyp
 def test_one_that_is_taken_away_while_it_is_read_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = store.read_history
+    read = of_operators.read_history
 
     def read_and_gone(path: Path) -> History:
         found = read(path)
@@ -372,7 +366,7 @@ def test_one_that_is_taken_away_while_it_is_read_is_passed_over(
         return found
 
     save(tmp_path)
-    monkeypatch.setattr(store, "read_history", read_and_gone)
+    monkeypatch.setattr(of_operators, "read_history", read_and_gone)
     assert list(saved(tmp_path, "table_table_join")) == []
 
 
@@ -385,7 +379,8 @@ def run(script: str, folder: Path) -> str:
 FOUR_AT_ONCE = """
 import os, sys
 from pathlib import Path
-from streamproof.properties.report.store import Metadata, save_history
+from streamproof.properties.counterexamples.counterexample import Metadata
+from streamproof.properties.counterexamples.of_operators import save_history
 from streamproof.reference.core.history import parse_history
 
 HEADER = '{"operator": "table_table_join", "options": {}}\\n'
@@ -418,7 +413,9 @@ KILLED = """
 import os, signal, sys
 from itertools import count
 from pathlib import Path
-from streamproof.properties.report.store import Metadata, save_history, remove_folder
+from streamproof.properties.counterexamples.counterexample import Metadata
+from streamproof.properties.counterexamples.of_operators import save_history
+from streamproof.properties.counterexamples.store import remove_folder
 from streamproof.reference.core.history import parse_history
 
 HEADER = '{"operator": "table_table_join", "options": {}}\\n'
@@ -471,5 +468,21 @@ def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and
 
 
 def test_files_are_put_under_any_name(tmp_path: Path) -> None:
-    files = {"history.jsonl": "", "counterexample.json": "{}"}
-    assert put(tmp_path / "deep" / "er", "name", files) == (tmp_path / "deep" / "er" / "name", True)
+    path = tmp_path / "deep" / "er" / "name"
+    assert put(path, {"history.jsonl": ""}, {}) == (path, True)
+    assert json.loads((path / METADATA).read_text()) == {}
+
+
+@pytest.mark.parametrize("refresh", ["never", "unconfirmed", "always"])
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("now", [True, False])
+def test_the_same_one_gets_todays_metadata_and_text_when_they_are_asked_for(
+    tmp_path: Path, before: bool, now: bool, refresh: Refresh
+) -> None:
+    for confirmed, text in ((before, "before"), (now, "now")):
+        files = {"history.jsonl": "the same", "counterexample.txt": text}
+        path, _ = put(tmp_path / "name", files, {"confirmed": confirmed}, refresh=refresh)
+    is_refreshed = refresh == "always" or (refresh == "unconfirmed" and not (before and now))
+    assert (path / "counterexample.txt").read_text() == ("now" if is_refreshed else "before")
+    assert json.loads((path / METADATA).read_text()) == {"confirmed": now if is_refreshed else before}
+    assert [path] == [*tmp_path.iterdir()]

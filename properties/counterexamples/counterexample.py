@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from ...reference.core.history import History
 from ..laws.all import Subject
@@ -19,8 +19,6 @@ from ..witnesses.outcomes import Difference, Outcome, are_same
 from ..witnesses.run_options import RunOptions
 from ..witnesses.shown import both_shown
 
-Progress = Callable[[str], None]
-"""Is given the name of each step before it starts."""
 ALONE = "alone, outside its cohort, the history doesn't show it: what travels together isn't independent"
 NOT_RECHECKED = "the law wasn't asked again before the check ended"
 
@@ -96,22 +94,6 @@ class Metadata:
 
 
 Saved: TypeAlias = tuple[History, Metadata]
-
-
-class Store(Protocol):
-    """Where a check saves its counterexamples; each is on disk before the next query starts."""
-
-    def save(self, counterexample: Counterexample) -> Path:
-        """Write a counterexample, and return where it is; what is there already stays."""
-        ...
-
-    def forget(self, path: Path) -> None:
-        """Remove a counterexample that this process wrote, for a smaller one is saved."""
-        ...
-
-    def saved(self, operator: str, subject: Subject, mutant: str | None) -> list[Saved]:
-        """Return what was saved of such a check: of the operator itself, and of this mutant."""
-        ...
 
 
 def verdict_sentence(says: str, comparison: Comparison) -> str:

@@ -1,0 +1,190 @@
+"""Saves the counterexamples of operators, each as `folder/operator/name`, and reads them for the next replay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, get_args
+
+from ...reference.core.errors import BadInput
+from ...reference.core.history import History, read_history
+from ..laws.all import Subject
+from ..system.visible import visible
+from ..witnesses.run_options import run_options
+from .counterexample import NOT_RECHECKED, Counterexample, Metadata, Saved, digest, folder_name
+from .store import HISTORY, METADATA, ORIGINAL, TEXT, Refresh, Store, put, read_each, read_metadata
+from .text import counterexample_text, test_to_paste, versions
+
+DEFAULT_FOLDER = Path(".streamproof/counterexamples")
+IDENTITY = ("law", "subject", "operator", "mutant", "way")
+"""The fields of the metadata that, with its history and its original, make a counterexample that one."""
+FIELDS: Mapping[str, tuple[type, ...]] = {
+    "law": (str,),
+    "subject": (str,),
+    "operator": (str,),
+    "mutant": (str, type(None)),
+    "confirmed": (bool,),
+    "seed": (int, type(None)),
+    "versions": (str,),
+    "original": (bool,),
+}
+"""The fields of the metadata, and their types in JSON."""
+
+
+class FolderStore(Store):
+    """A folder of operators' counterexamples.
+
+    Args:
+        folder: The folder; it is made when the first one is saved.
+        job: The user's job that is checked, where it is one, for the test to paste.
+    """
+
+    def __init__(self, folder: Path = DEFAULT_FOLDER, job: object = None) -> None:
+        super().__init__()
+        self.folder, self.job = folder, job
+
+    def save(self, counterexample: Counterexample) -> Path:
+        """Write a counterexample into `folder/operator/name/`, whole or not at all, and return that folder.
+
+        What is there already is the same counterexample, and stays.
+
+        Raises:
+            BadInput: The folder can't be written; the counterexample is in the message, so that nothing is lost.
+        """
+        others = {TEXT: counterexample_text(counterexample)}
+        test = test_to_paste(counterexample, self.job)
+        if test is not None:
+            others[f"test_{counterexample.name.replace('-', '_')}.py"] = test
+        metadata = Metadata(
+            self.folder,
+            counterexample.law,
+            counterexample.subject,
+            counterexample.history.operator,
+            mutant=counterexample.mutant,
+            confirmed=counterexample.confirmed,
+            seed=counterexample.seed,
+            versions=versions(),
+            original=counterexample.original,
+            way=counterexample.way,
+        )
+        refresh: Refresh = "never" if counterexample.unconfirmed == NOT_RECHECKED else "unconfirmed"
+        try:
+            return self.remembered(*save_history(counterexample.history, metadata, others, refresh))
+        except BadInput as error:
+            raise BadInput(f"{error}; the counterexample was:", counterexample_text(counterexample)) from None
+
+    def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Saved]:
+        """Return the counterexamples that such a check replays: the operator's own, and of mutants this one's alone.
+
+        Spark has the batch clock: under stream time it would rightly say something else.
+
+        Raises:
+            BadInput: One, whosever it is, can't be read any more.
+        """
+        mine = {
+            digest(one.law, subject, one.mutant, history, one.original, one.way): (history, one)
+            for history, one in saved(self.folder, operator)
+            if one.subject == subject
+            and one.mutant in (None, mutant)
+            and (subject == "reference" or history.clock == "batch")
+        }
+        return list(mine.values())  # one of an earlier version that has been saved anew counts once
+
+
+def save_history(
+    history: History,
+    metadata: Metadata,
+    others: Mapping[str, str] | None = None,
+    refresh: Refresh = "unconfirmed",
+) -> tuple[Path, bool]:
+    """Save a counterexample as a folder `metadata.folder/operator/name`.
+
+    Args:
+        history: Its history.
+        metadata: What is known of it; its `folder` is the store's.
+        others: Further files of its folder, by name.
+        refresh: When today's metadata and texts replace those of the same one.
+
+    Returns:
+        The folder, and whether this call made it.
+
+    Raises:
+        BadInput: It can't be written.
+    """
+    known = {name: getattr(metadata, name) for name in FIELDS}
+    known["original"] = metadata.original is not None
+    known["way"] = None if metadata.way is None else metadata.way.to_json()
+    files = {HISTORY: history.to_text(), **(others or {})}
+    if metadata.original is not None:
+        files[ORIGINAL] = metadata.original.to_text()
+    of_content = digest(metadata.law, metadata.subject, metadata.mutant, history, metadata.original, metadata.way)
+    path = metadata.folder / history.operator / folder_name(metadata.law, of_content)
+    try:
+        return put(path, files, known, identity=IDENTITY, refresh=refresh)
+    except OSError as error:
+        raise BadInput(f"{path}: can't be written ({error.strerror})") from None
+
+
+def saved(folder: Path, operator: str) -> Iterator[tuple[History, Metadata]]:
+    """Yield the saved counterexamples of an operator, in the order of their folders' names.
+
+    A folder without metadata is of an earlier version: its name has its law, and its clock says which check found it.
+
+    Raises:
+        BadInput: One can't be read any more; the message names the file and the remedy.
+    """
+    yield from read_each(
+        folder / operator,
+        lambda path: _read(path, operator),
+        lambda path: f"or remove the folder {path}, {_what_it_is(path)}",
+    )
+
+
+def _read(path: Path, operator: str) -> tuple[History, Metadata]:
+    history = replace(read_history(path / HISTORY), name=path.name)
+    if history.operator != operator:
+        raise BadInput(
+            f"{path / HISTORY}: a history of {history.operator} among those of {operator}: move it into the folder "
+            f"{history.operator}"
+        )
+    if not (path / METADATA).exists():
+        if not path.exists():
+            raise BadInput(f"{path}: it is gone")
+        law = re.sub(r"-\d+-records$", "", path.name).replace("-", " ")
+        return history, Metadata(path, law, "spark" if history.clock == "batch" else "reference", operator)
+    content = read_metadata(path)
+    fields = {name: _field(path / METADATA, content, name, kinds) for name, kinds in FIELDS.items()}
+    for name, allowed in (("subject", get_args(Subject)), ("operator", (operator,))):
+        if fields[name] not in allowed:
+            raise BadInput(
+                f"{path / METADATA}: {name} is {fields[name]!r}, not {' or '.join(allowed)}: write it as it was"
+            )
+    original = replace(read_history(path / ORIGINAL), name="original") if fields.pop("original") else None
+    try:
+        way = None if content.get("way") is None else run_options(content["way"])  # once none was saved
+    except BadInput as error:
+        raise BadInput(f"{path / METADATA}: way: {error}; write it as it was") from None
+    return history, Metadata(path, **fields, original=original, way=way)
+
+
+def _field(path: Path, content: Mapping[str, Any], name: str, kinds: tuple[type, ...]) -> Any:
+    if name not in content:
+        raise BadInput(f"{path}: without the field {name!r}: write it as it was")
+    value = content[name]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise BadInput(f"{path}: {name} is {value!r:.40}, and must be {wanted}: write it as it was")
+    return value
+
+
+def _what_it_is(path: Path) -> str:
+    """Say what a folder is that can't be read: of another version of streamproof, where it names one, or damaged."""
+    with suppress(BadInput, OSError):
+        by = re.match(r"streamproof (\S+?),", str(read_metadata(path).get("versions")))
+        if by is not None and by[1] != version("streamproof"):
+            return f"a counterexample of streamproof {visible(by[1])}, which this version can't read"
+    return "a damaged counterexample"

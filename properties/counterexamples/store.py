@@ -1,0 +1,219 @@
+"""The store of counterexamples: a folder each, named by its content, whole or not there, and never overwritten.
+
+A folder is written under a hidden name beside its own and then renamed, so that an interruption at any moment leaves
+all of it or nothing; the hidden folder is locked by its writer, so that the next process recognizes that of a dead
+process and sweeps it. Any number of processes may save into one folder at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from ...reference.core.errors import BadInput
+from ...reference.core.files import read_text
+from ..system.files import HIDDEN
+from ..system.held import hold, remove_unless_held
+
+HISTORY, ORIGINAL, TEXT, METADATA = "history.jsonl", "original.jsonl", "counterexample.txt", "counterexample.json"
+Refresh: TypeAlias = Literal["never", "unconfirmed", "always"]
+"""When today's metadata and texts replace those of a counterexample that is there already: never; where it is confirmed
+today and wasn't, or isn't confirmed; or always."""
+TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+"""The errors of a rename onto a name that is taken."""
+T = TypeVar("T")
+
+
+class Store:
+    """Folders of counterexamples, in which nothing is overwritten; any number of processes may share them."""
+
+    def __init__(self) -> None:
+        self._written: set[tuple[int, Path]] = set()
+
+    def remembered(self, path: Path, is_new: bool) -> Path:
+        """Note whether this process has made a folder, and return it."""
+        if is_new:
+            self._written.add((os.getpid(), path))
+        return path
+
+    def forget(self, path: Path | None) -> None:
+        """Remove a counterexample that this process wrote, for a smaller one is saved; any other one stays."""
+        if path is not None and (os.getpid(), path) in self._written:
+            self._written.discard((os.getpid(), path))
+            remove_folder(path)
+
+
+def put(
+    path: Path,
+    files: Mapping[str, str],
+    metadata: Mapping[str, object],
+    *,
+    identity: Sequence[str] = (),
+    refresh: Refresh = "unconfirmed",
+) -> tuple[Path, bool]:
+    """Write a counterexample's folder, whole or not at all; where its name is taken by another content, beside it.
+
+    Args:
+        path: The folder; those that it lies in are made where they are missing.
+        files: The texts, by the files' names: the history, and others.
+        metadata: What is known of the counterexample, as JSON has it; with `confirmed`.
+        identity: The metadata that, with the history and the original, make it the same counterexample.
+        refresh: When today's metadata and texts replace those of the same one.
+
+    Returns:
+        The folder, and whether this call made it.
+
+    Raises:
+        OSError: It can't be written; nothing is left of it then.
+    """
+    parent = path.parent
+    parent.mkdir(parents=True, exist_ok=True)
+    sweep(parent)
+    with _hidden(parent) as hidden:
+        of_metadata = json.dumps(metadata, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+        for file, text in {**files, METADATA: of_metadata}.items():
+            _write(hidden / file, text)
+        _sync(hidden)
+        number = 1
+        while True:
+            target = path if number == 1 else path.with_name(f"{path.name}-{number}")
+            try:
+                hidden.rename(target)
+            except OSError as error:
+                if error.errno not in TAKEN:
+                    raise
+                if _is_same(target, files, metadata, identity):
+                    if refresh != "never":
+                        _refresh(hidden, target, metadata, refresh)
+                    return target, False
+                number += os.path.lexists(target)  # else another process has removed it meanwhile
+            else:
+                _sync(parent)
+                return target, True
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder; an interruption leaves it whole, or hidden until it is swept. Nothing happens where none is."""
+    with suppress(OSError), _hidden(folder.parent) as hidden:
+        folder.rename(hidden)  # an empty folder is replaced; leaving the context removes it
+
+
+def sweep(parent: Path) -> None:
+    """Remove what dead processes left hidden: folders that weren't finished, or were being removed, and files."""
+    for hidden in parent.glob(f"{HIDDEN}*"):
+        remove_unless_held(hidden)
+
+
+def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], str]) -> Iterator[T]:
+    """Yield the counterexamples that lie in a folder, in the order of their folders' names.
+
+    Args:
+        parent: The folder; where there is none, there are no counterexamples.
+        read: Reads one of its folder; it may raise BadInput, or OSError.
+        remedy: Returns what to do about a folder that can't be read.
+
+    Raises:
+        BadInput: One can't be read any more; the message names the file and the remedy.
+    """
+    try:
+        names = sorted(name for name in os.listdir(parent) if not name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise BadInput(f"{parent}: can't be read ({error.strerror}): check its permissions") from None
+    sweep(parent)
+    for path in (parent / name for name in names):
+        try:
+            if any((path / name).exists() for name in (HISTORY, METADATA)):
+                yield read(path)
+        except BadInput as error:
+            if path.exists():  # else another check has just replaced it by a smaller one
+                raise BadInput(f"{error}; {remedy(path)}") from None
+        except OSError as error:
+            raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
+
+
+def read_metadata(folder: Path) -> dict[str, Any]:
+    """Return the metadata of a counterexample, as they were saved by any version.
+
+    Raises:
+        BadInput: They can't be read; the message names the file.
+    """
+    path = folder / METADATA
+    try:
+        content = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: not JSON ({error}): write the JSON object that it was") from None
+    if not isinstance(content, dict):
+        raise BadInput(f"{path}: {type(content).__name__} instead of an object: write the JSON object that it was")
+    return content
+
+
+def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, object], identity: Sequence[str]) -> bool:
+    """Whether the counterexample of these files lies in a folder already."""
+    try:
+        texts = {name: (folder / name).read_bytes() for name in (HISTORY, ORIGINAL) if (folder / name).exists()}
+        before = read_metadata(folder) if identity else {}
+    except (BadInput, OSError):
+        return False
+    return texts == {name: files[name].encode() for name in (HISTORY, ORIGINAL) if name in files} and all(
+        before.get(name) == metadata.get(name) for name in identity
+    )
+
+
+def _refresh(hidden: Path, folder: Path, metadata: Mapping[str, object], refresh: Refresh) -> None:
+    """Move today's files from the hidden folder into the one that is there, each at once, where they are asked for."""
+    with suppress(BadInput, FileNotFoundError):  # another process has removed it meanwhile
+        if refresh == "unconfirmed" and metadata["confirmed"] and read_metadata(folder).get("confirmed"):
+            return
+        files = {path.name for path in hidden.iterdir()}
+        for stale in {path.name for path in folder.glob("test_*.py")} - files:
+            (folder / stale).unlink()
+        for name in sorted(files, key=lambda name: name == METADATA):  # it says last that it is done
+            os.replace(hidden / name, folder / name)
+        _sync(folder)
+
+
+@contextmanager
+def _hidden(parent: Path) -> Iterator[Path]:
+    """Make a hidden folder, which is locked for as long as it is in use, and gone afterwards."""
+    while True:
+        hidden = parent / f"{HIDDEN}{uuid.uuid4().hex}"
+        hidden.mkdir()  # mkdtemp would keep others of the group out
+        try:
+            descriptor = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:  # swept before it could be locked
+            continue
+        try:
+            hold(descriptor)
+            if not hidden.exists():  # swept meanwhile
+                continue
+            yield hidden
+            return
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
+            os.close(descriptor)
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Have a folder's entries written to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # not every file system can
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
