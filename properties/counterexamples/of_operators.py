@@ -140,7 +140,7 @@ def saved(folder: Path, operator: str) -> Iterator[tuple[History, Metadata]]:
     yield from read_each(
         folder / operator,
         lambda path: _read(path, operator),
-        lambda path: f"or remove the folder {path}, {_what_it_is(path)}",
+        lambda path: f"; or remove the folder {path}, {_what_it_is(path)}",
     )
 
 

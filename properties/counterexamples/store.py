@@ -117,7 +117,7 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
     Args:
         parent: The folder; where there is none, there are no counterexamples.
         read: Reads one of its folder; it may raise BadInput, or OSError.
-        remedy: Returns what to do about a folder that can't be read.
+        remedy: Returns what else to do about a folder that can't be read: `; or remove …`.
 
     Raises:
         BadInput: One can't be read any more; the message names the file and the remedy.
@@ -135,7 +135,7 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
                 yield read(path)
         except BadInput as error:
             if path.exists():  # else another check has just replaced it by a smaller one
-                raise BadInput(f"{error}; {remedy(path)}") from None
+                raise BadInput(f"{error}{remedy(path)}") from None
         except OSError as error:
             raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
 

@@ -26,7 +26,7 @@ from ..witnesses.spark.query import QueryFailed
 from ..witnesses.spark.session import time_zone_of
 from .arguments import check_arguments, oracle_of, runner_of, settings_of
 from .comparison import RowDifference, check_columns, difference, in_words, table_of, with_columns
-from .counterexamples import JobCounterexample, failure, kept_meanwhile, saved_histories, violation
+from .counterexamples import JobCounterexample, JobStore, saved_histories
 from .failing import failing_history
 from .histories.drawing import closed, covered, draw_histories, duration, goals
 from .histories.inputs import Input, ResolvedInput
@@ -226,6 +226,7 @@ class JobCheck:
         self.names, self.columns, self.plan = declared.names, declared.columns, declared.plan
         self.grouping, watermarks = declared.grouping, declared.watermarks
         self.name = name_of(self.runner.job)
+        self.store = JobStore(self.folder, self.sources, job=self.name, oracle=self.oracle_name, seed=self.seed)
         self.covered: set[str] = set()
         self.crashed = self.stateful = self.gave_up = False
         self.alike: str | None = None
@@ -414,12 +415,13 @@ class JobCheck:
             if failing:
                 number = min(failing, key=lambda number: size(drawn[number], self.inputs))
                 differ = f"{len(failing)} of {count} histories differ"
-                with kept_meanwhile(self.as_saved(drawn[number]), self.sources, self.folder):
-                    smallest = self.shrunk(
-                        drawn[number], lambda candidates: [bad is not None for bad in self.differ(candidates)], started
-                    )
-                    if self.differs_alone(smallest) is not None:
-                        raise self.violation(self.plainest(smallest), f"{differ}.")
+                kept = self.store.keep(self.as_saved(drawn[number]), self.run)
+                smallest = self.shrunk(
+                    drawn[number], lambda candidates: [bad is not None for bad in self.differ(candidates)], started
+                )
+                if self.differs_alone(smallest) is not None:
+                    raise self.violation(self.plainest(smallest), f"{differ}.", kept)
+                self.store.forget(kept)
                 self.alone = True
                 self.why = (
                     f"{differ} in one query, such as one that {self.difference_in_words(failing[number])}; "
@@ -471,7 +473,7 @@ class JobCheck:
 
             why, found = f"{self.name}: {failed.message}", failing_history(histories, fails)
             raise QueryFailed(
-                f"{why}, whatever arrives" if found is None else failure(found, self.sources, why, self.folder)
+                f"{why}, whatever arrives" if found is None else self.store.failure(found, self.run, why)
             ) from None
 
     def lone_difference(self, drawn: Sequence[JobHistory], said: Sequence[Expected]) -> JobHistory | None:
@@ -525,10 +527,10 @@ class JobCheck:
             with self.named_failure([history]):
                 differs = self.differs_alone(history) is not None
             if differs:
-                with kept_meanwhile(self.as_saved(history), self.sources, self.folder):
-                    smallest = self.shrunk(history, self.fail_alone, started)
-                    head = f"1 of {len(done) + 1} histories that ran alone differs."
-                    raise self.violation(self.plainest(smallest), head)
+                kept = self.store.keep(self.as_saved(history), self.run)
+                smallest = self.shrunk(history, self.fail_alone, started)
+                head = f"1 of {len(done) + 1} histories that ran alone differs."
+                raise self.violation(self.plainest(smallest), head, kept)
             expecting += count_expecting(self.said)
             done.append(history)
         self.variation = whole
@@ -656,28 +658,34 @@ class JobCheck:
         """Return a history with the variation under which it is replayed."""
         return replace(history, variation=self.variation.saved)
 
-    def violation(self, history: JobHistory, head: str) -> Violated:
-        """Return the failure on a history, which is saved."""
+    def violation(self, history: JobHistory, head: str, unshrunk: Path | None = None) -> Violated:
+        """Return the failure on a history, which is saved.
+
+        Args:
+            history: The history.
+            head: On how many histories the job differs.
+            unshrunk: The folder of the history that it was shrunk from, which is forgotten.
+        """
         found = self.run_alone(history)
-        run = replace(self.run, mode="complete") if isinstance(self.runner.job, Sink) else self.run
         counterexample = JobCounterexample(
-            self.name,
-            self.oracle_name,
-            self.as_saved(history),
-            self.sources,
-            found.expected,
-            found.emitted,
-            found.difference,
-            run,
-            self.unique_columns,
-            self.seed,
-            self.only_delay_us,
-            self.equality,
-            (self.variation.when, self.variation.otherwise) if self.variation.when else None,
+            job=self.name,
+            oracle=self.oracle_name,
+            history=self.as_saved(history),
+            sources=self.sources,
+            expected=found.expected,
+            emitted=found.emitted,
+            difference=found.difference,
+            run=replace(self.run, mode="complete") if isinstance(self.runner.job, Sink) else self.run,
+            unique=self.unique_columns,
+            seed=self.seed if history.seed is None else history.seed,
+            delay_us=self.only_delay_us,
+            equality=self.equality,
+            runs=(self.variation.when, self.variation.otherwise) if self.variation.when else None,
         )
         if self.gave_up:
             head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."
-        return Violated(violation(counterexample, head, self.folder), counterexample)
+        message, path = self.store.violation(counterexample, head, unshrunk)
+        return Violated(message, counterexample, path=path)
 
     def differ(self, histories: Sequence[JobHistory]) -> list[RowDifference | None]:
         """Return for each of histories that share a query where the job differs."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import re
-import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 
 from ...reference.core.errors import BadInput
 from ...reference.core.files import read_text
 from ...reference.spark.watermarks import micro_batches
-from ..system.files import write_whole
+from ..counterexamples.store import HISTORY, TEXT, Refresh, Store, put, read_each, read_metadata
+from ..counterexamples.text import versions
 from ..system.visible import visible
 from ..witnesses.equality import TWELVE_DIGITS, Equality
 from ..witnesses.run_options import RunOptions
@@ -27,14 +25,13 @@ from .rendering.tables import BatchWatermarks, ResultRow, arrivals_table, result
 from .rendering.timeline import timeline
 from .rendering.values import shown_row, typed_row
 
-HISTORY, REPORT = "history.jsonl", "counterexample.txt"
 SAVED = Path(".streamproof/jobs")
 """Where the counterexamples of jobs are saved, below the root folder of the tests, or the working directory."""
 MOST_LINES = 60
 """A longer history isn't printed to be pasted."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JobCounterexample:
     """A history on which a job differs from what is expected.
 
@@ -133,11 +130,7 @@ class JobCounterexample:
         return [f"Expected by {self.oracle}, and emitted by {self.job}:", *results_table(self.results)]
 
     def _origin(self) -> str:
-        packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "duckdb", "pyarrow"))
-        return (
-            f"Seed {self.seed}, mode {self.run.mode}, trigger {self.run.trigger}; "
-            f"streamproof {version('streamproof')}, {packages}, Python {platform.python_version()}."
-        )
+        return f"Seed {self.seed}, mode {self.run.mode}, trigger {self.run.trigger}; {versions()}."
 
 
 def _times(count: int) -> str:
@@ -150,63 +143,107 @@ def folder_of(name: str, folder: Path) -> Path:
     return folder / f"{readable}-{sha256(name.encode(errors='surrogateescape')).hexdigest()[:8]}"
 
 
-def violation(counterexample: JobCounterexample, head: str, folder: Path | None) -> str:
-    """Return the message of a violation; save the counterexample, if there is a folder for it."""
-    lines = [counterexample.text, head]  # the sentence first: pytest's summary shows one line
-    return "\n".join([*lines, *_saved(counterexample.history, counterexample.sources, counterexample.text, folder)])
+class JobStore(Store):
+    """The counterexamples of one check of a job, each in a folder of its own.
 
+    Args:
+        folder: The folder that they lie in; None: none is saved.
+        sources: The job's inputs.
+        job: The job's name and line.
+        oracle: What it is compared with.
+        seed: What the check draws histories from.
+    """
 
-def failure(history: JobHistory, sources: Sequence[Source], why: str, folder: Path | None) -> str:
-    """Return the message of a history that makes the job's query fail; save it, if there is a folder for it."""
-    text = visible(
-        "\n".join([why, "", "It fails when this arrives, and not without:", *arrivals_table(history, sources, [])]),
-        lines=True,
-    )
-    return "\n".join([text, *_saved(history, sources, text, folder)])
+    def __init__(
+        self, folder: Path | None, sources: Sequence[Source], *, job: str = "", oracle: str = "", seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.folder, self.sources, self.job, self.oracle, self.seed = folder, sources, job, oracle, seed
 
+    def keep(self, history: JobHistory, run: RunOptions) -> Path | None:
+        """Save a history before it is shrunk, so that a check which is interrupted doesn't lose it.
 
-def _saved(history: JobHistory, sources: Sequence[Source], report: str, folder: Path | None) -> list[str]:
-    """Save a history and what is said of it, and return what to say of that, with the lines to paste."""
-    lines, is_saved, shown = [""], False, pasted(history, sources)
-    check = "invariants" if history.variation else "check_job"
-    if folder is not None:
-        saved = _folder_for(history, sources, folder)
-        try:
-            write_whole(saved / HISTORY, to_text(history, sources))
-            write_whole(saved / REPORT, report + "\n")
-            is_saved = True
-            lines += [f"Saved in {visible(saved)}, and run first the next time.", ""]
-        except OSError as error:
-            lines += [f"It can't be saved in {visible(saved)} ({error.strerror}): keep what stands below.", ""]
-    if is_saved and len(shown) > MOST_LINES:
-        return [*lines, f"It is too long to be pasted: give {check} the saved file, as examples=[Path(…)]."]
-    lines += [f"To run it first in every run of the test, give {check} these examples:", ""]
-    return [*lines, *("    " + line for line in shown)]
+        Returns:
+            Its folder, to be forgotten when a smaller one is saved; None where it can't be saved.
+        """
+        why = f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk it."
+        with contextlib.suppress(OSError):  # a full disk is reported where the smaller history is to be saved
+            return self._put(history, run, self._text(why, "What arrives:", history), confirmed=False, refresh="never")
+        return None
 
+    def violation(
+        self, counterexample: JobCounterexample, head: str, unshrunk: Path | None = None
+    ) -> tuple[str, Path | None]:
+        """Save a counterexample, and return the message of the violation and the folder; None where it isn't saved.
 
-def _folder_for(history: JobHistory, sources: Sequence[Source], folder: Path) -> Path:
-    return folder / f"job-{sha256(to_text(history, sources).encode()).hexdigest()[:12]}"
+        Args:
+            counterexample: The counterexample.
+            head: On how many histories the job differs.
+            unshrunk: The folder of the history that it was shrunk from, which is forgotten once it is saved.
+        """
+        text, confirmed = counterexample.text, counterexample.difference is not None
+        lines, path = self._saved(counterexample.history, counterexample.run, text, confirmed)
+        if path is not None and path != unshrunk:
+            self.forget(unshrunk)
+        return "\n".join([text, head, *lines]), path  # the sentence first: pytest's summary shows one line
 
+    def failure(self, history: JobHistory, run: RunOptions, why: str) -> str:
+        """Save a history that makes the job's query fail, and return the message."""
+        text = self._text(why, "It fails when this arrives, and not without:", history)
+        return "\n".join([text, *self._saved(history, run, text)[0]])
 
-@contextlib.contextmanager
-def kept_meanwhile(history: JobHistory, sources: Sequence[Source], folder: Path | None) -> Iterator[None]:
-    """Keep a history that fails on disk while it is shrunk, so that a check which is interrupted doesn't lose it."""
-    if folder is None:
-        yield
-        return
-    kept = _folder_for(history, sources, folder).with_suffix(".unshrunk")  # of its own where two checks share a folder
-    with contextlib.suppress(OSError):  # a full disk is reported where the smaller history is to be saved
-        write_whole(kept / HISTORY, to_text(history, sources))
-    try:
-        yield
-    except AssertionError:  # the violation, whose smaller history is saved
-        shutil.rmtree(kept, ignore_errors=True)
-        raise
-    shutil.rmtree(kept, ignore_errors=True)
+    def _text(self, why: str, head: str, history: JobHistory) -> str:
+        return visible("\n".join([why, "", head, *arrivals_table(history, self.sources, [])]), lines=True)
+
+    def _saved(
+        self, history: JobHistory, run: RunOptions, report: str, confirmed: bool = True
+    ) -> tuple[list[str], Path | None]:
+        """Save a history and its report, and return where, in words with the lines to paste, and its folder."""
+        lines, path, shown = [""], None, pasted(history, self.sources)
+        check = "invariants" if history.variation else "check_job"
+        if self.folder is not None:
+            try:
+                path = self._put(history, run, report, confirmed=confirmed, refresh="always")
+                lines += [f"Saved in {visible(path)}, and run first the next time.", ""]
+            except OSError as error:
+                where = visible(self._folder_for(self.folder, history))
+                lines += [f"It can't be saved in {where} ({error.strerror}): keep what stands below.", ""]
+        if path is not None and len(shown) > MOST_LINES:
+            return [*lines, f"It is too long to be pasted: give {check} the saved file, as examples=[Path(…)]."], path
+        lines += [f"To run it first in every run of the test, give {check} these examples:", ""]
+        return [*lines, *("    " + line for line in shown)], path
+
+    def _put(
+        self, history: JobHistory, run: RunOptions, report: str, *, confirmed: bool, refresh: Refresh
+    ) -> Path | None:
+        """Write a history, its report and its metadata, and return their folder; None where none is saved.
+
+        Raises:
+            OSError: They can't be written.
+        """
+        if self.folder is None:
+            return None
+        metadata = {
+            "law": visible(history.variation.get("law", self.oracle)),
+            "subject": "job",
+            "job": visible(self.job),
+            "confirmed": confirmed,
+            "seed": self.seed if history.seed is None else history.seed,
+            "versions": versions(),
+            "trigger": run.trigger,
+            "mode": run.mode,
+            "settings": {**run.settings},
+            "way": run.to_json(),
+        }
+        files = {HISTORY: to_text(history, self.sources), TEXT: report + "\n"}
+        return self.remembered(*put(self._folder_for(self.folder, history), files, metadata, refresh=refresh))
+
+    def _folder_for(self, folder: Path, history: JobHistory) -> Path:
+        return folder / f"job-{sha256(to_text(history, self.sources).encode()).hexdigest()[:12]}"
 
 
 def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources: Sequence[Source]) -> list[JobHistory]:
-    """Return the histories of examples, and those that are saved in a folder.
+    """Return the histories of examples, and those that are saved in a folder, by any version.
 
     Raises:
         BadInput: One can't be read; the message names it and the line.
@@ -218,11 +255,18 @@ def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources
             found.append(parse(read_text(path), sources, os.fspath(path)))
         else:
             found.append(parse(example, sources, f"example {number}"))
-    for path in sorted(folder.glob(f"*/{HISTORY}")) if folder is not None else ():
-        try:
-            found.append(parse(read_text(path), sources, os.fspath(path)))
-        except BadInput as error:
-            if not path.exists():  # another check has just replaced it by a smaller one
-                continue
-            raise BadInput(f"{error}; or remove {path.parent}, if the job's inputs have changed since") from None
+    if folder is not None:
+        found += read_each(
+            folder,
+            lambda path: replace(parse(read_text(path / HISTORY), sources, f"{path / HISTORY}"), seed=_seed(path)),
+            lambda path: f"; or remove {path}, if the job's inputs have changed since",
+        )
     return found
+
+
+def _seed(folder: Path) -> int | None:
+    """Return the seed of the check that saved a counterexample; None where its metadata don't say it."""
+    with contextlib.suppress(BadInput):  # the history alone is replayed
+        seed = read_metadata(folder).get("seed")
+        return seed if type(seed) is int else None
+    return None

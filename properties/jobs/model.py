@@ -69,12 +69,14 @@ class JobHistory:
             where other rows than the history's move the watermark; empty where its own alone do.
         name: What reports call it.
         variation: Which invariant it violates, and how the query is run then; empty where it is run as it stands.
+        seed: The seed of the check that saved it, where it is a saved one.
     """
 
     batches: tuple[tuple[Arrival, ...], ...]
     clock: tuple[int, ...] = ()
     name: str = field(default="history", compare=False)
     variation: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    seed: int | None = field(default=None, compare=False, repr=False)
 
     @property
     def arrivals(self) -> list[Arrival]:

@@ -130,13 +130,13 @@ def _changelog(operator: str) -> str:
 
 def _found(violated: Violated) -> Found:
     one = violated.counterexample
-    if isinstance(one, JobCounterexample):
-        return _found_by_rows(one)
     path = "" if violated.path is None else str(violated.path)
+    if isinstance(one, JobCounterexample):
+        return _found_by_rows(one, path)
     return counterexample_found(one, violated.name, path, job=violated.job)
 
 
-def _found_by_rows(one: JobCounterexample) -> Found:
+def _found_by_rows(one: JobCounterexample, path: str) -> Found:
     compared: list[Compared] = []
     for when, group in groupby(one.results, lambda row: row.when):
         sides: dict[str, list[str]] = defaultdict(list)
@@ -160,6 +160,7 @@ def _found_by_rows(one: JobCounterexample) -> Found:
         [Vote(one.oracle, "expects this", True), Vote(one.job, "differs", False)],
         to_text(one.history, one.sources),
         test=test,
+        path=path,
         seed=one.seed,
     )
 

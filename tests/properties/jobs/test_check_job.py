@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -469,6 +470,31 @@ def test_a_counterexample_is_saved_and_run_first_the_next_time(tmp_path: Path) -
     with pytest.raises(Violated, match="were found before"):
         check_job(later_by_a_millisecond, CLICKS, expect=as_batch(sessions), examples=[saved.read_text()], histories=50)
     assert check_job(sessions, CLICKS, expect=as_batch(), folder=tmp_path).histories == 300
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_a_check_that_is_interrupted_was_shrinking_is_saved_and_run_first_the_next_time(
+    alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    def more_by_one(clicks: DataFrame) -> DataFrame:
+        return clicks.select("user", (F.col("amount") + 1).alias("amount"))
+
+    given: dict[str, Any] = {"expect": 'select "user", amount from clicks', "alone": alone, "folder": tmp_path}
+    monkeypatch.setattr(check, "shrink", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_job(more_by_one, CLICKS, seed=3, **given)
+    (path,) = tmp_path.iterdir()
+    metadata = json.loads((path / "counterexample.json").read_text())
+    assert (metadata["confirmed"], metadata["seed"], metadata["law"]) == (False, 3, "the SQL statement")
+
+    with pytest.raises(Violated, match="1 of 1 histories that were found before still differ") as found:
+        check_job(more_by_one, CLICKS, seed=4, **given)
+    assert (found.value.path, found.value.counterexample.seed) == (path, 3)
+    assert json.loads((path / "counterexample.json").read_text()) == {**metadata, "confirmed": True}
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_a_value_of_another_type_that_prints_alike_is_shown_with_its_type() -> None:

@@ -634,7 +634,7 @@ def pytest_of(*words: str) -> list[str]:
 
 
 def histories_of(running: Running) -> list[Path]:
-    return [*running.work.glob(".streamproof/jobs/*/*/history.jsonl")]
+    return [*running.work.glob(".streamproof/jobs/*/job-*/history.jsonl")]
 
 
 TEST = f"{MODULE}\n\ndef test_wrong(check_job):\n    check_job(wrong, CLICKS, expect=RIGHT, histories=20)\n"
@@ -681,6 +681,7 @@ def test_two_checks_at_once_share_a_folder(tmp_path: Path, spark: SparkSession) 
     assert [type(error) for error in raised] == [Violated, Violated], raised
     assert [re.sub(r"job-\w+", "job", name) for name in listing(tmp_path)] == [
         "job/",
+        "job/counterexample.json",
         "job/counterexample.txt",
         "job/history.jsonl",
     ]

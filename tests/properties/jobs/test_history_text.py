@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from streamproof.properties.jobs.counterexamples import failure, kept_meanwhile, saved_histories
+from streamproof.properties.jobs.counterexamples import JobStore, saved_histories
 from streamproof.properties.jobs.histories.drawing import draw_histories
 from streamproof.properties.jobs.histories.inputs import Input, resolve, resolve_all
 from streamproof.properties.jobs.histories.standing_alone import without_clock
@@ -19,6 +17,7 @@ from streamproof.properties.jobs.histories.text import columns_text, parse, to_t
 from streamproof.properties.jobs.histories.values import key_kinds, kinds
 from streamproof.properties.jobs.model import Arrival, JobHistory, microseconds
 from streamproof.properties.system.visible import visible
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
 
 EVERY_TYPE = (
@@ -74,33 +73,10 @@ def test_every_value_that_is_drawn_comes_back_from_the_lines_to_paste(column: st
     for values in [*kinds(kind, AT), *key_kinds(kind, AT), *[STRANGE] * (kind == "string")]:
         rows = [Arrival("events", {**plainest, column: value}) for value in values]
         history = JobHistory((tuple(rows), ()), name="it's '''\\")
-        printed = failure(history, [EVERY], "it fails", None).partition("    examples=")[2]
+        printed = JobStore(None, [EVERY]).failure(history, RunOptions(), "it fails").partition("    examples=")[2]
         assert visible(printed, lines=True) == printed
         (back,) = saved_histories(ast.literal_eval(printed), None, [EVERY])
         assert (back, back.name, repr(back)) == (history, history.name, repr(history))
-
-
-@pytest.mark.parametrize("rows", [1, 100])
-def test_a_history_that_can_t_be_saved_is_printed_whole(tmp_path: Path, rows: int) -> None:
-    history = JobHistory((tuple(row(user=f"{number}") for number in range(rows)),))
-    (tmp_path / "file").write_text("")
-    with kept_meanwhile(history, [CLICKS.source], tmp_path / "file"):
-        said = failure(history, [CLICKS.source], "it fails", tmp_path / "file")
-    assert re.search(r"It can't be saved in /.*/file/job-\w+ \(.+\): keep what stands below", said)
-    (back,) = saved_histories(ast.literal_eval(said.partition("    examples=")[2]), None, [CLICKS.source])
-    assert back == history
-
-
-def test_a_history_is_kept_while_it_is_shrunk_and_saved_after(tmp_path: Path) -> None:
-    larger, smaller = (JobHistory(((row(),) * count,)) for count in (100, 2))
-    with pytest.raises(KeyboardInterrupt), kept_meanwhile(larger, [CLICKS.source], tmp_path):
-        raise KeyboardInterrupt
-    assert saved_histories((), tmp_path, [CLICKS.source]) == [larger]
-    with kept_meanwhile(smaller, [CLICKS.source], tmp_path):  # by another check in the same folder
-        pass
-    with pytest.raises(AssertionError), kept_meanwhile(larger, [CLICKS.source], tmp_path):
-        raise AssertionError(failure(smaller, [CLICKS.source], "it fails", tmp_path))
-    assert saved_histories((), tmp_path, [CLICKS.source]) == [smaller]
 
 
 def test_an_example_of_one_line_is_a_text_and_no_file() -> None:

@@ -34,10 +34,10 @@ def counterexample(*batches: list[Arrival], sources: tuple[Source, ...] = (CLICK
     clock = more.pop("clock", ())
     given |= more
     return JobCounterexample(
-        "job (x.py:1)",
-        "the oracle",
-        JobHistory(tuple(map(tuple, batches)), clock),
-        sources,
+        job="job (x.py:1)",
+        oracle="the oracle",
+        history=JobHistory(tuple(map(tuple, batches)), clock),
+        sources=sources,
         unique=["user"],
         seed=0,
         **given,

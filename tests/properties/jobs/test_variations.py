@@ -128,9 +128,19 @@ def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with
 
 
 def counterexample(expected: list[Any], emitted: list[Any], difference: RowDifference) -> JobCounterexample:
-    runs = ("dying in batch 1", "without a crash")
-    given = history(1), [CLICKS], Expected("end", [expected]), [emitted], difference, RunOptions(mode="complete")
-    return JobCounterexample("job (x.py:1)", "the job without a crash", *given, [], 0, runs=runs)
+    return JobCounterexample(
+        job="job (x.py:1)",
+        oracle="the job without a crash",
+        history=history(1),
+        sources=[CLICKS],
+        expected=Expected("end", [expected]),
+        emitted=[emitted],
+        difference=difference,
+        run=RunOptions(mode="complete"),
+        unique=[],
+        seed=0,
+        runs=("dying in batch 1", "without a crash"),
+    )
 
 
 def test_a_violated_invariant_says_what_both_runs_emit() -> None:

@@ -27,7 +27,7 @@ START = from_microseconds(1_700_000_000 * SECOND)
 CLICKS = Source("clicks", pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC"))]), "at", ("user",))
 
 
-def violated(user: str = "a", delay_us: int | None = 5 * SECOND) -> Violated:
+def violated(user: str = "a", delay_us: int | None = 5 * SECOND, path: Path | None = None) -> Violated:
     def at(seconds: int) -> Arrival:
         return Arrival("clicks", {"user": user, "at": START + timedelta(seconds=seconds)})
 
@@ -36,19 +36,19 @@ def violated(user: str = "a", delay_us: int | None = 5 * SECOND) -> Violated:
     history = JobHistory(((at(0), at(60)), (at(1), at(90))))
     expected = Expected("batches", [[], [wanted]])
     one = JobCounterexample(
-        "visits (jobs.py:3)",
-        "the rules",
-        history,
-        [CLICKS],
-        expected,
-        [[], [came]],
-        RowDifference(1, [wanted], [came]),
-        RunOptions(),
-        ["user"],
-        4,
-        delay_us,
+        job="visits (jobs.py:3)",
+        oracle="the rules",
+        history=history,
+        sources=[CLICKS],
+        expected=expected,
+        emitted=[[], [came]],
+        difference=RowDifference(1, [wanted], [came]),
+        run=RunOptions(),
+        unique=["user"],
+        seed=4,
+        delay_us=delay_us,
     )
-    return Violated("violated", one)
+    return Violated("violated", one, path=path)
 
 
 OUTCOMES = [
@@ -74,7 +74,8 @@ def test_what_checks_of_jobs_return_and_raise_is_written(tmp_path: Path) -> None
 
 
 def test_a_job_s_counterexample_has_its_rows_its_batch_and_its_examples() -> None:
-    (found,) = content(OUTCOMES).found
+    (found,) = content([*OUTCOMES[:2], violated(path=Path("saved/job-1"))]).found
+    assert found.path == "saved/job-1"
     assert found.where == "batch 1"
     assert [(line.when, line.expected, line.actual) for line in found.compared if line.differ] == [
         ("batch 1", "user 'a', n 2", "user 'a', n 1"),
