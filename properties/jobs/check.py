@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.spark.durations import Duration, microseconds_of
+from ..generators.shrinking import Deadline, one_by_one
 from ..system.arguments import checked, folder_at
 from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
 from ..witnesses.run_options import Mode, RunOptions, Trigger
@@ -219,7 +220,6 @@ class JobCheck:
     left_out: Sequence[str] = ()
     comparing: Comparing = "end"
     said: Sequence[Expected] = ()
-    deadline: float = field(default=float("inf"))
 
     def __post_init__(self) -> None:
         declared = self.runner.declare(self.run)
@@ -228,7 +228,7 @@ class JobCheck:
         self.name = name_of(self.runner.job)
         self.store = JobStore(self.folder, self.sources, job=self.name, oracle=self.oracle_name, seed=self.seed)
         self.covered: set[str] = set()
-        self.crashed = self.stateful = self.gave_up = False
+        self.crashed = self.stateful = False
         self.alike: str | None = None
         self.alone_runs: dict[str, _Alone] = {}
         self.last: Output = Output([])
@@ -416,11 +416,12 @@ class JobCheck:
                 number = min(failing, key=lambda number: size(drawn[number], self.inputs))
                 differ = f"{len(failing)} of {count} histories differ"
                 kept = self.store.keep(self.as_saved(drawn[number]), self.run)
+                deadline = deadline_of_shrinking(started, self.run.seconds)
                 smallest = self.shrunk(
-                    drawn[number], lambda candidates: [bad is not None for bad in self.differ(candidates)], started
+                    drawn[number], lambda candidates: [bad is not None for bad in self.differ(candidates)], deadline
                 )
                 if self.differs_alone(smallest) is not None:
-                    raise self.violation(self.plainest(smallest), f"{differ}.", kept)
+                    raise self.violation(self.plainest(smallest, deadline), f"{differ}.", kept, deadline)
                 self.store.forget(kept)
                 self.alone = True
                 self.why = (
@@ -528,70 +529,57 @@ class JobCheck:
                 differs = self.differs_alone(history) is not None
             if differs:
                 kept = self.store.keep(self.as_saved(history), self.run)
-                smallest = self.shrunk(history, self.fail_alone, started)
+                deadline = deadline_of_shrinking(started, self.run.seconds)
+                smallest = self.shrunk(
+                    history, one_by_one(lambda each: self.differs_alone(each) is not None, deadline), deadline
+                )
                 head = f"1 of {len(done) + 1} histories that ran alone differs."
-                raise self.violation(self.plainest(smallest), head, kept)
+                raise self.violation(self.plainest(smallest, deadline), head, kept, deadline)
             expecting += count_expecting(self.said)
             done.append(history)
         self.variation = whole
         return done, expecting
 
-    def fail_alone(self, candidates: Sequence[JobHistory]) -> list[bool]:
-        """Return which of a round's candidates fails: the smallest that does; those after it aren't run."""
-        failing = [False] * len(candidates)
-        for index in sorted(range(len(candidates)), key=lambda index: size(candidates[index], self.inputs)):
-            if self.is_over():
-                break
-            if self.differs_alone(candidates[index]) is not None:
-                failing[index] = True
-                break
-        return failing
-
-    def is_over(self) -> bool:
-        """Return whether shrinking has to stop, and note that it did."""
-        self.gave_up |= time.monotonic() > self.deadline
-        return self.gave_up
-
     def shrunk(
-        self, history: JobHistory, fails: Callable[[Sequence[JobHistory]], list[bool]], started: float
+        self, history: JobHistory, fails: Callable[[Sequence[JobHistory]], list[bool]], deadline: Deadline
     ) -> JobHistory:
         """Return the smallest history found in time that fails, which has no late rows where none may be.
 
         Args:
             history: The history.
             fails: Returns which of a round's candidates fail.
-            started: When the check was started, of `time.monotonic()`.
+            deadline: When shrinking ends.
         """
-        allowed_s = min(max(SHRINKING * (time.monotonic() - started), SHRINKING_S), self.run.seconds)
-        self.deadline, self.gave_up = time.monotonic() + allowed_s, False
-        _LOG.info("%s: shrinking a history of %d rows, %.0f s at most", self.name, len(history.arrivals), allowed_s)
+        rows, allowed_s = len(history.arrivals), deadline.seconds
+        _LOG.info("%s: shrinking a history of %d rows, %.0f s at most", self.name, rows, allowed_s)
 
-        def in_time(candidates: Sequence[JobHistory]) -> list[bool]:
+        def logged(candidates: Sequence[JobHistory]) -> list[bool]:
             _LOG.info("%s: trying %d smaller histories", self.name, len(candidates))
-            return [False] * len(candidates) if self.is_over() else fails(candidates)
+            return fails(candidates)
 
-        self.narrow(history)
-        return shrink(history, self.inputs, in_time, delay_us=None if self.takes_late else self.out_of_order_us)
+        self.narrow(history, deadline)
+        delay_us = None if self.takes_late else self.out_of_order_us
+        return shrink(history, self.inputs, logged, delay_us=delay_us, deadline=deadline)
 
-    def narrow(self, history: JobHistory) -> None:
+    def narrow(self, history: JobHistory, deadline: Deadline) -> None:
         """Run a history under parts of its variation, and parts of the first under which the job differs."""
         whole = self.variation
         for part in whole.parts(self.last)[:PARTS] if whole.parts is not None else ():
-            if self.is_over():
+            if deadline.is_over():
                 break
             self.variation = part
             if self.differs_alone(history) is not None:
-                return self.narrow(history)
+                return self.narrow(history, deadline)
         self.variation = whole
 
-    def plainest(self, history: JobHistory) -> JobHistory:
+    def plainest(self, history: JobHistory, deadline: Deadline) -> JobHistory:
         """Return the history as one would write it by hand, without its clock, where it fails so, too."""
         if self.closes:  # only its clock says that everything is closed
             return history
         found = self.differs_alone(history)
         first = None if found is None else found.batch
         for plain in standing_alone(history, self.inputs, first, self.run.trigger)[:PLAINER]:
-            if self.is_over():
+            if deadline.is_over():
                 break
             if self.differs_alone(plain) is not None:
                 return plain
@@ -658,13 +646,16 @@ class JobCheck:
         """Return a history with the variation under which it is replayed."""
         return replace(history, variation=self.variation.saved)
 
-    def violation(self, history: JobHistory, head: str, unshrunk: Path | None = None) -> Violated:
+    def violation(
+        self, history: JobHistory, head: str, unshrunk: Path | None = None, deadline: Deadline | None = None
+    ) -> Violated:
         """Return the failure on a history, which is saved.
 
         Args:
             history: The history.
             head: On how many histories the job differs.
             unshrunk: The folder of the history that it was shrunk from, which is forgotten.
+            deadline: When shrinking had to end, if it was shrunk.
         """
         found = self.run_alone(history)
         counterexample = JobCounterexample(
@@ -682,7 +673,7 @@ class JobCheck:
             equality=self.equality,
             runs=(self.variation.when, self.variation.otherwise) if self.variation.when else None,
         )
-        if self.gave_up:
+        if deadline is not None and deadline.has_stopped:
             head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."
         message, path = self.store.violation(counterexample, head, unshrunk)
         return Violated(message, counterexample, path=path)
@@ -854,6 +845,11 @@ class JobCheck:
                 f"{', '.join(sorted(carriers))}: select it, or run each history in a query of its own with alone=True"
             )
         return unpack(rows, histories, self.sources, keys)
+
+
+def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
+    """Return when shrinking ends that begins now, of a check that was `started` at that `time.monotonic()`."""
+    return Deadline(min(max(SHRINKING * (time.monotonic() - started), SHRINKING_S), seconds))
 
 
 def count_expecting(expected: Sequence[Expected]) -> int:

@@ -1,28 +1,23 @@
-"""Shrinking in cohorts: each round tries all the smaller candidates in one query.
+"""Shrinking an operator's history: its size, and its candidates, which all keep its clock schedule.
 
-A Spark query costs seconds whether it carries one candidate or a thousand. So a round doesn't bisect: it tries
-everything that is one step simpler at once, and once every choice of up to three of the records too.
+So they share a cohort, with those of other histories of that schedule too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 
 from ...reference.core.errors import BadInput
 from ...reference.core.history import CUT, History, Line
 from ...reference.core.records import Key, Record, Value
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
+from ..generators.shrinking import Shrinker, fewer
 from ..generators.simpler import key_size, simpler_keys, simpler_values, simplest_value, value_size
 from ..registration.registration import registration_of
 
-Fails = Callable[[Sequence[History]], Sequence[bool]]
 InBatch = tuple[int, Record]
 """The index of a batch, and a record in it."""
-
-SMALL = 3
-MANY = 24
 
 
 def size(history: History) -> tuple[int, int, int, int, int, int, str]:
@@ -37,89 +32,6 @@ def size(history: History) -> tuple[int, int, int, int, int, int, str]:
         sum(key_size(record.key) for record in records),
         "".join(record.key or "" for record in records),
     )
-
-
-def shrinking(history: History) -> Generator[list[History], Sequence[bool], History]:
-    """Yield lists of candidates, be sent which of them fail, and return the smallest history that fails.
-
-    All candidates keep the clock schedule, and so share a cohort, with those of other histories of that schedule too.
-    """
-    best = history
-    thorough_done = False
-    while True:
-        thorough = not thorough_done and SMALL < len(best.records) <= MANY
-        thorough_done = thorough_done or thorough
-        distinct = {repr(candidate.lines): candidate for candidate in _candidates(best, thorough)}
-        limit = size(best)
-        candidates = sorted((other for other in distinct.values() if size(other) < limit), key=size)
-        if not candidates:
-            return best
-        failing = [candidate for candidate, fails in zip(candidates, (yield candidates), strict=True) if fails]
-        if not failing:
-            return best
-        best = min(failing, key=size)
-
-
-def shrink(history: History, fails: Fails, rounds: int = 8, at_once: int = 0) -> History:
-    """Shrink one history.
-
-    Args:
-        history: The history, which fails.
-        fails: Returns of each of a round's candidates whether it fails.
-        rounds: How many rounds at the most.
-        at_once: How many candidates of a round are asked about at the most, spread evenly; 0 for all.
-    """
-
-    def some(candidates: Sequence[Sequence[History]]) -> list[list[bool]]:
-        (of_one,) = candidates
-        asked = of_one[:: -(-len(of_one) // at_once)] if at_once and of_one else of_one
-        failing = {id(candidate) for candidate, bad in zip(asked, fails(asked), strict=True) if bad}
-        return [[id(candidate) in failing for candidate in of_one]]
-
-    return shrink_together([history], some, rounds)[0]
-
-
-def shrink_together(
-    histories: Sequence[History],
-    fails: Callable[[Sequence[Sequence[History]]], Sequence[Sequence[bool]]],
-    rounds: int = 8,
-) -> list[History]:
-    """Shrink several histories in lock-step, so that one query serves a round of all of them.
-
-    Args:
-        histories: The histories, each of which fails.
-        fails: Is given each history's candidates, none for one that is done; returns of each whether it fails.
-        rounds: How many rounds at the most.
-    """
-    best = list(histories)
-    running = {index: shrinking(history) for index, history in enumerate(histories)}
-    asked: list[list[History]] = [[] for _ in histories]
-    for index in list(running):
-        asked[index] = _advance(running, best, index, None)
-    for _ in range(rounds):
-        if not any(asked):
-            break
-        answers = fails(asked)
-        for index in list(running):
-            failing = [candidate for candidate, bad in zip(asked[index], answers[index], strict=True) if bad]
-            if failing:
-                best[index] = min(failing, key=size)
-            asked[index] = _advance(running, best, index, answers[index])
-    return best
-
-
-def _advance(
-    running: dict[int, Generator[list[History], Sequence[bool], History]],
-    best: list[History],
-    index: int,
-    answer: Sequence[bool] | None,
-) -> list[History]:
-    try:
-        return next(running[index]) if answer is None else running[index].send(answer)
-    except StopIteration as done:
-        best[index] = done.value
-        del running[index]
-        return []
 
 
 def without_clock_advances(history: History) -> History:
@@ -160,12 +72,7 @@ def _candidates(history: History, thorough: bool) -> Iterator[History]:
             return history.with_lines(record for _, record in chosen)
         return history.with_lines(with_clock_advances(batches, schedule))
 
-    if thorough:
-        for count in range(1, SMALL + 1):
-            yield from (built(chosen) for chosen in combinations(records, count))
-    for width in (len(records) // 2, len(records) // 4, 2, 1):
-        for start in range(0, len(records), max(width, 1)):
-            yield built(records[:start] + records[start + width :])
+    yield from map(built, fewer(records, thorough))
     for index, (number, record) in enumerate(records):
         for simpler in _simpler(number, record, schedule):
             yield built([*records[:index], simpler, *records[index + 1 :]])
@@ -175,6 +82,10 @@ def _candidates(history: History, thorough: bool) -> Iterator[History]:
         if 0 < down <= least:
             yield built([(number, record._replace(timestamp=record.timestamp - down)) for number, record in records])
     yield from map(built, _sooner(records, schedule))
+
+
+_OPERATORS_HISTORIES = Shrinker(size, _candidates)
+shrink, shrink_together = _OPERATORS_HISTORIES.shrink, _OPERATORS_HISTORIES.shrink_together
 
 
 def _sooner(records: Sequence[InBatch], schedule: Sequence[int]) -> Iterator[list[InBatch]]:

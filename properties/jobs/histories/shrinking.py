@@ -1,30 +1,27 @@
-"""Shrinking a job's history in cohorts: each round tries all the smaller candidates in one query.
+"""Shrinking a job's history: its size, its candidates, and what the round before has found, together.
 
-A Spark query costs seconds whether it carries one candidate or a thousand. So a round tries everything that is one step
-simpler at once, once every choice of up to three of the rows too, and then what the round before has found, together.
 All candidates keep the clock schedule, and stay within what was drawn from: a user's own values, keys and rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import combinations
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ...generators.shrinking import Deadline, Shrinker, fewer
 from ...generators.simpler import key_size, simpler_values, value_size
-from ..model import Arrival, JobHistory, Row, from_microseconds, microseconds
+from ..model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .drawing import MS, time_of, time_us_of
 from .inputs import ResolvedInput
 from .values import kinds, plain_values
 
 Fails = Callable[[Sequence[JobHistory]], Sequence[bool]]
 
-SMALL = 3
-MANY = 24
 UNITS_US: Sequence[int] = (MS, 1_000_000, 60_000_000, 600_000_000, 3_600_000_000)
 """A millisecond, a second, a minute, ten, an hour: the more of them a time is a whole number of, the simpler it is."""
 PLAIN_KEYS: Sequence[str] = ("a", "b", "c", "d", "e", "f")
@@ -38,6 +35,7 @@ class _Placed(NamedTuple):
     row: Row
 
 
+_Rows = list[_Placed]
 Size = tuple[int, int, int, int, int, int, int, int, str]
 
 
@@ -52,90 +50,30 @@ def shrink(
     fails: Fails,
     rounds: int = 8,
     delay_us: int | None = None,
+    deadline: Deadline | None = None,
 ) -> JobHistory:
-    """Shrink one history.
+    """Return the smallest history found that fails; as `Shrinker.shrink`.
 
     Args:
         history: The history, which fails.
         inputs: What its rows were drawn from.
-        fails: Returns of each of a round's candidates whether it fails.
+        fails: Returns of each of a round's candidates, the smallest first, whether it fails.
         rounds: How many rounds at the most.
         delay_us: Where no row may be late, the delay of the watermark in microseconds.
+        deadline: After it no round begins.
     """
-    return shrink_together([history], inputs, fails, rounds, delay_us)[0]
+    rows, steps = _placed(history), _Steps(history, inputs, delay_us)
+    smallest = Shrinker(steps.size, steps.candidates, steps.combined).shrink(
+        rows, lambda candidates: fails([*map(steps.history, candidates)]), rounds, deadline=deadline
+    )
+    return history if smallest is rows else steps.history(smallest)
 
 
-def shrink_together(
-    histories: Sequence[JobHistory],
-    inputs: Sequence[ResolvedInput],
-    fails: Fails,
-    rounds: int = 8,
-    delay_us: int | None = None,
-) -> list[JobHistory]:
-    """Shrink several histories in lock-step, so that one query serves a round of all of them.
-
-    Args:
-        histories: The histories, each of which fails.
-        inputs: What their rows were drawn from.
-        fails: Returns of each of a round's candidates, of all histories, whether it fails.
-        rounds: How many rounds at the most.
-        delay_us: Where no row may be late, the delay of the watermark in microseconds.
-    """
-    best = list(histories)
-    running = {index: _shrinking(history, inputs, delay_us) for index, history in enumerate(histories)}
-    asked = {index: next(steps) for index, steps in running.items()}
-    for _ in range(rounds):
-        asked = {index: candidates for index, candidates in asked.items() if candidates}
-        if not asked:
-            break
-        answers = list(fails([candidate for candidates in asked.values() for candidate in candidates]))
-        following = {}
-        for index, candidates in asked.items():
-            mine, answers = answers[: len(candidates)], answers[len(candidates) :]
-            if any(mine):
-                best[index] = candidates[mine.index(True)]  # the smallest one, for they come in order of size
-            following[index] = running[index].send(mine)
-        asked = following
-    return best
-
-
-def _shrinking(
-    history: JobHistory, inputs: Sequence[ResolvedInput], delay_us: int | None
-) -> Generator[list[JobHistory], Sequence[bool], None]:
-    """Yield lists of candidates, smallest first, and be sent which of them fail; at the end an empty list."""
-    best, thorough_done, found = _placed(history), False, list[list[_Placed]]()
-    steps = _Steps(history, inputs)
-    while True:
-        thorough = not thorough_done and SMALL < len(best) <= MANY
-        thorough_done = thorough_done or thorough
-        limit = steps.size(best)
-        distinct = {}
-        for rows in (*found, *steps.candidates(best, thorough)):
-            of_rows = steps.size(rows)
-            if of_rows < limit and steps.is_allowed(rows, delay_us):
-                distinct[of_rows] = rows
-        candidates = [distinct[of_rows] for of_rows in sorted(distinct)]
-        answers = yield [steps.history(rows) for rows in candidates]
-        failing = [rows for rows, fails in zip(candidates, answers, strict=True) if fails]
-        if not failing:
-            break
-        found = _together(best, failing)
-        best = failing[0]
-    yield []
-
-
-def _placed(history: JobHistory) -> list[_Placed]:
+def _placed(history: JobHistory) -> _Rows:
     return [_Placed(number, name, row) for number, batch in enumerate(history.batches) for name, row in batch]
 
 
-def _together(rows: Sequence[_Placed], failing: Sequence[Sequence[_Placed]]) -> list[list[_Placed]]:
-    """Return the rows with what single candidates have changed in them, all of it, and of each half of them."""
-    same = [candidate for candidate in failing if len(candidate) == len(rows)]
-    half = len(same) // 2
-    return [_merged(rows, some) for some in (same, same[:half], same[half:]) if len(some) > 1]
-
-
-def _merged(rows: Sequence[_Placed], candidates: Sequence[Sequence[_Placed]]) -> list[_Placed]:
+def _merged(rows: _Rows, candidates: Sequence[_Rows]) -> _Rows:
     merged = list(rows)
     for candidate in candidates:
         for index, (before, after) in enumerate(zip(rows, candidate, strict=True)):
@@ -153,54 +91,24 @@ def _merged(rows: Sequence[_Placed], candidates: Sequence[Sequence[_Placed]]) ->
 
 
 class _Steps:
-    """What is simpler than the rows of a history."""
+    """What is simpler than the rows of a history, under its clock schedule."""
 
-    def __init__(self, history: JobHistory, inputs: Sequence[ResolvedInput]) -> None:
-        self.original, self.clock = history, history.clock
-        self.inputs = {given.name: given for given in inputs}
-        self.sources = {given.name: given.source for given in inputs}
-        times = [time_us_of(self.sources[name], row) for name, row in history.arrivals]
-        self.start_us = (history.clock or times or [0])[0]
-        around = from_microseconds(self.start_us - self.start_us % UNITS_US[-1])
-        self.plainest = {
-            given.name: {
-                column.name: found[0][0] if (found := kinds(column.type, around)) else None
-                for column in given.source.schema
-            }
-            for given in inputs
-        }
+    def __init__(self, history: JobHistory, inputs: Sequence[ResolvedInput], delay_us: int | None = None) -> None:
+        self.original, self.sources = history, {given.name: given.source for given in inputs}
+        self.times = _Times(history, self.sources, delay_us)
+        self.keys = _Keys(inputs)
+        self.values = _Values(inputs, self.times.start_us)
 
-    def history(self, rows: Sequence[_Placed]) -> JobHistory:
+    def history(self, rows: _Rows) -> JobHistory:
         """Return a history of the rows, under the clock schedule of the original one."""
         batches: list[list[Arrival]] = [[] for _ in self.original.batches]
         for number, name, row in rows:
             batches[number].append(Arrival(name, row))
         return self.original.with_batches(batches)
 
-    def time_us(self, placed: _Placed) -> int:
-        """Return a row's event time in microseconds since 1970."""
-        return time_us_of(self.sources[placed.input], placed.row)
-
-    def is_allowed(self, rows: Sequence[_Placed], delay_us: int | None) -> bool:
-        """Return whether no row is later than its batch's clock, nor, where a delay is given, late."""
-        horizons: list[int | None] = [None] * len(self.original.batches)
-        if self.clock:
-            if any(self.time_us(placed) > self.clock[placed.batch] for placed in rows):
-                return False
-            horizons[1:] = self.clock[:-1]
-        else:
-            for number in range(1, len(horizons)):
-                before = [self.time_us(placed) for placed in rows if placed.batch < number]
-                horizons[number] = max(before, default=None)
-        if delay_us is None:
-            return True
-        return all(
-            (horizon := horizons[placed.batch]) is None or self.time_us(placed) > horizon - delay_us for placed in rows
-        )
-
-    def size(self, rows: Sequence[_Placed]) -> Size:
+    def size(self, rows: _Rows) -> Size:
         """Return the size of rows, of which no two that differ have the same."""
-        times = [self.time_us(placed) for placed in rows]
+        times = [self.times.of(placed) for placed in rows]
         keys, values = set(), 0
         for _, name, row in rows:
             source = self.sources[name]
@@ -208,7 +116,7 @@ class _Steps:
                 if column in source.key:
                     keys.add((column, repr(value), _key_size(value)))
                 elif column != source.time:
-                    values += self._value_size(name, column, value)
+                    values += self.values.size(name, column, value)
         return (
             len(rows),
             len({placed.batch for placed in rows}),
@@ -217,34 +125,55 @@ class _Steps:
             len(keys),
             sum(of for _, _, of in keys),
             values,
-            sum(abs(time - self.start_us) for time in times),
+            sum(abs(time - self.times.start_us) for time in times),
             repr([(placed.batch, placed.input, sorted(placed.row.items(), key=repr)) for placed in rows]),
         )
 
-    def _value_size(self, name: str, column: str, value: Any) -> int:
-        if value is None:
-            return 2
-        if isinstance(value, Decimal):
-            digits = value.normalize().as_tuple().exponent
-            return value_size(float(value)) + (max(0, -digits) if isinstance(digits, int) else 0)
-        if isinstance(value, (date, time, timedelta, bytes)):
-            return 0 if value == self.plainest[name][column] else 3
-        return value_size(value)
-
-    def candidates(self, rows: list[_Placed], thorough: bool) -> Iterator[list[_Placed]]:
+    def candidates(self, rows: _Rows, thorough: bool) -> Iterator[_Rows]:
         """Yield the rows one step simpler, in each way; and where it is thorough, every choice of up to three."""
-        if thorough:
-            for count in range(1, SMALL + 1):
-                yield from map(list, combinations(rows, count))
-        for width in {len(rows) // 2, len(rows) // 4, 2, 1} - {0}:
-            for first in range(0, len(rows), width):
-                yield [*rows[:first], *rows[first + width :]]
-        yield from self._sooner(rows)
-        yield from self._of_times(rows)
-        yield from self._of_keys(rows)
-        yield from self._of_values(rows)
+        of_times = chain(self.times.sooner(rows), self.times.simpler(rows))
+        simpler = chain(fewer(rows, thorough), of_times, self.keys.simpler(rows), self.values.simpler(rows))
+        return filter(self.times.are_allowed, simpler)
 
-    def _sooner(self, rows: list[_Placed]) -> Iterator[list[_Placed]]:
+    def combined(self, rows: _Rows, failing: Sequence[_Rows]) -> Iterator[_Rows]:
+        """Yield the rows with what single candidates have changed in them, all of it, and of each half of them."""
+        same = [candidate for candidate in failing if len(candidate) == len(rows)]
+        half = len(same) // 2
+        merged = [_merged(rows, some) for some in (same, same[:half], same[half:]) if len(some) > 1]
+        return filter(self.times.are_allowed, merged)
+
+
+class _Times:
+    """How the event times of rows, and the batches that they are in, become simpler."""
+
+    def __init__(self, history: JobHistory, sources: Mapping[str, Source], delay_us: int | None) -> None:
+        self.clock, self.batches = history.clock, len(history.batches)
+        self.sources, self.delay_us = sources, delay_us
+        times = [time_us_of(sources[name], row) for name, row in history.arrivals]
+        self.start_us = (history.clock or times or [0])[0]
+
+    def of(self, placed: _Placed) -> int:
+        """Return a row's event time in microseconds since 1970."""
+        return time_us_of(self.sources[placed.input], placed.row)
+
+    def are_allowed(self, rows: _Rows) -> bool:
+        """Return whether no row is later than its batch's clock, nor, where a delay is given, late."""
+        horizons: list[int | None] = [None] * self.batches
+        if self.clock:
+            if any(self.of(placed) > self.clock[placed.batch] for placed in rows):
+                return False
+            horizons[1:] = self.clock[:-1]
+        else:
+            for number in range(1, len(horizons)):
+                before = [self.of(placed) for placed in rows if placed.batch < number]
+                horizons[number] = max(before, default=None)
+        if self.delay_us is None:
+            return True
+        return all(
+            (horizon := horizons[placed.batch]) is None or self.of(placed) > horizon - self.delay_us for placed in rows
+        )
+
+    def sooner(self, rows: _Rows) -> Iterator[_Rows]:
         """Yield the rows in earlier batches: one, all from a batch on, or all in the first.
 
         Their times stay, move as the clock and the watermark do, or all move down.
@@ -257,19 +186,19 @@ class _Steps:
                 yield from self._moved(rows, {other: other - number + earlier for other in used if other >= number})
         for index, placed in enumerate(rows):
             for earlier in range(placed.batch):
-                for us in dict.fromkeys((self.time_us(placed), *self._times_after_move(placed, earlier))):
+                for us in dict.fromkeys((self.of(placed), *self._times_after_move(placed, earlier))):
                     simpler = self._timed(placed, us)._replace(batch=earlier)
                     yield sorted([*rows[:index], simpler, *rows[index + 1 :]], key=lambda of: of.batch)
 
     def _times_after_move(self, placed: _Placed, earlier: int) -> Iterator[int]:
         """Yield times that are to the clock of an earlier batch, or of the one before it, as they were in theirs."""
-        us = self.time_us(placed)
+        us = self.of(placed)
         if self.clock:
             yield us + self.clock[earlier] - self.clock[placed.batch]
             if earlier:
                 yield us + self.clock[earlier - 1] - self.clock[placed.batch - 1]
 
-    def _moved(self, rows: Sequence[_Placed], to: Mapping[int, int]) -> Iterator[list[_Placed]]:
+    def _moved(self, rows: _Rows, to: Mapping[int, int]) -> Iterator[_Rows]:
         """Yield the rows in other batches: with their times, with times moved as the clock, or all moved down alike."""
         moved = [placed._replace(batch=to.get(placed.batch, placed.batch)) for placed in rows]
         moved.sort(key=lambda placed: placed.batch)
@@ -278,18 +207,18 @@ class _Steps:
             with_clock = []
             for before in rows:
                 number = to.get(before.batch, before.batch)
-                us = self.time_us(before) + self.clock[number] - self.clock[before.batch]
+                us = self.of(before) + self.clock[number] - self.clock[before.batch]
                 with_clock.append(self._timed(before, us)._replace(batch=number))
             yield sorted(with_clock, key=lambda placed: placed.batch)
-            down = max((self.time_us(placed) - self.clock[placed.batch] for placed in moved), default=0)
+            down = max((self.of(placed) - self.clock[placed.batch] for placed in moved), default=0)
             for unit in (1, UNITS_US[-2]):
                 if down > 0:
                     by = _whole(down, unit, up=1)
-                    yield [self._timed(placed, self.time_us(placed) - by) for placed in moved]
+                    yield [self._timed(placed, self.of(placed) - by) for placed in moved]
 
-    def _of_times(self, rows: list[_Placed]) -> Iterator[list[_Placed]]:
+    def simpler(self, rows: _Rows) -> Iterator[_Rows]:
         """Yield the rows with simpler times: whole units, all of them or one; or another row's time."""
-        times = [self.time_us(placed) for placed in rows]
+        times = [self.of(placed) for placed in rows]
         for unit in UNITS_US:
             for up in (0, 1):
                 yield [self._timed(placed, _whole(us, unit, up)) for placed, us in zip(rows, times, strict=True)]
@@ -307,7 +236,15 @@ class _Steps:
         source = self.sources[placed.input]
         return placed._replace(row={**placed.row, source.time: time_of(source, us)})
 
-    def _of_keys(self, rows: list[_Placed]) -> Iterator[list[_Placed]]:
+
+class _Keys:
+    """How the keys of rows become simpler, the same in all rows that have them."""
+
+    def __init__(self, inputs: Sequence[ResolvedInput]) -> None:
+        self.inputs = {given.name: given for given in inputs}
+        self.sources = {given.name: given.source for given in inputs}
+
+    def simpler(self, rows: _Rows) -> Iterator[_Rows]:
         """Yield the rows with simpler keys, the same in all rows that have them: all of them, one, or one as another.
 
         Keys of the user's own become others of them.
@@ -365,7 +302,7 @@ class _Steps:
             return list(range(1, 1 + len(PLAIN_KEYS)))
         return list(PLAIN_KEYS) if pa.types.is_string(kind) else []
 
-    def _rekeyed(self, rows: Sequence[_Placed], renaming: Mapping[tuple[str, str], Any]) -> list[_Placed]:
+    def _rekeyed(self, rows: _Rows, renaming: Mapping[tuple[str, str], Any]) -> _Rows:
         rekeyed = []
         for placed in rows:
             changed = {}
@@ -376,18 +313,44 @@ class _Steps:
             rekeyed.append(placed._replace(row={**placed.row, **changed}))
         return rekeyed
 
-    def _of_values(self, rows: list[_Placed]) -> Iterator[list[_Placed]]:
+
+class _Values:
+    """How the values of rows become simpler."""
+
+    def __init__(self, inputs: Sequence[ResolvedInput], start_us: int) -> None:
+        self.inputs = {given.name: given for given in inputs}
+        around = from_microseconds(start_us - start_us % UNITS_US[-1])
+        self.plainest = {
+            given.name: {
+                column.name: found[0][0] if (found := kinds(column.type, around)) else None
+                for column in given.source.schema
+            }
+            for given in inputs
+        }
+
+    def size(self, name: str, column: str, value: Any) -> int:
+        """Return the size of a value in a column of an input, smaller for a simpler one."""
+        if value is None:
+            return 2
+        if isinstance(value, Decimal):
+            digits = value.normalize().as_tuple().exponent
+            return value_size(float(value)) + (max(0, -digits) if isinstance(digits, int) else 0)
+        if isinstance(value, (date, time, timedelta, bytes)):
+            return 0 if value == self.plainest[name][column] else 3
+        return value_size(value)
+
+    def simpler(self, rows: _Rows) -> Iterator[_Rows]:
         """Yield the rows with simpler values: the simplest in all rows, in a column, in a row; then one by one."""
         simpler = [
             {
-                column: list(self._simpler(placed.input, column, placed.row[column]))
-                for column in self._values_of(placed)
+                column: list(self._of_column(placed.input, column, placed.row[column]))
+                for column in self._columns_of(placed)
             }
             for placed in rows
         ]
         simplest = [{column: found[0] for column, found in of_row.items() if found} for of_row in simpler]
 
-        def valued(chosen: Sequence[Mapping[str, Any]]) -> list[_Placed]:
+        def valued(chosen: Sequence[Mapping[str, Any]]) -> _Rows:
             return [placed._replace(row={**placed.row, **values}) for placed, values in zip(rows, chosen, strict=True)]
 
         yield valued(simplest)
@@ -400,19 +363,19 @@ class _Steps:
                 for value in found:
                     yield valued([{column: value} if number == index else {} for number in range(len(rows))])
 
-    def _values_of(self, placed: _Placed) -> list[str]:
+    def _columns_of(self, placed: _Placed) -> list[str]:
         """Return the columns whose values may become simpler: those of a sample's rows stay as they are."""
         given = self.inputs[placed.input]
         names = [name for name in given.source.schema.names if name not in (given.source.time, *given.source.key)]
         return [name for name in names if name in given.pools] if given.sample else names
 
-    def _simpler(self, name: str, column: str, value: Any) -> Iterator[Any]:
+    def _of_column(self, name: str, column: str, value: Any) -> Iterator[Any]:
         """Yield values of a column that are simpler, the simplest first; of the user's own, where there are some."""
         given = self.inputs[name]
-        limit = self._value_size(name, column, value)
+        limit = self.size(name, column, value)
         if column in given.pools:
-            pool = sorted(given.pools[column], key=lambda other: self._value_size(name, column, other))
-            yield from (other for other in pool if self._value_size(name, column, other) < limit)
+            pool = sorted(given.pools[column], key=lambda other: self.size(name, column, other))
+            yield from (other for other in pool if self.size(name, column, other) < limit)
             return
         kind = given.source.schema.field(column).type
         for other in self._steps(value, kind, self.plainest[name][column]):
@@ -420,7 +383,7 @@ class _Steps:
                 (fitted,) = plain_values(pa.array([other], kind))
             except (pa.ArrowException, TypeError, ValueError):
                 continue
-            if self._value_size(name, column, fitted) < limit:
+            if self.size(name, column, fitted) < limit:
                 yield fitted
 
     def _steps(self, value: Any, kind: pa.DataType, plainest: Any) -> Iterator[Any]:

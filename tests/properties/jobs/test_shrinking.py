@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from streamproof.properties.jobs.histories.drawing import draw_histories, time_us_of
 from streamproof.properties.jobs.histories.inputs import Input, ResolvedInput, resolve, resolve_all
-from streamproof.properties.jobs.histories.shrinking import shrink, shrink_together, size
+from streamproof.properties.jobs.histories.shrinking import shrink, size
 from streamproof.properties.jobs.histories.standing_alone import without_clock
 from streamproof.properties.jobs.model import Arrival, JobHistory
 
@@ -138,14 +138,6 @@ def test_without_late_rows_no_candidate_has_one() -> None:
 
         if len(history.arrivals) > 1:
             assert len(shrink(history, INPUTS, fails, delay_us=DELAY).arrivals) == 2
-
-
-def test_several_shrink_together_as_each_alone() -> None:
-    histories = failing(gap_met, 3)
-    rounds: list[int] = []
-    together = shrink_together(histories, INPUTS, asked(gap_met, rounds))
-    assert together == [shrink(history, INPUTS, asked(gap_met, [])) for history in histories]
-    assert len(rounds) <= 8
 
 
 def test_what_has_nothing_simpler_is_asked_nothing_of() -> None:

@@ -9,7 +9,7 @@ import pytest
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.coverage import count_goals_met
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
-from streamproof.properties.runner.shrinking import shrink, shrink_together, shrinking, size, without_clock_advances
+from streamproof.properties.runner.shrinking import shrink, shrink_together, size, without_clock_advances
 from streamproof.reference.core.history import CUT, ClockAdvance, History, Line
 from streamproof.reference.core.records import Record
 
@@ -178,18 +178,6 @@ def test_a_long_history_is_shrunk_too() -> None:
 def test_shrinking_is_the_same_every_time() -> None:
     history = failing(merges_three)
     assert shrink(history, Asked(merges_three)) == shrink(history, Asked(merges_three))
-
-
-def test_the_generator_returns_the_smallest_that_was_said_to_fail() -> None:
-    rounds = shrinking(failing(has_three_records))
-    candidates = next(rounds)
-    while True:
-        try:
-            candidates = rounds.send([has_three_records(candidate) for candidate in candidates])
-        except StopIteration as done:
-            smallest = done.value
-            break
-    assert [record for batch in emitted(smallest) for record in batch] == [("a", 0, 0)] * 3
 
 
 def test_several_histories_shrink_together_as_they_would_alone() -> None:

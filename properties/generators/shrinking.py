@@ -1,0 +1,138 @@
+"""Shrinking in cohorts: each round tries all the smaller candidates in one query.
+
+A Spark query costs seconds whether it carries one candidate or a thousand. So a round doesn't bisect: it tries
+everything that is one step simpler at once, and once every choice of up to three of the records too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from operator import itemgetter
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+SMALL = 3
+MANY = 24
+"""Every choice of up to `SMALL` records is tried where there are at most `MANY`."""
+
+
+class Deadline:
+    """Ends shrinking after some seconds; `has_stopped` says whether something was not tried for want of time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.has_stopped = seconds, False
+        self.at = time.monotonic() + seconds
+
+    def is_over(self) -> bool:
+        """Return whether what comes next must not be tried, and note it."""
+        self.has_stopped |= time.monotonic() > self.at
+        return self.has_stopped
+
+
+@dataclass(frozen=True)
+class Shrinker(Generic[T]):
+    """Shrinks histories of one kind.
+
+    Attributes:
+        size: Returns a history's size, its number of records first; the smaller history is the simpler one.
+        candidates: Yields a history one step simpler, in each way; where the flag is set, `fewer` is thorough.
+            A candidate that is no smaller is left out, and so is a second one that equals another.
+        combined: Takes a history and its candidates that failed, the smallest first; yields further candidates.
+    """
+
+    size: Callable[[T], tuple[Any, ...]]
+    candidates: Callable[[T, bool], Iterable[T]]
+    combined: Callable[[T, Sequence[T]], Iterable[T]] = lambda history, failing: ()
+
+    def shrink(
+        self,
+        history: T,
+        fails: Callable[[Sequence[T]], Sequence[bool]],
+        rounds: int = 8,
+        at_once: int = 0,
+        deadline: Deadline | None = None,
+    ) -> T:
+        """Return the smallest history found that fails.
+
+        Args:
+            history: A history that fails.
+            fails: Returns of each of a round's candidates, the smallest first, whether it fails.
+            rounds: How many rounds at the most.
+            at_once: How many candidates of a round are asked about at the most, spread evenly; 0 for all.
+            deadline: After it no round begins.
+        """
+        return self.shrink_together([history], lambda asked: [fails(asked[0])], rounds, at_once, deadline)[0]
+
+    def shrink_together(
+        self,
+        histories: Sequence[T],
+        fails: Callable[[Sequence[Sequence[T]]], Sequence[Sequence[bool]]],
+        rounds: int = 8,
+        at_once: int = 0,
+        deadline: Deadline | None = None,
+    ) -> list[T]:
+        """Shrink several histories in lock-step, so that one query serves a round of all of them; as `shrink`.
+
+        Args:
+            histories: Histories, each of which fails.
+            fails: Takes each history's candidates, none for one that is done; returns of each whether it fails.
+            rounds: As `shrink`.
+            at_once: As `shrink`, of each history.
+            deadline: As `shrink`.
+        """
+        running = [self._rounds(history, at_once) for history in histories]
+        smallest = [next(steps) for steps in running]
+        for _ in range(rounds):
+            asked = [candidates for _, candidates in smallest]
+            if not any(asked) or (deadline is not None and deadline.is_over()):
+                break
+            smallest = [steps.send(answers) for steps, answers in zip(running, fails(asked), strict=True)]
+        return [history for history, _ in smallest]
+
+    def _rounds(self, history: T, at_once: int) -> Generator[tuple[T, list[T]], Sequence[bool], None]:
+        """Yield the smallest history that fails with its candidates, and be sent which of these fail."""
+        combined: list[T] = []
+        thorough_done = False
+        while True:
+            limit = self.size(history)
+            thorough = not thorough_done and SMALL < limit[0] <= MANY
+            thorough_done |= thorough
+            distinct = {repr(other): other for other in (*combined, *self.candidates(history, thorough))}
+            sized = sorted(((self.size(other), other) for other in distinct.values()), key=itemgetter(0))
+            candidates = [other for size, other in sized if size < limit]
+            if at_once and candidates:
+                candidates = candidates[:: -(-len(candidates) // at_once)]
+            answers = yield history, candidates
+            failing = [candidate for candidate, fails in zip(candidates, answers, strict=True) if fails]
+            if not failing:
+                break
+            combined, history = list(self.combined(history, failing)), failing[0]
+        while True:
+            yield history, []
+
+
+def one_by_one(fails: Callable[[T], bool], deadline: Deadline) -> Callable[[Sequence[T]], list[bool]]:
+    """Return a function for `shrink` that asks about a round's candidates one by one, until one fails."""
+
+    def failing(candidates: Sequence[T]) -> list[bool]:
+        for index, candidate in enumerate(candidates):
+            if deadline.is_over():
+                break
+            if fails(candidate):
+                return [other == index for other in range(len(candidates))]
+        return [False] * len(candidates)
+
+    return failing
+
+
+def fewer(records: Sequence[T], thorough: bool) -> Iterator[list[T]]:
+    """Yield records without a half, a quarter, two or one of them; if thorough, every choice of up to three first."""
+    if thorough:
+        for count in range(1, SMALL + 1):
+            yield from map(list, combinations(records, count))
+    for width in (len(records) // 2, len(records) // 4, 2, 1):
+        for start in range(0, len(records), max(width, 1)):
+            yield [*records[:start], *records[start + width :]]
