@@ -20,10 +20,12 @@ from ..reference.definitions.joins import ForeignKeyJoin
 from .runtime.columns import ColumnLike
 from .runtime.inputs import Input, joined_type, require_same_order, two_sides
 from .runtime.keyed import StageOf, declaration_of
-from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped, joined
+from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined
 from .runtime.stages import (
     SEEN,
     Columns,
+    ReferredLogic,
+    ReferredState,
     ReferringLogic,
     To,
     digest_of,
@@ -102,19 +104,10 @@ class SenderLogic(ReferringLogic):
         return Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
 
 
-class RightRow(NamedTuple):
-    """A right row: its value and timestamp (ms)."""
+class Subscribed(NamedTuple):
+    """What a foreign key stores of a subscribed left row: the hash of its value."""
 
-    value: Any
-    timestamp: int
-
-
-class RightState:
-    """The state of a foreign key: its row, if there is one, and the digests of its subscribers."""
-
-    def __init__(self, row: RightRow | None, subscribed: dict[Key, bytes | None]) -> None:
-        self.row = row
-        self.subscribed = subscribed
+    digest: bytes | None
 
 
 class Response(NamedTuple):
@@ -139,34 +132,16 @@ class Response(NamedTuple):
     left: Any = None
 
 
-class RightLogic(Logic[RightState]):
-    """What happens to a foreign key: its right row, and the left rows that are subscribed to it."""
+class ResponderLogic(ReferredLogic):
+    """What happens to a foreign key: it responds to subscriptions, and to all subscribed rows when its row changes."""
 
-    keeps_null_keys = True
+    stored = Subscribed
 
     def __init__(self, join: ForeignKeyJoin) -> None:
         self.join = join
 
-    def empty(self) -> RightState:
-        """No row, no subscription."""
-        return RightState(None, {})
-
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
-        """The row and the subscriptions, if there are any."""
-        if state.row is None and not state.subscribed:
-            return None
-        return (*(state.row or (None, None)), [(*key, digest) for key, digest in state.subscribed.items()])
-
-    def unpack(self, fields: tuple[Any, ...]) -> RightState:
-        """The row and the subscriptions again."""
-        value, timestamp, subscribed = fields
-        row = None if value is None else RightRow(value, timestamp)
-        return RightState(row, {tuple(one[:-1]): one[-1] for one in subscribed})
-
-    def take(self, key: Key, state: RightState, row: Arrived, clock: int) -> list[Emitted]:
-        """Take a right row, or a subscription."""
-        if row.side == "right":
-            return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
+    def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[Emitted]:
+        """Take a subscription."""
         timestamp, reason, instruction, digest, carries, refers, left, *left_key = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, *Response(False, None)))]
@@ -179,10 +154,10 @@ class RightLogic(Logic[RightState]):
         return [self.message(row, sender, answer, stamp)] if carries or response else []
 
     def receive(
-        self, state: RightState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
+        self, state: ReferredState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
     ) -> tuple[Response, int] | None:
         """Follow a subscription's instruction; return the response and its timestamp (ms), if there is one."""
-        right = state.row
+        right = state.right
         if instruction in (Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROPAGATE):
             self.unsubscribe(state, key)
             if instruction is Instruction.DELETE_KEY_NO_PROPAGATE:
@@ -190,27 +165,22 @@ class RightLogic(Logic[RightState]):
             # It has the later timestamp of both rows, as any response to a left change; in a left join the left row's.
             stamp = max(timestamp, right.timestamp) if right is not None and self.join.join == "inner" else timestamp
             return Response(True, digest), stamp
-        state.subscribed[key] = digest
+        state.lefts[key] = Subscribed(digest)
         if right is not None:
             return Response(True, digest, right.value), max(timestamp, right.timestamp)
         if instruction is Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE:
             return Response(True, digest), timestamp
         return None
 
-    def unsubscribe(self, state: RightState, key: Key) -> None:
+    def unsubscribe(self, state: ReferredState, key: Key) -> None:
         """Forget a left row."""
-        state.subscribed.pop(key, None)
+        state.lefts.pop(key, None)
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
-        """Change the right row, and respond to all its subscribers, in the order of their keys."""
-        assert row.timestamp is not None
-        state.row = None if row.value is None else RightRow(row.value, row.timestamp)
-        return [
-            self.message(row, key, Response(True, digest, row.value), row.timestamp)
-            for key, digest in sorted(state.subscribed.items(), key=lambda subscribed: subscribed[0])
-        ]
+    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Subscribed) -> Emitted:
+        """Return the response to a subscribed row when the right row changes."""
+        return self.message(row, key, Response(True, left.digest, row.value), row.timestamp)
 
-    def message(self, row: Arrived, key: Key, answer: Response, timestamp: int) -> Emitted:
+    def message(self, row: Arrived, key: Key, answer: Response, timestamp: int | None) -> Emitted:
         """Return a message to a left key."""
         return changed(row, (*key, *answer), timestamp)
 
@@ -280,13 +250,13 @@ class ForeignKeyStages(NamedTuple):
     """The logic of each stage."""
 
     sender: SenderLogic
-    right: RightLogic
+    right: ResponderLogic
     receiver: ReceiverLogic
 
 
 def foreign_key_stages(join: ForeignKeyJoin) -> ForeignKeyStages:
     """Return the logic of each stage of a foreign-key join."""
-    return ForeignKeyStages(SenderLogic(join), RightLogic(join), ReceiverLogic(join))
+    return ForeignKeyStages(SenderLogic(join), ResponderLogic(join), ReceiverLogic(join))
 
 
 def foreign_key_hops(right_width: int, left_width: int) -> tuple[To, To]:

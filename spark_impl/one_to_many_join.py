@@ -18,10 +18,13 @@ from ..reference.definitions.joins import OneToManyJoin
 from .runtime.columns import ColumnLike
 from .runtime.inputs import joined_type, require_same_order, two_sides
 from .runtime.keyed import InitialState, StageOf, declaration_of, staged
-from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, changed, dropped, joined
+from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, changed, joined
 from .runtime.stages import (
     SEEN,
+    ReferredLogic,
+    ReferredState,
     ReferringLogic,
+    Row,
     To,
     dropped_before,
     named_columns,
@@ -172,49 +175,16 @@ class LeftLogic(ReferringLogic):
         return moves if after is None else [*moves, (after, value)]
 
 
-class Row(NamedTuple):
-    """A row of either side: its value and timestamp (ms)."""
+class RightLogic(ReferredLogic):
+    """What happens to a foreign key: its right row is joined with the left rows that are stored at it."""
 
-    value: Any
-    timestamp: int
-
-
-class RightState:
-    """The state of a foreign key: its right row, if there is one, and the left rows that refer to it."""
-
-    def __init__(self, right: Row | None, lefts: dict[Key, Row]) -> None:
-        self.right = right
-        self.lefts = lefts
-
-
-class RightLogic(Logic[RightState]):
-    """What happens to a foreign key: its right row, and the left rows that refer to it."""
-
-    keeps_null_keys = True
+    stored = Row
 
     def __init__(self, join: OneToManyJoin) -> None:
         self.join = join
 
-    def empty(self) -> RightState:
-        """No row on either side."""
-        return RightState(None, {})
-
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
-        """The rows, if there are any."""
-        if state.right is None and not state.lefts:
-            return None
-        return (*(state.right or (None, None)), [(*key, *row) for key, row in state.lefts.items()])
-
-    def unpack(self, fields: tuple[Any, ...]) -> RightState:
-        """The rows again."""
-        value, timestamp, lefts = fields
-        right = None if value is None else Row(value, timestamp)
-        return RightState(right, {tuple(one[:-2]): Row(*one[-2:]) for one in lefts})
-
-    def take(self, key: Key, state: RightState, row: Arrived, clock: int) -> list[Emitted]:
-        """Take a right row, or a left row that arrives, changes or leaves."""
-        if row.side == "right":
-            return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
+    def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[Emitted]:
+        """Take a left row that arrives, changes or leaves."""
         timestamp, reason, left, *left_key = row.value
         if reason is not None:
             return [dropped_before(row, reason, timestamp, (*left_key, None))]
@@ -225,23 +195,19 @@ class RightLogic(Logic[RightState]):
             return []
         return [self.result(state, row, sender, left, timestamp)]
 
-    def put(self, state: RightState, key: Key, left: Row | None) -> None:
+    def put(self, state: ReferredState, key: Key, left: Row | None) -> None:
         """Store a left row, or forget it."""
         if left is None:
             state.lefts.pop(key, None)
         else:
             state.lefts[key] = left
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
-        """Change the right row, and emit every left row that refers to it, in the order of their keys."""
+    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Row) -> Emitted:
+        """Return a stored left row with the changed right one, or a tombstone."""
         assert row.timestamp is not None
-        state.right = None if row.value is None else Row(row.value, row.timestamp)
-        return [
-            self.result(state, row, key, left.value, max(row.timestamp, left.timestamp))
-            for key, left in sorted(state.lefts.items(), key=lambda found: found[0])
-        ]
+        return self.result(state, row, key, left.value, max(row.timestamp, left.timestamp))
 
-    def result(self, state: RightState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
+    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
         """Return a left row with the right one, or a tombstone."""
         right, stamp = state.right or (None, timestamp)
         joins = left is not None and (right is not None or self.join.join == "left")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from ...reference.core.errors import BadInput
 from .codec import encode
 from .columns import ColumnLike, key_columns, same_bits
-from .logic import DROPPED, Arrived, Emitted, Key, Logic
+from .logic import DROPPED, Arrived, Emitted, Key, Logic, dropped
 
 Columns = Sequence[tuple[Column, T.StructField]]
 SEEN = (T.StructField("timestamp", T.LongType()), T.StructField("reason", T.StringType()))
@@ -59,6 +59,76 @@ class ReferringLogic(Logic[list[Key]]):
     def unpack(self, fields: tuple[Any, ...]) -> list[Key]:
         """The foreign key again."""
         return [tuple(fields)]
+
+
+class Row(NamedTuple):
+    """A row of a table: its value and timestamp (ms)."""
+
+    value: Any
+    timestamp: int
+
+
+class ReferredState:
+    """The state of a foreign key.
+
+    Attributes:
+        right: Its right row, if there is one.
+        lefts: What is stored of each left row that refers to it, by left key.
+    """
+
+    def __init__(self, right: Row | None, lefts: dict[Key, Any]) -> None:
+        self.right = right
+        self.lefts = lefts
+
+
+class ReferredLogic(Logic[ReferredState]):
+    """What happens to a foreign key: its right row, and the left rows that refer to it.
+
+    Attributes:
+        stored: What is stored of a left row, a NamedTuple.
+    """
+
+    keeps_null_keys = True
+    stored: ClassVar[type[Any]]
+
+    def empty(self) -> ReferredState:
+        """No row on either side."""
+        return ReferredState(None, {})
+
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
+        """The right row and the left ones, if there are any."""
+        if state.right is None and not state.lefts:
+            return None
+        return (*(state.right or (None, None)), [(*key, *left) for key, left in state.lefts.items()])
+
+    def unpack(self, fields: tuple[Any, ...]) -> ReferredState:
+        """The rows again."""
+        value, timestamp, lefts = fields
+        right, width = None if value is None else Row(value, timestamp), len(self.stored._fields)
+        return ReferredState(right, {tuple(one[:-width]): self.stored(*one[-width:]) for one in lefts})
+
+    def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[Emitted]:
+        """Take a right row, or a message of a left row."""
+        if row.side == "right":
+            return [dropped(row, "null key")] if parts(key) is None else self.change(state, row)
+        return self.take_left(key, state, row)
+
+    def take_left(self, key: Key, state: ReferredState, row: Arrived) -> list[Emitted]:
+        """Take a message of a left row."""
+        raise NotImplementedError
+
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+        """Change the right row, and emit for every left row that refers to it, in the order of their keys."""
+        assert row.timestamp is not None
+        state.right = None if row.value is None else Row(row.value, row.timestamp)
+        return [
+            self.left_change(state, row, key, left)
+            for key, left in sorted(state.lefts.items(), key=lambda referring: referring[0])
+        ]
+
+    def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Any) -> Emitted:
+        """Return what a changed right row emits for a left row."""
+        raise NotImplementedError
 
 
 def numbered(prefix: str, keys: Columns) -> list[T.StructField]:

@@ -21,6 +21,7 @@ from streamproof.spark_impl.foreign_key_stages import (
     Instruction,
     LeftState,
     Response,
+    Subscribed,
     foreign_key_stages,
 )
 from streamproof.spark_impl.runtime.logic import Arrived, Emitted
@@ -89,7 +90,7 @@ def test_a_right_key_answers_with_its_row_and_the_later_timestamp() -> None:
     assert [(Response(*one.value[1:]), one.timestamp) for one in emitted] == [
         (Response(True, b"1", "x", True, True, True, "v"), 50),
     ]
-    assert right.unpack(right.pack(state) or ()).subscribed == {("l",): b"1"}
+    assert right.unpack(right.pack(state) or ()).lefts == {("l",): Subscribed(b"1")}
 
 
 def test_a_right_key_without_a_row_answers_only_if_it_must() -> None:

@@ -10,8 +10,9 @@ from pyspark.sql import functions as F
 from streamproof.properties.operators.one_to_many_join import REGISTRATION
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.joins import OneToManyJoin
-from streamproof.spark_impl.one_to_many_join import OneToManyStages, Row, one_to_many_join, one_to_many_stages
+from streamproof.spark_impl.one_to_many_join import OneToManyStages, one_to_many_join, one_to_many_stages
 from streamproof.spark_impl.runtime.logic import Arrived
+from streamproof.spark_impl.runtime.stages import Row
 from streamproof.spark_impl.sinks.materialize import folded
 
 

@@ -9,13 +9,13 @@ from ....spark_impl.foreign_key_stages import (
     Instruction,
     LeftState,
     ReceiverLogic,
-    RightLogic,
-    RightState,
+    ResponderLogic,
     SenderLogic,
     Subscription,
     foreign_key_stages,
 )
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
+from ....spark_impl.runtime.stages import ReferredState
 from ...registration.mutants import staged_mutants_of
 
 IN_THREE_QUERIES = "in three queries"
@@ -47,10 +47,10 @@ class SilentDelete(SenderLogic):
         return [one._replace(instruction=silent) for one in asked] if digest is None else asked
 
 
-class AnswersDeletesTwice(RightLogic):
+class AnswersDeletesTwice(ResponderLogic):
     """A delete is answered twice (KAFKA-16394)."""
 
-    def take(self, key: Key, state: RightState, row: Arrived, clock: int) -> list[Emitted]:
+    def take(self, key: Key, state: ReferredState, row: Arrived, clock: int) -> list[Emitted]:
         emitted = super().take(key, state, row, clock)
         deleted = row.side != "right" and row.value[2] == Instruction.DELETE_KEY_AND_PROPAGATE
         return emitted * 2 if deleted else emitted

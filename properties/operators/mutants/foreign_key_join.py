@@ -11,15 +11,14 @@ from ....spark_impl.foreign_key_stages import (
     Instruction,
     LeftState,
     ReceiverLogic,
+    ResponderLogic,
     Response,
-    RightLogic,
-    RightRow,
-    RightState,
     SenderLogic,
     Subscription,
     foreign_key_stages,
 )
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
+from ....spark_impl.runtime.stages import ReferredState, Row
 from ...registration.mutants import SharingState, staged_mutants_of
 from . import decoupled_foreign_key_join
 
@@ -57,40 +56,40 @@ class DeafToInserts(SenderLogic):
         return [] if before is None else super().subscriptions(before, after, digest)
 
 
-class TombstoneStays(RightLogic):
+class TombstoneStays(ResponderLogic):
     """A deleted right row isn't reported to those who refer to it."""
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
         emitted = super().change(state, row)
         return [] if row.value is None else emitted
 
 
-class OneSubscriber(RightLogic):
+class OneSubscriber(ResponderLogic):
     """A right change reaches the first subscriber alone."""
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
         return super().change(state, row)[:1]
 
 
-class OwnTimestamp(RightLogic):
+class OwnTimestamp(ResponderLogic):
     """An answer to a left change is stamped by the left row alone."""
 
     def receive(
-        self, state: RightState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
+        self, state: ReferredState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
     ) -> tuple[Response, int] | None:
         emitted = super().receive(state, key, digest, instruction, timestamp)
         return None if emitted is None else (emitted[0], timestamp)
 
 
-class ForgetsRightRow(RightLogic):
+class ForgetsRow(ResponderLogic):
     """A right row is not saved from one batch to the next."""
 
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
-        return super().pack(RightState(None, state.subscribed))
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
+        return super().pack(ReferredState(None, state.lefts))
 
-    def unpack(self, fields: tuple[Any, ...]) -> RightState:
+    def unpack(self, fields: tuple[Any, ...]) -> ReferredState:
         found = super().unpack(fields)
-        return RightState(found.row if isinstance(found.row, RightRow) else None, found.subscribed)
+        return ReferredState(found.right if isinstance(found.right, Row) else None, found.lefts)
 
 
 class EmittedTwice(ReceiverLogic):
@@ -145,7 +144,7 @@ IN_ONE_QUERY = staged_mutants_of(
         TombstoneStays: ("right", "inner"),
         OneSubscriber: ("right", "inner"),
         OwnTimestamp: ("right", "inner"),
-        ForgetsRightRow: ("right", "inner"),
+        ForgetsRow: ("right", "inner"),
         EmittedTwice: ("receiver", "inner"),
         EverythingIsStale: ("receiver", "inner"),
     },

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spark_impl.one_to_many_join import LeftLogic, RightLogic, RightState, Row, one_to_many_stages
+from ....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
+from ....spark_impl.runtime.stages import ReferredState, Row
 from ...registration.mutants import SharingState, staged_mutants_of
 
 
@@ -26,14 +27,14 @@ class DeletionSilent(LeftLogic):
 class FirstRowOnly(RightLogic):
     """A right change reaches the first left row alone."""
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
         return super().change(state, row)[:1]
 
 
 class RightTombstoneSilent(RightLogic):
     """A deleted right row isn't emitted."""
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
         emitted = super().change(state, row)
         return [] if row.value is None else emitted
 
@@ -41,14 +42,14 @@ class RightTombstoneSilent(RightLogic):
 class LeftRowsForgotten(RightLogic):
     """A left row is joined once, and isn't kept for later changes."""
 
-    def put(self, state: RightState, key: Key, left: Row | None) -> None:
+    def put(self, state: ReferredState, key: Key, left: Row | None) -> None:
         return
 
 
 class OwnTimestamp(RightLogic):
     """A result is stamped by the changed row alone."""
 
-    def result(self, state: RightState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
+    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
         own = row.timestamp if row.side == "right" else row.value[0]
         return super().result(state, row, key, left, timestamp)._replace(timestamp=own)
 
@@ -56,7 +57,7 @@ class OwnTimestamp(RightLogic):
 class ForgetsBetweenBatches(RightLogic):
     """State is not saved from one batch to the next."""
 
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         return None
 
 

@@ -12,14 +12,15 @@ from ....spark_impl.foreign_key_stages import (
     Instruction,
     LeftState,
     ReceiverLogic,
+    ResponderLogic,
     Response,
-    RightLogic,
-    RightState,
     SenderLogic,
+    Subscribed,
     Subscription,
     foreign_key_stages,
 )
 from ....spark_impl.runtime.logic import Key
+from ....spark_impl.runtime.stages import ReferredState
 from ...registration.mutants import MakeLogic
 from .decoupled_foreign_key_join import AsksBoth, NeverUnsubscribes, NoHashCheck
 from .foreign_key_join import SilentNull, TombstoneStays
@@ -33,15 +34,15 @@ class UnsubscribesWithHash(SenderLogic):
         return [*(one._replace(digest=digest) for one in asked[:-1]), *asked[-1:]]
 
 
-class StoresTheHash(RightLogic):
+class StoresTheHash(ResponderLogic):
     """An unsubscribe stores the hash that it brings, if any (KAFKA-9244, with `UnsubscribesWithHash`)."""
 
     def receive(
-        self, state: RightState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
+        self, state: ReferredState, key: Key, digest: bytes | None, instruction: Instruction, timestamp: int
     ) -> tuple[Response, int] | None:
         emitted = super().receive(state, key, digest, instruction, timestamp)
         if digest is not None:
-            state.subscribed[key] = digest
+            state.lefts[key] = Subscribed(digest)
         return emitted
 
 

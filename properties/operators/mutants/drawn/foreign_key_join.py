@@ -8,13 +8,13 @@ from typing import Any
 from .....spark_impl.foreign_key_stages import (
     LeftState,
     ReceiverLogic,
-    RightLogic,
-    RightState,
+    ResponderLogic,
     SenderLogic,
     Subscription,
     foreign_key_stages,
 )
 from .....spark_impl.runtime.logic import Arrived, Emitted, Key
+from .....spark_impl.runtime.stages import ReferredState
 from ....registration.mutants import staged_mutants_of
 from .common import (
     DroppingEmptyKeys,
@@ -95,66 +95,66 @@ class RowsWithoutForeignKeyStored(SenderLogic):
         return [] if fields[0] is None else super().unpack(fields)
 
 
-class FalsyRightDeletes(RightLogic):
+class FalsyRightDeletes(ResponderLogic):
     """A right row that becomes false, 0 or empty is taken for deleted."""
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
         return super().change(state, row._replace(value=None) if is_falsy(row.value) else row)
 
 
-class RightThroughFloat(RightLogic):
+class RightThroughFloat(ResponderLogic):
     """Whole numbers of a right row aren't exact beyond 2^53."""
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
         return super().change(state, row._replace(value=after_bug(row.value, through_float)))
 
 
-class EqualRightStays(RightLogic):
+class EqualRightStays(ResponderLogic):
     """A right row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
-        old = state.row
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+        old = state.right
         kept = old is not None and row.value is not None and same(old.value, row.value)
         return super().change(state, row._replace(value=old.value) if kept and old else row)
 
 
-class RightKeysNormalised(MistakingKeys, RightLogic):
+class RightKeysNormalised(MistakingKeys, ResponderLogic):
     """Right keys whose characters are composed in another way share a row."""
 
     bug = staticmethod(normalised)
 
 
-class EmptyRightKeyDropped(DroppingEmptyKeys, RightLogic):
+class EmptyRightKeyDropped(DroppingEmptyKeys, ResponderLogic):
     """The empty right key is taken for null, in messages too."""
 
 
-class SubscribersGoWithRow(RightLogic):
+class SubscribersGoWithRow(ResponderLogic):
     """Who is subscribed to a missing right row isn't saved from one batch to the next."""
 
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
-        return None if state.row is None else super().pack(state)
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
+        return None if state.right is None else super().pack(state)
 
 
-class FalsyRightNotSaved(RightLogic):
+class FalsyRightNotSaved(ResponderLogic):
     """A right row that is false, 0 or empty isn't saved from one batch to the next."""
 
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
-        falsy = state.row is not None and is_falsy(state.row.value)
-        return super().pack(RightState(None, state.subscribed) if falsy else state)
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
+        falsy = state.right is not None and is_falsy(state.right.value)
+        return super().pack(ReferredState(None, state.lefts) if falsy else state)
 
 
-class NoOneToUnsubscribe(RightLogic):
+class NoOneToUnsubscribe(ResponderLogic):
     """A left row can't be unsubscribed while the right row is missing."""
 
-    def unsubscribe(self, state: RightState, key: Key) -> None:
-        if state.row is not None:
+    def unsubscribe(self, state: ReferredState, key: Key) -> None:
+        if state.right is not None:
             super().unsubscribe(state, key)
 
 
-class EmptyRightStored(RightLogic):
+class EmptyRightStored(ResponderLogic):
     """A foreign key without a row and without subscribers stays in the state."""
 
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         return super().pack(state) or (None, None, [])
 
 

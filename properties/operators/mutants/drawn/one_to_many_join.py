@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .....spark_impl.one_to_many_join import LeftLogic, RightLogic, RightState, Row, one_to_many_stages
+from .....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
 from .....spark_impl.runtime.logic import UPDATE, Arrived, Emitted, Key
+from .....spark_impl.runtime.stages import ReferredState, Row
 from ....registration.mutants import staged_mutants_of
 from .common import (
     DroppingEmptyKeys,
@@ -67,21 +68,21 @@ class RowsWithoutForeignKeyStored(LeftLogic):
 class FalsyRightDeletes(RightLogic):
     """A right row that becomes false, 0 or empty is taken for deleted."""
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
         return super().change(state, row._replace(value=None) if is_falsy(row.value) else row)
 
 
 class RightThroughFloat(RightLogic):
     """Whole numbers of a right row aren't exact beyond 2^53."""
 
-    def change(self, state: RightState, row: Arrived) -> list[Emitted]:
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
         return super().change(state, row._replace(value=after_bug(row.value, through_float)))
 
 
 class EqualLeftStays(RightLogic):
     """A stored left row that changes to what Python takes for equal, such as from 1 to true, stays as it was."""
 
-    def put(self, state: RightState, key: Key, left: Row | None) -> None:
+    def put(self, state: ReferredState, key: Key, left: Row | None) -> None:
         old = state.lefts.get(key)
         kept = left is not None and old is not None and same(old.value, left.value)
         super().put(state, key, left._replace(value=old.value) if kept and left and old else left)
@@ -90,7 +91,7 @@ class EqualLeftStays(RightLogic):
 class LeftKeysInLowerCase(RightLogic):
     """Left keys that differ in case alone share a stored row."""
 
-    def put(self, state: RightState, key: Key, left: Row | None) -> None:
+    def put(self, state: ReferredState, key: Key, left: Row | None) -> None:
         super().put(state, key_after_bug(key, lower_case), left)
 
 
@@ -107,30 +108,30 @@ class EmptyRightKeyDropped(DroppingEmptyKeys, RightLogic):
 class LeftsGoWithRight(RightLogic):
     """The left rows that refer to a missing right row aren't saved from one batch to the next."""
 
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         return None if state.right is None else super().pack(state)
 
 
 class FalsyRightNotSaved(RightLogic):
     """A right row that is false, 0 or empty isn't saved from one batch to the next."""
 
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         falsy = state.right is not None and is_falsy(state.right.value)
-        return super().pack(RightState(None, state.lefts) if falsy else state)
+        return super().pack(ReferredState(None, state.lefts) if falsy else state)
 
 
 class StampAtZeroNotSaved(RightLogic):
     """A right row with timestamp 0 isn't saved from one batch to the next."""
 
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         unstamped = state.right is not None and not state.right.timestamp
-        return super().pack(RightState(None, state.lefts) if unstamped else state)
+        return super().pack(ReferredState(None, state.lefts) if unstamped else state)
 
 
 class EmptyRightStored(RightLogic):
     """A foreign key without rows stays in the state."""
 
-    def pack(self, state: RightState) -> tuple[Any, ...] | None:
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         return super().pack(state) or (None, None, [])
 
 
@@ -141,16 +142,16 @@ class CauseOfMessageBefore(MistakingCauses, RightLogic):
 class TombstonesAreUpdates(RightLogic):
     """A tombstone is labelled an update."""
 
-    def result(self, state: RightState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
+    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
         return super().result(state, row, key, left, timestamp)._replace(change=UPDATE)
 
 
 class FalsyRightMissing(RightLogic):
     """A right row that is false, 0 or empty is joined as none."""
 
-    def result(self, state: RightState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
+    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
         falsy = state.right is not None and is_falsy(state.right.value)
-        return super().result(RightState(None, state.lefts) if falsy else state, row, key, left, timestamp)
+        return super().result(ReferredState(None, state.lefts) if falsy else state, row, key, left, timestamp)
 
 
 MUTANTS_OF_DRAWN = staged_mutants_of(
