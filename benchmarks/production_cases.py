@@ -197,6 +197,34 @@ ARRIVED: Mapping[str, Any] = {"key": "key", "timestamp": "time", "order": "order
 WINDOWED = ("key", "window", "value")
 
 
+def joined(
+    join: Callable[..., DataFrame],
+    inputs: Frames,
+    further: Mapping[str, Any],
+    *,
+    value: Any,
+    right_value: Any = None,
+    **options: Any,
+) -> DataFrame:
+    """Declare a join of `left` and `right`, as this tree's operators take them or, with `EARLIER`, the earlier ones.
+
+    Args:
+        join: The operator.
+        inputs: Its inputs, and maybe others.
+        further: `TODAY` or `EARLIER`.
+        value: The left value.
+        right_value: The right value; the left one by default.
+        options: What else the operator is given.
+    """
+    left, right = inputs["left"], inputs["right"]
+    if further is EARLIER:
+        return join(left, right, value=value, right_value=right_value, **ARRIVED, **options, **further)
+    from streamproof.spark_impl.inputs import table
+
+    other = value if right_value is None else right_value
+    return join(table(left, value=value, **ARRIVED), table(right, value=other, **ARRIVED), **options, **further)
+
+
 def session_windows_case() -> Case:
     """Sum sessions, each emitted once, beside Spark's `session_window`."""
     from streamproof.spark_impl.session_windows import native_session_windows, session_windows
@@ -222,6 +250,7 @@ def session_windows_case() -> Case:
 
 def window_aggregate_case() -> Case:
     """Sum fixed windows, which late records mend for a minute, beside Spark's `window` with such a watermark."""
+    from streamproof.spark_impl.inputs import stream
     from streamproof.spark_impl.window_aggregate import window_aggregate
     from streamproof.spark_impl.windowed_table import native_windowed_table
 
@@ -238,7 +267,7 @@ def window_aggregate_case() -> Case:
             **ARRIVED,
         ),
         lambda inputs: native_windowed_table(
-            inputs["events"], value="amount", size=SIZE, grace=GRACE, aggregate="sum", **ARRIVED
+            stream(inputs["events"], value="amount", **ARRIVED), size=SIZE, grace=GRACE, aggregate="sum"
         ),
         "Spark's window",
         streaming=True,
@@ -283,9 +312,6 @@ def stream_stream_join_case() -> Case:
     from streamproof.spark_impl.stream_stream_join import native_stream_stream_join, stream_stream_join
 
     options: dict[str, Any] = {
-        "key": "key",
-        "timestamp": "time",
-        "value": "amount",
         "before": REACH,
         "after": REACH,
         "grace": GRACE,
@@ -294,10 +320,8 @@ def stream_stream_join_case() -> Case:
     }
     return Case(
         two_streams,
-        lambda inputs, grouped: stream_stream_join(
-            inputs["left"], inputs["right"], order="order", **grouped, **options
-        ),
-        lambda inputs: native_stream_stream_join(inputs["left"], inputs["right"], **options),
+        lambda inputs, grouped: joined(stream_stream_join, inputs, grouped, value="amount", **options),
+        lambda inputs: joined(native_stream_stream_join, inputs, TODAY, value="amount", **options),
         "Spark's stream-stream join",
         result="stream",
         streaming=True,
@@ -313,10 +337,10 @@ def stream_table_join_case() -> Case:
 
     return Case(
         stream_and_table,
-        lambda inputs, grouped: stream_table_join(
-            inputs["left"], inputs["right"], value="amount", **grouped, **ARRIVED
+        lambda inputs, grouped: joined(stream_table_join, inputs, grouped, value="amount"),
+        lambda inputs: joined(
+            native_stream_table_join, {**inputs, "right": inputs["still right"]}, TODAY, value="amount"
         ),
-        lambda inputs: native_stream_table_join(inputs["left"], inputs["still right"], value="amount", **ARRIVED),
         "Spark's stream-static join",
         result="stream",
         streaming=True,
@@ -337,14 +361,7 @@ def table_table_join_case() -> Case:
 
     return Case(
         two_tables,
-        lambda inputs, grouped: table_table_join(
-            inputs["left"],
-            inputs["right"],
-            value=unless_deleted("amount"),
-            join="outer",
-            **grouped,
-            **ARRIVED,
-        ),
+        lambda inputs, grouped: joined(table_table_join, inputs, grouped, value=unless_deleted("amount"), join="outer"),
         in_sql,
         "batch SQL: each key's last rows, joined",
     )
@@ -380,22 +397,21 @@ def windowed_table_case() -> Case:
         left, right = (
             inputs[side].groupBy("key", window).agg(F.sum("amount").alias(side)) for side in ("left", "right")
         )
-        joined = left.join(right, ["key", "window"], "left")
-        return joined.select("key", "window", F.struct("left", "right").alias("value"))
+        rows = left.join(right, ["key", "window"], "left")
+        return rows.select("key", "window", F.struct("left", "right").alias("value"))
 
     return Case(
         two_streams,
-        lambda inputs, grouped: windowed_table(
-            inputs["left"],
-            inputs["right"],
+        lambda inputs, grouped: joined(
+            windowed_table,
+            inputs,
+            grouped,
             value="amount",
             size=SIZE,
             grace=GRACE,
             aggregate="sum",
             with_="windowed_table",
             join="left",
-            **grouped,
-            **ARRIVED,
         ),
         in_sql,
         "batch SQL: two windowed sums, joined",
@@ -410,15 +426,14 @@ def foreign_key_join_case() -> Case:
 
     return Case(
         referring_tables,
-        lambda inputs, grouped: foreign_key_join(
-            inputs["left"],
-            inputs["right"],
+        lambda inputs, grouped: joined(
+            foreign_key_join,
+            inputs,
+            grouped,
             value=unless_deleted("refers", "amount"),
-            foreign_key=F.col("refers"),
             right_value=unless_deleted("amount"),
+            foreign_key=F.col("refers"),
             join="left",
-            **grouped,
-            **ARRIVED,
         ),
         lambda inputs: in_batch_by_foreign_key(inputs).select("key", "value"),
         "batch SQL: each key's last rows, joined",
@@ -432,15 +447,14 @@ def one_to_many_join_case() -> Case:
 
     return Case(
         referring_tables,
-        lambda inputs, grouped: one_to_many_join(
-            inputs["left"],
-            inputs["right"],
+        lambda inputs, grouped: joined(
+            one_to_many_join,
+            inputs,
+            grouped,
             value=unless_deleted("refers", "amount"),
-            foreign_key=F.col("refers"),
             right_value=unless_deleted("amount"),
+            foreign_key=F.col("refers"),
             join="left",
-            **grouped,
-            **ARRIVED,
         ),
         in_batch_by_foreign_key,
         "batch SQL: each key's last rows, joined",

@@ -209,35 +209,24 @@ def joined(flights: DataFrame, planes: DataFrame, airlines: DataFrame) -> DataFr
     """Join flights with their planes, and the joined flights with their airlines."""
     from pyspark.sql import functions as F
     from streamproof.spark_impl.foreign_key_join import foreign_key_join
+    from streamproof.spark_impl.inputs import table
+
+    arrived = {"timestamp": "time", "order": "order"}
 
     def row(*names: str) -> Column:
         return F.when(~F.col("deleted"), F.struct(*names)).alias("value")
 
     flown = foreign_key_join(
-        flights,
-        planes,
-        key="flight",
-        timestamp="time",
-        order="order",
-        value=F.struct("tailnum", "carrier", "origin", "dest").alias("value"),
+        table(flights, key="flight", value=F.struct("tailnum", "carrier", "origin", "dest").alias("value"), **arrived),
+        table(planes, key="tailnum", value=row("manufacturer", "model", "seats"), **arrived),
         foreign_key=F.col("tailnum"),
-        right_key="tailnum",
-        right_value=row("manufacturer", "model", "seats"),
         join="left",
         null_foreign_key="keep",
     )
     return foreign_key_join(
-        flown,
-        airlines,
-        key="flight",
-        timestamp="timestamp",
-        order="place",
-        value="value",
+        table(flown, key="flight", order="place"),
+        table(airlines, key="carrier", value=row("name"), **arrived),
         foreign_key=F.col("value.left.carrier"),
-        right_key="carrier",
-        right_timestamp="time",
-        right_order="order",
-        right_value=row("name"),
         join="left",
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +25,7 @@ from .figures import Figure, Setting, Target, figure, ratio
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from streamproof.spark_impl.runtime.inputs import JoinInput
 
 BATCHES = 12
 HOUR_MS = 3_600_000
@@ -156,8 +157,17 @@ def state_size(spark: SparkSession, checkpoint: str, batch: int, bounded: Bounde
     return Size(found[0] or 0, found[1] or 0)
 
 
+COLUMNS: Mapping[str, Any] = {"key": "key", "timestamp": "time", "order": "order"}
+
+
 def _arrived() -> dict[str, Any]:
-    return {"key": "key", "timestamp": "time", "order": "order", "state_groups": STATE_GROUPS}
+    return {**COLUMNS, "state_groups": STATE_GROUPS}
+
+
+def _sides(events: DataFrame) -> Iterator[JoinInput]:
+    from streamproof.spark_impl.inputs import stream
+
+    return (stream(events.filter(f"side = {side}"), value="amount", **COLUMNS) for side in (0, 1))
 
 
 def _sessions(events: DataFrame, hours: int) -> DataFrame:
@@ -175,17 +185,17 @@ def _windows(events: DataFrame, hours: int) -> DataFrame:
 def _joined(events: DataFrame, hours: int) -> DataFrame:
     from streamproof.spark_impl.stream_stream_join import stream_stream_join
 
-    left, right = (events.filter(f"side = {side}") for side in (0, 1))
     reach, grace = "5 minutes", f"{60 * hours - 5} minutes"
-    return stream_stream_join(left, right, value="amount", before=reach, after=reach, grace=grace, **_arrived())
+    left, right = _sides(events)
+    return stream_stream_join(left, right, before=reach, after=reach, grace=grace, state_groups=STATE_GROUPS)
 
 
 def _windowed(events: DataFrame, hours: int) -> DataFrame:
     from streamproof.spark_impl.windowed_table import windowed_table
 
-    left, right = (events.filter(f"side = {side}") for side in (0, 1))
+    left, right = _sides(events)
     options: dict[str, Any] = {"size": "10 minutes", "grace": f"{hours} hours", "with_": "windowed_table"}
-    return windowed_table(left, right, value="amount", aggregate="sum", **options, **_arrived())
+    return windowed_table(left, right, aggregate="sum", state_groups=STATE_GROUPS, **options)
 
 
 def _range(events: DataFrame, hours: int | None) -> DataFrame:

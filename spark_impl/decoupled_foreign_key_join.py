@@ -26,9 +26,10 @@ from .foreign_key_stages import ForeignKeyStages, ForeignKeyTables, foreign_key_
 from .runtime.checkpoints import query_of
 from .runtime.codec import EVERY_LEVEL
 from .runtime.columns import ColumnLike
-from .runtime.inputs import Input
+from .runtime.inputs import Input, JoinInputLike
 from .runtime.keyed import staged
 from .runtime.logic import BEFORE_ALL_TIMES
+from .runtime.stages import referring_tables
 from .topics import Topics
 
 Send = Callable[[DataFrame, str, int], None]
@@ -83,19 +84,11 @@ class DecoupledForeignKeyJoin(NamedTuple):
 
 
 def decoupled_foreign_key_join(
-    left: DataFrame,
-    right: DataFrame,
+    left: JoinInputLike,
+    right: JoinInputLike,
     topics: Topics,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike,
     foreign_key: ColumnLike | Sequence[ColumnLike],
-    order: ColumnLike | None = None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
-    right_timestamp: ColumnLike | None = None,
-    right_value: ColumnLike | None = None,
-    right_order: ColumnLike | None = None,
     join: Literal["inner", "left"] = "inner",
     null_foreign_key: Literal["ignore", "keep"] = "ignore",
     protocol: Literal["kip", "answer"] = "answer",
@@ -107,26 +100,17 @@ def decoupled_foreign_key_join(
 
     With `protocol="answer"`, the default here, the result is the join of both tables whenever no message waits,
     whatever the pace of the three queries was. With `kip` an inner join follows KIP-213 to the letter, and its result
-    can stay wrong: a left row that changes while a response to it waits may never get a response to its new value, and
-    an older result stays. That is rare and silent, so it isn't the default. The price of `answer` is a tombstone now
-    and then where there was no result. A left join is the same under both.
+    can stay wrong: a left row that changes while a response to it waits may never get a response to its new value. That
+    is rare and silent. `answer` costs a tombstone now and then where there was no result; left joins are the same.
 
     If left values repeat (A, B, A), a result may for a while be one that the rows never had together: the protocol
     knows a left value by its hash. A later response corrects it.
 
     Args:
-        left: The changes of the referring table, streaming.
-        right: The changes of the table referred to, streaming.
+        left: The referring table, streaming; see `table`. The order of arrival is that within each input.
+        right: The table referred to, likewise.
         topics: Where messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or two `Topic`s of your own.
-        key: As in `foreign_key_join`, as are all others.
-        timestamp: Event time.
-        value: A row's value.
-        foreign_key: What a left row refers to.
-        order: The order of arrival within each input.
-        right_key: The right key, where its name differs from the left one's; likewise the other `right_…`.
-        right_timestamp: Its event time.
-        right_value: Its value.
-        right_order: Its order of arrival.
+        foreign_key: As in `foreign_key_join`, as are all others.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `answer` or `kip`; see `ForeignKeyJoin`.
@@ -143,26 +127,16 @@ def decoupled_foreign_key_join(
 
     Source: KIP-213; `docs/facts.md`, "Races of the foreign-key join", for the results that `kip` can end with.
     """
-    for name, frame in (("left", left), ("right", right)):
-        if not frame.isStreaming:
-            raise BadInput(f"{name}: it is a batch DataFrame, and three queries need streams: use foreign_key_join")
     tables = foreign_key_tables(
-        left,
-        right,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=order,
-        foreign_key=foreign_key,
-        right_key=right_key,
-        right_timestamp=right_timestamp,
-        right_value=right_value,
-        right_order=right_order,
-        join=ForeignKeyJoin("foreign_key", join, null_foreign_key, protocol),
+        referring_tables(left, right, foreign_key),
+        ForeignKeyJoin("foreign_key", join, null_foreign_key, protocol),
         report_dropped=report_dropped,
         state_groups=state_groups,
         logic=logic,
     )
+    for one in (tables.lefts, tables.rights):
+        if not one.frame.isStreaming:
+            raise BadInput(f"{one.side}: it is a batch DataFrame, and three queries need streams: use foreign_key_join")
     messages = _Messages(tables, topics)
     return DecoupledForeignKeyJoin(
         TopicQuery("sender", messages.subscriptions(), messages.send_subscriptions),

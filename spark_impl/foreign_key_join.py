@@ -15,22 +15,16 @@ from pyspark.sql import DataFrame
 from ..reference.definitions.joins import ForeignKeyJoin
 from .foreign_key_stages import ForeignKeyStages, foreign_key_tables
 from .runtime.columns import ColumnLike
+from .runtime.inputs import JoinInputLike
 from .runtime.keyed import InitialState, staged
+from .runtime.stages import referring_tables
 
 
 def foreign_key_join(
-    left: DataFrame,
-    right: DataFrame,
+    left: JoinInputLike,
+    right: JoinInputLike,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike,
     foreign_key: ColumnLike | Sequence[ColumnLike],
-    order: ColumnLike | None = None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
-    right_timestamp: ColumnLike | None = None,
-    right_value: ColumnLike | None = None,
-    right_order: ColumnLike | None = None,
     join: Literal["inner", "left"] = "inner",
     null_foreign_key: Literal["ignore", "keep"] = "ignore",
     protocol: Literal["kip", "answer"] = "kip",
@@ -42,23 +36,14 @@ def foreign_key_join(
     """Join each row of a table with the row of another that it refers to, and return the changelog by left key.
 
     All messages of a batch are delivered in it, in the order in which the rows that set them off arrived: the changelog
-    is that of immediate delivery, and none of the protocol's races can happen.
+    is that of immediate delivery, and none of the protocol's races can happen. Without an order of arrival, of a right
+    and a left row with the same timestamp the right one comes first.
 
     Args:
-        left: The changes of the referring table, streaming or batch: a row whose value is null deletes its key.
-        right: The changes of the table referred to.
-        key: The left key: one or several columns. A row in which one of them is null is dropped.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It becomes the
-            changes' timestamp: of two rows of a key the one that arrives last counts.
-        value: The column that holds a row's value; several can be put into a struct.
+        left: The referring table; see `table`.
+        right: The table referred to.
         foreign_key: What a left row refers to, such as `F.col("value.artist")`: one or several columns, of the types of
             the right key. Where one of them is null the row has no foreign key; a tombstone's plays no part.
-        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order, of
-            equal ones the right row first.
-        right_key: The right key, where its name differs from the left one's; likewise the other `right_…`.
-        right_timestamp: Its event time.
-        right_value: Its value.
-        right_order: Its order of arrival.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `kip` or `answer`; see `ForeignKeyJoin`. Without races they differ only in redundant tombstones.
@@ -78,20 +63,9 @@ def foreign_key_join(
 
     Source: KIP-213.
     """
-    declared = ForeignKeyJoin("foreign_key", join, null_foreign_key, protocol)
     tables = foreign_key_tables(
-        left,
-        right,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=order,
-        foreign_key=foreign_key,
-        right_key=right_key,
-        right_timestamp=right_timestamp,
-        right_value=right_value,
-        right_order=right_order,
-        join=declared,
+        referring_tables(left, right, foreign_key),
+        ForeignKeyJoin("foreign_key", join, null_foreign_key, protocol),
         report_dropped=report_dropped,
         state_groups=state_groups,
         logic=logic,

@@ -9,32 +9,26 @@ Source: KIP-213, "Workflow", "Original Value Hash", "Tombstones & Foreign Key Ch
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ..reference.definitions.joins import ForeignKeyJoin
-from .runtime.columns import ColumnLike
-from .runtime.inputs import Input, joined_type, require_same_order, two_sides
+from .runtime.inputs import Input
 from .runtime.keyed import StageOf, declaration_of
 from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined
 from .runtime.stages import (
     SEEN,
-    Columns,
     ReferredLogic,
     ReferredState,
     ReferringLogic,
+    ReferringTables,
     To,
     digest_of,
     dropped_before,
-    named_columns,
-    numbered,
     parts,
-    renamed,
-    require_same_types,
 )
 
 
@@ -264,35 +258,17 @@ def foreign_key_hops(right_width: int, left_width: int) -> tuple[To, To]:
     return To(right_width, len(Subscription._fields) - 1, with_sender=True), To(left_width, len(Response._fields))
 
 
-ColumnsLike = ColumnLike | Sequence[ColumnLike]
-
-
-class ForeignKeyTables(NamedTuple):
+@dataclass(frozen=True)
+class ForeignKeyTables(ReferringTables):
     """Both tables of a foreign-key join, resolved, and the stages between them.
 
     Attributes:
-        lefts: The referring table.
-        rights: The table referred to.
-        refers: The foreign key's columns in a left row.
         stages: What decides in each stage.
         settings: How the stages run: `state_groups`, `report_dropped`, `declaration`.
     """
 
-    lefts: Input
-    rights: Input
-    refers: Columns
     stages: ForeignKeyStages
     settings: dict[str, Any]
-
-    @property
-    def key_fields(self) -> list[T.StructField]:
-        """The fields of a left key in messages."""
-        return numbered("key", self.lefts.keys)
-
-    @property
-    def to_fields(self) -> list[T.StructField]:
-        """The fields of a foreign key in messages."""
-        return numbered("to", self.refers)
 
     @property
     def subscription_type(self) -> T.StructType:
@@ -314,13 +290,9 @@ class ForeignKeyTables(NamedTuple):
 
     def sender(self) -> StageOf:
         """Declare the stage that turns left rows into subscriptions, by left key."""
-        row_type = T.StructType([T.StructField("left", self.lefts.value_type), *self.to_fields])
-        names = (column.alias(at.name) for column, at in renamed("to", self.refers))
-        row = F.struct(self.lefts.value.alias("left"), *names)
-        lefts = self.lefts._replace(keys=renamed("key", self.lefts.keys), value=row, value_type=row_type)
         return StageOf(
             self.stages.sender,
-            [lefts],
+            [self.left_rows],
             self.key_fields,
             T.StructType(self.to_fields),
             self.hops[0],
@@ -350,33 +322,17 @@ class ForeignKeyTables(NamedTuple):
             state.add("refers", "boolean").add("shown", "boolean"),
         )
 
-    @property
-    def result_type(self) -> T.StructType:
-        """The type of the result's values."""
-        return joined_type(self.lefts.value_type, self.rights.value_type)
-
 
 def foreign_key_tables(
-    left: DataFrame,
-    right: DataFrame,
-    *,
-    foreign_key: ColumnsLike,
+    tables: ReferringTables,
     join: ForeignKeyJoin,
+    *,
     report_dropped: bool,
     state_groups: int | None,
     logic: Callable[[ForeignKeyJoin], ForeignKeyStages] | None,
-    **columns: Any,
 ) -> ForeignKeyTables:
-    """Return both tables with their columns resolved; `columns` are those of `two_sides`.
-
-    Raises:
-        BadInput: A column is missing or of the wrong type, or the foreign key is of another type than the right key.
-    """
-    lefts, rights = two_sides(left, right, **columns)
-    require_same_order(lefts, rights)
-    refers = named_columns(left, "foreign_key", foreign_key)
-    require_same_types(refers, rights.keys)
-    shown = ", ".join(field.name for _, field in refers)
+    """Return the tables of a foreign-key join with the stages between them."""
     settings: dict[str, Any] = {"state_groups": state_groups, "report_dropped": report_dropped}
-    settings["declaration"] = declaration_of("foreign_key_join", join, foreign_key=shown)
-    return ForeignKeyTables(lefts, rights, refers, (logic or foreign_key_stages)(join), settings)
+    settings["declaration"] = declaration_of("foreign_key_join", join, foreign_key=tables.foreign_key)
+    stages = (logic or foreign_key_stages)(join)
+    return ForeignKeyTables(tables.lefts, tables.rights, tables.refers, stages, settings)

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import OneToManyJoin
 from .runtime.columns import ColumnLike
-from .runtime.inputs import joined_type, require_same_order, two_sides
+from .runtime.inputs import JoinInputLike
 from .runtime.keyed import InitialState, StageOf, declaration_of, staged
 from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, changed, joined
 from .runtime.stages import (
@@ -24,30 +24,20 @@ from .runtime.stages import (
     ReferredLogic,
     ReferredState,
     ReferringLogic,
+    ReferringTables,
     Row,
     To,
     dropped_before,
-    named_columns,
-    numbered,
     parts,
-    renamed,
-    require_same_types,
+    referring_tables,
 )
 
 
 def one_to_many_join(
-    left: DataFrame,
-    right: DataFrame,
+    left: JoinInputLike,
+    right: JoinInputLike,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike,
     foreign_key: ColumnLike | Sequence[ColumnLike],
-    order: ColumnLike | None = None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
-    right_timestamp: ColumnLike | None = None,
-    right_value: ColumnLike | None = None,
-    right_order: ColumnLike | None = None,
     join: Literal["inner", "left"] = "inner",
     null_foreign_key: Literal["ignore", "keep"] = "ignore",
     protocol: Literal["kip", "answer"] = "kip",
@@ -58,21 +48,13 @@ def one_to_many_join(
 ) -> DataFrame:
     """Join each row of a table with the row of another that it refers to, and return the changelog by both keys.
 
+    Without an order of arrival, of a right and a left row with the same timestamp the right one comes first.
+
     Args:
-        left: The changes of the referring table, streaming or batch: a row whose value is null deletes its key.
-        right: The changes of the table referred to.
-        key: The left key: one or several columns. A row in which one of them is null is dropped.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It becomes the
-            changes' timestamp: of two rows of a key the one that arrives last counts.
-        value: The column that holds a row's value; several can be put into a struct.
+        left: The referring table; see `table`.
+        right: The table referred to.
         foreign_key: What a left row refers to, such as `F.col("value.artist")`: one or several columns, of the types of
             the right key. Where one of them is null the row has no foreign key; a tombstone's plays no part.
-        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order, of
-            equal ones the right row first.
-        right_key: The right key, where its name differs from the left one's; likewise the other `right_…`.
-        right_timestamp: Its event time.
-        right_value: Its value.
-        right_order: Its order of arrival.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `OneToManyJoin`.
         protocol: `kip` or `answer`; see `OneToManyJoin`.
@@ -94,59 +76,58 @@ def one_to_many_join(
     Source: KIP-213, "Jan Filipiak's Original Proposal".
     """
     declared = OneToManyJoin("foreign_key", join, null_foreign_key, protocol)
-    stages = (logic or one_to_many_stages)(declared)
-    lefts, rights = two_sides(
-        left,
-        right,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=order,
-        right_key=right_key,
-        right_timestamp=right_timestamp,
-        right_value=right_value,
-        right_order=right_order,
+    tables = referring_tables(left, right, foreign_key)
+    _require_other_names(tables)
+    emitted = staged(
+        _stages(tables, (logic or one_to_many_stages)(declared)),
+        value_type=T.StructType([*tables.key_fields, T.StructField("joined", tables.result_type)]),
+        state_groups=state_groups,
+        initial_state=initial_state,
+        report_dropped=report_dropped,
+        declaration=declaration_of("one_to_many_join", declared, foreign_key=tables.foreign_key),
     )
-    require_same_order(lefts, rights)
-    refers = named_columns(left, "foreign_key", foreign_key)
-    require_same_types(refers, rights.keys)
-    key_names = [field.name for _, field in lefts.keys]
-    for _, field in refers:
+    return _under_both_keys(tables, emitted)
+
+
+def _require_other_names(tables: ReferringTables) -> None:
+    key_names = [field.name for _, field in tables.lefts.keys]
+    for _, field in tables.refers:
         if field.name in key_names:
             raise BadInput(
                 f"foreign_key: {field.name!r} is a column of the key too, and the result has both: give one of them an "
                 "alias"
             )
-    shown = ", ".join(field.name for _, field in refers)
-    key_fields, to_fields = numbered("key", lefts.keys), numbered("to", refers)
-    left_field = T.StructField("left", lefts.value_type)
-    row_type = T.StructType([left_field, *to_fields])
-    row = F.struct(lefts.value.alias("left"), *(column.alias(at.name) for column, at in renamed("to", refers)))
-    left_row = T.StructType([*key_fields, left_field, T.StructField("timestamp", T.LongType())])
-    state = T.StructType().add("right", rights.value_type).add("timestamp", "long")
-    result = joined_type(lefts.value_type, rights.value_type)
-    emitted = staged(
-        [
-            StageOf(
-                stages.left,
-                [lefts._replace(value=row, value_type=row_type)],
-                key_fields,
-                T.StructType(to_fields),
-                *one_to_many_hops(len(refers)),
-                T.StructType([*SEEN, left_field, *key_fields]),
-            ),
-            StageOf(stages.right, [rights], [field for _, field in refers], state.add("rows", T.ArrayType(left_row))),
-        ],
-        value_type=T.StructType([*key_fields, T.StructField("joined", result)]),
-        state_groups=state_groups,
-        initial_state=initial_state,
-        report_dropped=report_dropped,
-        declaration=declaration_of("one_to_many_join", declared, foreign_key=shown),
-    )
-    keys = [F.col(f"value.{ours.name}").alias(name) for ours, name in zip(key_fields, key_names, strict=True)]
-    rest = ("timestamp", "change", "reason", "cause", "ordinal", "place")
+
+
+def _stages(tables: ReferringTables, stages: OneToManyStages) -> list[StageOf]:
+    left_row = T.StructType([*tables.key_fields, tables.left_field, T.StructField("timestamp", T.LongType())])
+    state = T.StructType().add("right", tables.rights.value_type).add("timestamp", "long")
+    return [
+        StageOf(
+            stages.left,
+            [tables.left_rows],
+            tables.key_fields,
+            T.StructType(tables.to_fields),
+            *one_to_many_hops(len(tables.refers)),
+            T.StructType([*SEEN, tables.left_field, *tables.key_fields]),
+        ),
+        StageOf(
+            stages.right,
+            [tables.rights],
+            [field for _, field in tables.refers],
+            state.add("rows", T.ArrayType(left_row)),
+        ),
+    ]
+
+
+def _under_both_keys(tables: ReferringTables, emitted: DataFrame) -> DataFrame:
+    own = zip(tables.key_fields, tables.lefts.keys, strict=True)
     return emitted.select(
-        *(field.name for _, field in refers), *keys, "window", F.col("value.joined").alias("value"), *rest
+        *(field.name for _, field in tables.refers),
+        *(F.col(f"value.{at.name}").alias(field.name) for at, (_, field) in own),
+        "window",
+        F.col("value.joined").alias("value"),
+        *("timestamp", "change", "reason", "cause", "ordinal", "place"),
     )
 
 

@@ -6,7 +6,7 @@ Source: Kafka Streams Join Semantics, "KStream-KStream Join", "Output of Join"; 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -17,9 +17,8 @@ from pyspark.sql import types as T
 from ..reference.core.errors import BadInput
 from ..reference.definitions.declarations import UNSET
 from ..reference.definitions.joins import Join, StreamStreamJoin
-from .runtime.columns import ColumnLike
 from .runtime.durations import Duration, milliseconds
-from .runtime.inputs import Input, any_null, joined_type, require_same, two_sides
+from .runtime.inputs import Input, JoinInputLike, any_null, joined_type, require_same, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import BEFORE_ALL_TIMES, Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.native import changelog, key_names
@@ -28,19 +27,11 @@ OTHER = {"left": "right", "right": "left"}
 
 
 def stream_stream_join(
-    left: DataFrame,
-    right: DataFrame,
+    left: JoinInputLike,
+    right: JoinInputLike,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike,
     before: Duration | None = None,
     after: Duration | None = None,
-    order: ColumnLike | None = None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
-    right_timestamp: ColumnLike | None = None,
-    right_value: ColumnLike | None = None,
-    right_order: ColumnLike | None = None,
     join: Join = "inner",
     grace: Duration = "0 ms",
     emit: Literal["arrival", "eager", "close"] | None = None,
@@ -53,19 +44,11 @@ def stream_stream_join(
     """Join two streams by key within time bounds: right time in [left time - before, left time + after].
 
     Args:
-        left: One stream, streaming or batch. A record whose value is null is dropped. A batch DataFrame is a history
-            that has ended: it is one batch, and all its rows close.
+        left: One stream; see `table`. A batch DataFrame is a history that has ended: it is one batch, and all its rows
+            close.
         right: The other.
-        key: One or several columns.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970.
-        value: The column that holds a record's value; several can be put into a struct.
         before: How far before a left record its partners may be, inclusive.
         after: How far after it, inclusive.
-        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order.
-        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
-        right_timestamp: Its event time.
-        right_value: Its value.
-        right_order: Its order of arrival.
         join: `inner`, `left` or `outer`.
         grace: How much longer than its reach a record can find partners.
         emit: When a row without a partner is emitted: `arrival`, `eager` or `close`; see `StreamStreamJoin`.
@@ -86,26 +69,8 @@ def stream_stream_join(
 
     Source: Kafka Streams Join Semantics, "KStream-KStream Join"; Samza's window operator, "Stream-Stream Join".
     """
-    declared = StreamStreamJoin(
-        before_ms=UNSET if before is None else milliseconds("before", before),
-        after_ms=UNSET if after is None else milliseconds("after", after),
-        join=join,
-        grace_ms=milliseconds("grace", grace),
-        emit=UNSET if emit is None else emit,
-        null_key=null_key,
-    )
-    inputs = two_sides(
-        left,
-        right,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=order,
-        right_key=right_key,
-        right_timestamp=right_timestamp,
-        right_value=right_value,
-        right_order=right_order,
-    )
+    declared = _declared(before=before, after=after, join=join, grace=grace, emit=emit, null_key=null_key)
+    inputs = two_sides(left, right)
     types = [one.value_type for one in inputs]
     state_type = T.StructType()
     for one in inputs:
@@ -124,17 +89,11 @@ def stream_stream_join(
 
 
 def native_stream_stream_join(
-    left: DataFrame,
-    right: DataFrame,
+    left: JoinInputLike,
+    right: JoinInputLike,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike,
     before: Duration | None = None,
     after: Duration | None = None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
-    right_timestamp: ColumnLike | None = None,
-    right_value: ColumnLike | None = None,
     join: Join = "inner",
     grace: Duration = "0 ms",
     emit: Literal["arrival", "eager", "close"] = "close",
@@ -156,17 +115,11 @@ def native_stream_stream_join(
     It doesn't emit the records it drops, and the results of a batch are in no order. Records before 1970 are late.
 
     Args:
-        left: One stream, streaming or batch. A record whose value is null is dropped. A batch DataFrame is a history
-            that has ended: all its rows close.
+        left: One stream; see `table`. A batch DataFrame is a history that has ended: all its rows close. The order of
+            arrival has no effect.
         right: The other.
-        key: One or several columns.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970.
-        value: The column that holds a record's value; several can be put into a struct.
         before: How far before a left record its partners may be, inclusive.
         after: How far after it, inclusive.
-        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
-        right_timestamp: Its event time.
-        right_value: Its value.
         join: `inner`, `left` or `outer`.
         grace: How much longer than its reach a record can find partners, and how far behind the clock it may arrive:
             the watermarks' delay.
@@ -181,43 +134,50 @@ def native_stream_stream_join(
 
     Source: Kafka Streams Join Semantics, "KStream-KStream Join"; Spark's guide, "Stream-stream Joins"; SPARK-24730.
     """
-    declared = StreamStreamJoin(
+    declared = _declared(before=before, after=after, join=join, grace=grace, emit=emit, null_key=null_key)
+    require_native_stream_stream_join(declared)
+    inputs = two_sides(left, right)
+    require_same(*inputs)
+    rows = _joined(*inputs, declared)
+    names, right_names = (key_names(one.keys, one.side) for one in inputs)
+    either = zip(names, right_names, strict=True)
+    return changelog(
+        rows.withColumns({name: F.coalesce(name, other) for name, other in either}),
+        [(field.name, name) for name, (_, field) in zip(names, inputs[0].keys, strict=True)],
+        value=F.struct(F.col("left_value").alias("left"), F.col("right_value").alias("right")),
+        timestamp=F.timestamp_millis(F.greatest("left_timestamp", "right_timestamp")),
+    )
+
+
+def _declared(
+    *,
+    before: Duration | None,
+    after: Duration | None,
+    join: Join,
+    grace: Duration,
+    emit: Literal["arrival", "eager", "close"] | None,
+    null_key: Literal["drop", "keep"],
+) -> StreamStreamJoin:
+    return StreamStreamJoin(
         before_ms=UNSET if before is None else milliseconds("before", before),
         after_ms=UNSET if after is None else milliseconds("after", after),
         join=join,
         grace_ms=milliseconds("grace", grace),
-        emit=emit,
+        emit=UNSET if emit is None else emit,
         null_key=null_key,
     )
-    require_native_stream_stream_join(declared)
-    inputs = two_sides(
-        left,
-        right,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=None,
-        right_key=right_key,
-        right_timestamp=right_timestamp,
-        right_value=right_value,
-        right_order=None,
-    )
-    require_same(*inputs)
-    lefts, rights = (_watermarked(one, declared) for one in inputs)
-    left_names, right_names = (key_names(one.keys, one.side) for one in inputs)
+
+
+def _joined(left: Input, right: Input, join: StreamStreamJoin) -> DataFrame:
+    """Return the rows of Spark's join."""
+    names = (key_names(one.keys, one.side) for one in (left, right))
+    same = [F.col(name) == F.col(other) for name, other in zip(*names, strict=True)]
     within = [
-        F.expr(f"right_clock >= left_clock - INTERVAL {declared.before_ms} MILLISECONDS"),
-        F.expr(f"right_clock <= left_clock + INTERVAL {declared.after_ms} MILLISECONDS"),
+        F.expr(f"right_clock >= left_clock - INTERVAL {join.before_ms} MILLISECONDS"),
+        F.expr(f"right_clock <= left_clock + INTERVAL {join.after_ms} MILLISECONDS"),
     ]
-    same = [F.col(name) == F.col(other) for name, other in zip(left_names, right_names, strict=True)]
-    rows = lefts.join(rights, [*same, *within], {"outer": "full_outer"}.get(declared.join, declared.join))
-    either = zip(left_names, right_names, strict=True)
-    return changelog(
-        rows.withColumns({name: F.coalesce(name, other) for name, other in either}),
-        [(field.name, name) for name, (_, field) in zip(left_names, inputs[0].keys, strict=True)],
-        value=F.struct(F.col("left_value").alias("left"), F.col("right_value").alias("right")),
-        timestamp=F.timestamp_millis(F.greatest("left_timestamp", "right_timestamp")),
-    )
+    how = {"outer": "full_outer"}.get(join.join, join.join)
+    return _watermarked(left, join).join(_watermarked(right, join), [*same, *within], how)
 
 
 def _watermarked(one: Input, join: StreamStreamJoin) -> DataFrame:

@@ -14,25 +14,16 @@ from pyspark.sql import types as T
 
 from ..reference.core.errors import BadInput
 from ..reference.definitions.joins import StreamTableJoin
-from .runtime.columns import ColumnLike
-from .runtime.inputs import any_null, joined_type, require_same, two_sides
+from .runtime.inputs import Input, JoinInputLike, any_null, joined_type, require_same, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import Arrived, Emitted, Key, Logic, changed, dropped, joined
 from .runtime.native import changelog, key_names
 
 
 def stream_table_join(
-    left: DataFrame,
-    right: DataFrame,
+    left: JoinInputLike,
+    right: JoinInputLike,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike,
-    order: ColumnLike | None = None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
-    right_timestamp: ColumnLike | None = None,
-    right_value: ColumnLike | None = None,
-    right_order: ColumnLike | None = None,
     join: Literal["left", "inner"] = "left",
     null_key: Literal["drop", "keep"] = "drop",
     report_dropped: bool = False,
@@ -43,17 +34,8 @@ def stream_table_join(
     """Join a stream with a table by key: the stream alone drives.
 
     Args:
-        left: The stream, streaming or batch. A record whose value is null is dropped.
-        right: The changes of the table: a row whose value is null deletes its key, and the last to arrive counts.
-        key: One or several columns.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. The stream's
-            is that of the result.
-        value: The column that holds a row's value; several can be put into a struct.
-        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order.
-        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
-        right_timestamp: Its event time.
-        right_value: Its value.
-        right_order: Its order of arrival.
+        left: The stream; see `table`. Its event time is that of the result.
+        right: The table, whose present row a record finds.
         join: `left` emits every record, `inner` those that find a row.
         null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them at once.
         report_dropped: Whether rows that were dropped are emitted too.
@@ -70,18 +52,7 @@ def stream_table_join(
     Source: Kafka Streams Join Semantics, "KStream-KTable Joins".
     """
     declared = StreamTableJoin(join, null_key)
-    inputs = two_sides(
-        left,
-        right,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=order,
-        right_key=right_key,
-        right_timestamp=right_timestamp,
-        right_value=right_value,
-        right_order=right_order,
-    )
+    inputs = two_sides(left, right)
     types = [one.value_type for one in inputs]
     return keyed(
         inputs,
@@ -97,17 +68,9 @@ def stream_table_join(
 
 
 def native_stream_table_join(
-    left: DataFrame,
-    right: DataFrame,
+    left: JoinInputLike,
+    right: JoinInputLike,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike,
-    order: ColumnLike | None = None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
-    right_timestamp: ColumnLike | None = None,
-    right_value: ColumnLike | None = None,
-    right_order: ColumnLike | None = None,
     join: Literal["left", "inner"] = "left",
     null_key: Literal["drop", "keep"] = "drop",
 ) -> DataFrame:
@@ -120,19 +83,9 @@ def native_stream_table_join(
     record with null, for the row isn't there yet; Spark, which knows the whole table from the start, with the row.
 
     Args:
-        left: The stream, streaming or batch. A record whose value or timestamp is null is left out.
-        right: The changes of the table, as a batch DataFrame: a row whose value is null deletes its key, and the last
-            one counts. Spark reads it anew for every batch, so that new files of it count from then on.
-        key: One or several columns.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. The stream's
-            is that of the result.
-        value: The column that holds a row's value; several can be put into a struct.
-        order: The order of arrival: it becomes the `cause`, and decides which change of a row is the last; by default
-            the timestamp does.
-        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
-        right_timestamp: Its event time.
-        right_value: Its value.
-        right_order: Its order of arrival.
+        left: The stream; see `table`. Its order of arrival becomes the `cause`.
+        right: The table, as a batch DataFrame of its changes, of which the last one by order of arrival, by default by
+            event time, counts. Spark reads it anew for every batch, so that new files of it count from then on.
         join: `left` emits every record, `inner` those that find a row.
         null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them.
 
@@ -145,53 +98,50 @@ def native_stream_table_join(
     Source: Kafka Streams Join Semantics, "KStream-KTable Joins"; Spark's guide, "Stream-static Joins".
     """
     declared = StreamTableJoin(join, null_key)
-    if right.isStreaming:
+    stream, changes = two_sides(left, right)
+    if changes.frame.isStreaming:
         raise BadInput(
             "right: it is a stream, but Spark's own join with a table looks up a static one: give the table's "
             "changes as a batch DataFrame, or use stream_table_join"
         )
-    stream, changes = two_sides(
-        left,
-        right,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=order,
-        right_key=right_key,
-        right_timestamp=right_timestamp,
-        right_value=right_value,
-        right_order=right_order,
-    )
     require_same(stream, changes)
     names, right_names = key_names(stream.keys, "left"), key_names(changes.keys, "right")
-    without_key = any_null([column for column, _ in stream.keys])
-    dropped_key = without_key if declared.null_key == "drop" or declared.join == "inner" else F.lit(False)
-    records = stream.frame.filter(~dropped_key & stream.value.isNotNull() & stream.time.isNotNull()).select(
-        *(column.alias(name) for name, (column, _) in zip(names, stream.keys, strict=True)),
-        F.timestamp_millis(F.unix_millis(stream.time)).alias("at"),
-        stream.order.alias("cause"),
-        stream.value.alias("left"),
-    )
-    table = (
-        changes.frame.filter(~any_null([column for column, _ in changes.keys]) & changes.time.isNotNull())
-        .select(
-            *(column.alias(name) for name, (column, _) in zip(right_names, changes.keys, strict=True)),
-            F.struct(changes.order.alias("order"), changes.time.alias("time")).alias("place"),
-            F.struct(changes.value.alias("value")).alias("row"),
-        )
-        .groupBy(*right_names)
-        .agg(F.max_by("row", "place").alias("row"))
-        .select(*right_names, F.col("row.value").alias("right"))
-        .filter(F.col("right").isNotNull())
-    )
     same = [F.col(name) == F.col(other) for name, other in zip(names, right_names, strict=True)]
-    joined_rows = records.join(table, same, declared.join)
+    joined_rows = _records(stream, names, declared).join(_present_rows(changes, right_names), same, declared.join)
     return changelog(
         joined_rows,
         [(field.name, name) for name, (_, field) in zip(names, stream.keys, strict=True)],
         value=F.struct("left", "right"),
         timestamp=F.col("at"),
         cause=F.col("cause"),
+    )
+
+
+def _records(stream: Input, names: Sequence[str], join: StreamTableJoin) -> DataFrame:
+    """Return the records of the stream that look up the table, with their keys under these names."""
+    without_key = any_null([column for column, _ in stream.keys])
+    dropped_key = without_key if join.null_key == "drop" or join.join == "inner" else F.lit(False)
+    return stream.frame.filter(~dropped_key & stream.value.isNotNull() & stream.time.isNotNull()).select(
+        *(column.alias(name) for name, (column, _) in zip(names, stream.keys, strict=True)),
+        F.timestamp_millis(F.unix_millis(stream.time)).alias("at"),
+        stream.order.alias("cause"),
+        stream.value.alias("left"),
+    )
+
+
+def _present_rows(changes: Input, names: Sequence[str]) -> DataFrame:
+    """Return the rows of a table after all its changes, with their keys under these names."""
+    return (
+        changes.frame.filter(~any_null([column for column, _ in changes.keys]) & changes.time.isNotNull())
+        .select(
+            *(column.alias(name) for name, (column, _) in zip(names, changes.keys, strict=True)),
+            F.struct(changes.order.alias("order"), changes.time.alias("time")).alias("place"),
+            F.struct(changes.value.alias("value")).alias("row"),
+        )
+        .groupBy(*names)
+        .agg(F.max_by("row", "place").alias("row"))
+        .select(*names, F.col("row.value").alias("right"))
+        .filter(F.col("right").isNotNull())
     )
 
 

@@ -5,15 +5,14 @@ Source: Kafka Streams Join Semantics, "KTable-KTable Join".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from ..reference.definitions.joins import Join, TableTableJoin
-from .runtime.columns import ColumnLike
-from .runtime.inputs import joined_type, two_sides
+from .runtime.inputs import JoinInputLike, joined_type, two_sides
 from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import Arrived, Emitted, Key, Logic, changed, joined
 
@@ -22,17 +21,9 @@ Side = tuple[Any, int] | None
 
 
 def table_table_join(
-    left: DataFrame,
-    right: DataFrame,
+    left: JoinInputLike,
+    right: JoinInputLike,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike,
-    order: ColumnLike | None = None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
-    right_timestamp: ColumnLike | None = None,
-    right_value: ColumnLike | None = None,
-    right_order: ColumnLike | None = None,
     join: Join = "inner",
     report_dropped: bool = False,
     state_groups: int | None = None,
@@ -42,17 +33,8 @@ def table_table_join(
     """Join two tables by key, and return the changelog of the joined table.
 
     Args:
-        left: The changes of one table, streaming or batch: a row whose value is null deletes its key.
-        right: The changes of the other.
-        key: One or several columns. A row in which one of them is null is dropped.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. It becomes the
-            changes' timestamp: of two rows of a key the one that arrives last counts.
-        value: The column that holds a row's value; several can be put into a struct.
-        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order.
-        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
-        right_timestamp: Its event time.
-        right_value: Its value.
-        right_order: Its order of arrival.
+        left: One table; see `table`.
+        right: The other.
         join: `inner`, `left` or `outer`.
         report_dropped: Whether rows that were dropped are emitted too.
         state_groups: As in `keyed`. The state is as large as the tables.
@@ -69,18 +51,7 @@ def table_table_join(
     Source: Kafka Streams Join Semantics, "KTable-KTable Join".
     """
     declared = TableTableJoin(join)
-    inputs = two_sides(
-        left,
-        right,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=order,
-        right_key=right_key,
-        right_timestamp=right_timestamp,
-        right_value=right_value,
-        right_order=right_order,
-    )
+    inputs = two_sides(left, right)
     types = [one.value_type for one in inputs]
     state = T.StructType().add("left", types[0]).add("left_timestamp", "long")
     return keyed(

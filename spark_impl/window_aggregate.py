@@ -158,17 +158,9 @@ def native_window_aggregate(
     """
     declared = _declared(size, type, unit, step, retention, storage, aggregate, early, late)
     require_native_window_aggregate(declared)
-    return closed_windows(
-        events,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=order,
-        size_ms=declared.size,
-        step_ms=declared.step,
-        grace_ms=0,
-        aggregate=declared.aggregate,
-    )
+    value_column, _ = value_and_result(events, declared.aggregate, value)
+    one = resolved(events, key=key, timestamp=timestamp, value=None, order=order)._replace(value=value_column)
+    return closed_windows(one, size_ms=declared.size, step_ms=declared.step, grace_ms=0, aggregate=declared.aggregate)
 
 
 def require_native_window_aggregate(declared: WindowAggregate) -> None:

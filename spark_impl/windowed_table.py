@@ -5,7 +5,7 @@ Source: Kafka Streams Join Semantics, "Windowed Aggregate", "WTable", "JOIN oper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +19,7 @@ from ..reference.definitions.declarations import UNSET
 from ..reference.definitions.windows import WindowedTable
 from .runtime.columns import ColumnLike, bare, resolve, value_and_result
 from .runtime.durations import Duration, milliseconds
-from .runtime.inputs import Input, joined_type, resolved
+from .runtime.inputs import Input, JoinInput, JoinInputLike, joined_type, reading, require_order_of_both, resolved
 from .runtime.keyed import InitialState, declaration_of, keyed
 from .runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped, joined
 from .runtime.native import closed_windows
@@ -28,18 +28,10 @@ SIDES = ("events", "right")
 
 
 def windowed_table(
-    events: DataFrame,
-    right: DataFrame | None = None,
+    events: JoinInputLike,
+    right: JoinInputLike | None = None,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
     size: Duration,
-    value: ColumnLike | None = None,
-    order: ColumnLike | None = None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None = None,
-    right_timestamp: ColumnLike | None = None,
-    right_value: ColumnLike | None = None,
-    right_order: ColumnLike | None = None,
     step: Duration | None = None,
     grace: Duration = "0 ms",
     aggregate: str | Aggregate = "count",
@@ -59,19 +51,10 @@ def windowed_table(
     """Aggregate a stream by windows, join the resulting table by key and window, and return the changelog.
 
     Args:
-        events: The stream that is aggregated, streaming or batch. A batch DataFrame is a history that has ended: it is
-            one batch, and with `emit="close"` all its windows close.
+        events: The stream that is aggregated; see `table`. A batch DataFrame is a history that has ended: it is one
+            batch, and with `emit="close"` all its windows close. A row that is dropped doesn't move the clock.
         right: What is joined, as `with_` says.
-        key: One or several columns. A row in which one of them is null is dropped, and doesn't move the clock.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
-            dropped.
         size: How long a window is; its end is exclusive.
-        value: What is aggregated; `count` needs none.
-        order: The order of arrival across both inputs, such as an offset; by default a batch is in timestamp order.
-        right_key: The right input's key, where its name differs from the left one's; likewise the other `right_…`.
-        right_timestamp: Its event time.
-        right_value: Its value. Of a table or a look-up it may be of any type, and a null deletes a table's row.
-        right_order: Its order of arrival.
         step: From one window's start to the next one's; the size by default, and no more than it.
         grace: How long after its end a window still accepts rows.
         aggregate: `count`, `sum`, `min`, `max`, `list`, or an `Aggregate` with a `value_type`.
@@ -117,55 +100,28 @@ def windowed_table(
         window_start=None if window_start is None else "window_start",
         to_stream=to_stream,
     )
-    if (right is None) != (declared.with_ is None):
-        missing = f"with_ is {with_!r}, but there is no right input: give right too"
-        raise BadInput(missing if right is None else "there is a right input, but with_ doesn't say what it is")
+    _require_right(declared, right)
     decides = (logic or WindowedLogic)(declared)
     decides.retention_ms = _retention(declared, retention)
-    one, result = _aggregated(events, declared.aggregate, value, value_type, key, timestamp, order, SIDES[0])
-    inputs, left_type, state = [one], [_windows_type(result)], _windows_type(result)
-    other: T.DataType = T.IntegerType()
-    if right is not None:
-        key = key if right_key is None else right_key
-        timestamp = timestamp if right_timestamp is None else right_timestamp
-        order = order if right_order is None else right_order
-        right_value = value if right_value is None else right_value
-        try:
-            if declared.with_ == "windowed_table":
-                second, other = _aggregated(
-                    right, declared.aggregate, right_value, value_type, key, timestamp, order, SIDES[1]
-                )
-                state = _windows_type(other)
-            else:
-                second, other = _looking(right, right_value, window_start, key, timestamp, order)
-        except BadInput as error:
-            raise BadInput(f"right: {error}") from None
-        inputs.append(second)
-    primary, secondary = (other, result) if declared.looked_up else (result, other)
-    emitted_type = result if declared.with_ is None else joined_type(primary, secondary)
-    row = T.StructType().add("value", other).add("start", "long").add("timestamp", "long")
-    _require_key(declared, one)
+    inputs, result, other = _inputs(declared, events, right, value_type, window_start)
+    state_type, emitted_type = _types(declared, result, other)
     changes = keyed(
         inputs,
         decides,
-        state_type=T.StructType().add("events", left_type[0]).add("right", state).add("row", row),
+        state_type=state_type,
         value_type=emitted_type,
         state_groups=state_groups,
         initial_state=initial_state,
         report_dropped=report_dropped,
         declaration=declaration_of("windowed_table", declared, retention_ms=decides.retention_ms),
     )
-    return _rekeyed(declared, changes, one.keys[0][1].name)
+    return _rekeyed(declared, changes, inputs[0].keys[0][1].name)
 
 
 def native_windowed_table(
-    events: DataFrame,
+    events: JoinInputLike,
     *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
     size: Duration,
-    value: ColumnLike | None = None,
-    order: ColumnLike | None = None,
     step: Duration | None = None,
     grace: Duration = "0 ms",
     aggregate: str = "count",
@@ -181,12 +137,9 @@ def native_windowed_table(
     `sum`, `min` and `max` leave null values out, which `windowed_table` refuses.
 
     Args:
-        events: A streaming or a batch DataFrame; in a batch DataFrame all windows close.
-        key: One or several columns; rows in which one is null are left out, and don't move the clock.
-        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms; windows start from 1970 on.
+        events: The stream that is aggregated; see `table`. In a batch DataFrame all windows close; they start from 1970
+            on. The members of a `list` are in the order of arrival, by default of time.
         size: How long a window is; its end is exclusive.
-        value: What is aggregated; `count` needs none.
-        order: The order in which the members of a `list` are; by timestamp without it. Others need none.
         step: From one window's start to the next one's; the size by default, and no more than it.
         grace: How long after its end a window still accepts rows: the watermark's delay.
         aggregate: `count`, `sum`, `min`, `max` or `list`.
@@ -213,14 +166,11 @@ def native_windowed_table(
         to_stream=to_stream,
     )
     require_native_windowed_table(declared)
-    one = resolved(events, key=key, timestamp=timestamp, value=None, order=order)
+    with reading(SIDES[0], events) as given:
+        one, _ = _aggregated(given, declared.aggregate, None, SIDES[0])
     _require_key(declared, one)
     changes = closed_windows(
-        events,
-        key=key,
-        timestamp=timestamp,
-        value=value,
-        order=order,
+        one,
         size_ms=declared.size_ms,
         step_ms=declared.step_ms,
         grace_ms=declared.grace_ms,
@@ -260,35 +210,50 @@ def _retention(declared: WindowedTable, retention: Duration | None) -> int | Non
     return retention_ms
 
 
-def _aggregated(
-    frame: DataFrame,
-    aggregate: Aggregate,
-    value: ColumnLike | None,
+def _require_right(declared: WindowedTable, right: JoinInputLike | None) -> None:
+    if right is None and declared.with_ is not None:
+        raise BadInput(f"with_ is {declared.with_!r}, but there is no right input: give right too")
+    if right is not None and declared.with_ is None:
+        raise BadInput("there is a right input, but with_ doesn't say what it is")
+
+
+def _inputs(
+    declared: WindowedTable,
+    events: JoinInputLike,
+    right: JoinInputLike | None,
     value_type: str | T.DataType | None,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    order: ColumnLike | None,
-    side: str,
+    window_start: ColumnLike | None,
+) -> tuple[list[Input], T.DataType, T.DataType]:
+    """Return the inputs with their columns resolved, the type of the aggregate, and that of what joins it."""
+    with reading(SIDES[0], events) as given:
+        one, result = _aggregated(given, declared.aggregate, value_type, SIDES[0])
+    _require_key(declared, one)
+    if right is None:
+        return [one], result, T.IntegerType()
+    require_order_of_both(events=events, right=right)
+    with reading(SIDES[1], right) as given:
+        if declared.with_ == "windowed_table":
+            second, other = _aggregated(given, declared.aggregate, value_type, SIDES[1])
+        else:
+            second, other = _looking(given, window_start)
+    return [one, second], result, other
+
+
+def _aggregated(
+    given: JoinInput, aggregate: Aggregate, value_type: str | T.DataType | None, side: str
 ) -> tuple[Input, T.DataType]:
     """Return an aggregated input with its columns resolved, and the type of its aggregate."""
-    column, result = value_and_result(frame, aggregate, value, value_type)
-    one = resolved(frame, key=key, timestamp=timestamp, value=None, order=order, side=side)
-    return one._replace(value=column, value_type=frame.select(column).schema[0].dataType), result
+    value = "value" if given.value is None and aggregate.name != "count" else given.value
+    column, result = value_and_result(given.frame, aggregate, value, value_type)
+    one = resolved(**given._replace(value=None)._asdict(), side=side)
+    return one._replace(value=column, value_type=given.frame.select(column).schema[0].dataType), result
 
 
-def _looking(
-    frame: DataFrame,
-    value: ColumnLike | None,
-    window_start: ColumnLike | None,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    order: ColumnLike | None,
-) -> tuple[Input, T.DataType]:
+def _looking(given: JoinInput, window_start: ColumnLike | None) -> tuple[Input, T.DataType]:
     """Return a table, or an input that looks windows up, resolved: its values have the start that they name beside."""
-    if value is None:
-        raise BadInput("value: there is none to be joined: name its column with right_value")
-    one = resolved(frame, key=key, timestamp=timestamp, value=value, order=order, side=SIDES[1])
-    start = F.lit(None).cast("bigint") if window_start is None else _start(frame, window_start)
+    value = "value" if given.value is None else given.value
+    one = resolved(**given._replace(value=value)._asdict(), side=SIDES[1])
+    start = F.lit(None).cast("bigint") if window_start is None else _start(given.frame, window_start)
     both = F.when(one.value.isNotNull(), F.struct(one.value.alias("value"), start.alias("start")))
     travelling = T.StructType().add("value", one.value_type).add("start", "long")
     return one._replace(value=both, value_type=travelling), one.value_type
@@ -305,6 +270,15 @@ def _start(frame: DataFrame, window_start: ColumnLike) -> Column:
         f"window_start: the column {field.name!r} is {field.dataType.simpleString()}: "
         "it must be a timestamp, or a bigint of milliseconds; cast it"
     )
+
+
+def _types(declared: WindowedTable, result: T.DataType, other: T.DataType) -> tuple[T.StructType, T.DataType]:
+    """Return the types of the state and of the result's values, of those that `_inputs` returns."""
+    right = _windows_type(other if declared.with_ == "windowed_table" else result)
+    row = T.StructType().add("value", other).add("start", "long").add("timestamp", "long")
+    state = T.StructType().add("events", _windows_type(result)).add("right", right).add("row", row)
+    primary, secondary = (other, result) if declared.looked_up else (result, other)
+    return state, result if declared.with_ is None else joined_type(primary, secondary)
 
 
 def _windows_type(result: T.DataType) -> T.ArrayType:

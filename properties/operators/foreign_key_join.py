@@ -16,12 +16,11 @@ from ..generators.values import any_kind
 from ..registration.bindings import (
     FOREIGN_KEY,
     OF_COHORT,
-    VALUE,
     Binding,
     Columns,
-    called,
+    beside_inputs,
+    both_sides,
     decode_pair,
-    on,
     referring_fields,
 )
 from ..registration.coverage import Coverage, accepted_records
@@ -59,9 +58,8 @@ SPACE = OptionSpace(
 
 
 def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
-    """Return what the Spark implementation of a join by foreign key is called with."""
+    """Return the options that a join by foreign key on Spark is called with."""
     return {
-        "value": VALUE,
         "foreign_key": columns.of(FOREIGN_KEY),
         "join": join.join,
         "null_foreign_key": join.null_foreign_key,
@@ -76,12 +74,8 @@ def _build(
 
     if join.delivery == "manual":
         raise BadInput("the fused foreign-key join delivers at once: leave delivery manual out, or use the reference")
-    return foreign_key_join(
-        on(frame, "left"),
-        on(frame, "right"),
-        **referring(join, columns),
-        **called(logic, state_groups, columns),
-    )
+    left, right = both_sides(frame, columns)
+    return foreign_key_join(left, right, **referring(join, columns), **beside_inputs(logic, state_groups, columns))
 
 
 def _staged() -> Callable[..., Any]:

@@ -17,9 +17,9 @@ from ..registration.bindings import (
     OF_COHORT,
     Binding,
     Columns,
-    called,
+    beside_inputs,
+    both_sides,
     decode_pair,
-    on,
     referring_fields,
 )
 from ..registration.registration import FreeOrder, MutantsOf, Registration, Tables
@@ -39,12 +39,8 @@ def _build(
 ) -> DataFrame:
     from ...spark_impl.one_to_many_join import one_to_many_join
 
-    return one_to_many_join(
-        on(frame, "left"),
-        on(frame, "right"),
-        **referring(join, columns),
-        **called(logic, state_groups, columns),
-    )
+    left, right = both_sides(frame, columns)
+    return one_to_many_join(left, right, **referring(join, columns), **beside_inputs(logic, state_groups, columns))
 
 
 def _keys(table: pa.Table) -> list[Key | None]:

@@ -17,17 +17,15 @@ from ...reference.definitions.joins import JOINS, StreamStreamJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
 from ..generators.values import any_kind
 from ..registration.bindings import (
-    KEYED,
     OF_COHORT,
-    VALUE,
     Asked,
     Binding,
     Columns,
     Native,
     NativeProfile,
-    called,
+    beside_inputs,
+    both_sides,
     decode_pair,
-    on,
 )
 from ..registration.coverage import Coverage, accepted_records, changes_of
 from ..registration.domain import Domain, number_of, stream_value
@@ -49,7 +47,6 @@ _BOUNDS = {"before_ms": 4, "after_ms": 6}
 
 def _common(join: StreamStreamJoin) -> dict[str, Any]:
     return {
-        "value": VALUE,
         "before": f"{join.before_ms} ms",
         "after": f"{join.after_ms} ms",
         "grace": f"{join.grace_ms} ms",
@@ -64,12 +61,8 @@ def _build(
 ) -> DataFrame:
     from ...spark_impl.stream_stream_join import stream_stream_join
 
-    return stream_stream_join(
-        on(frame, "left"),
-        on(frame, "right"),
-        **_common(join),
-        **called(logic, state_groups, columns),
-    )
+    left, right = both_sides(frame, columns)
+    return stream_stream_join(left, right, **_common(join), **beside_inputs(logic, state_groups, columns))
 
 
 def _check_native(join: StreamStreamJoin) -> None:
@@ -81,7 +74,7 @@ def _check_native(join: StreamStreamJoin) -> None:
 def _build_native(join: StreamStreamJoin, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
     from ...spark_impl.stream_stream_join import native_stream_stream_join
 
-    return native_stream_stream_join(on(frame, "left"), on(frame, "right"), **KEYED, **_common(join))
+    return native_stream_stream_join(*both_sides(frame), **_common(join))
 
 
 def _accepted_by_spark(history: History) -> History:

@@ -18,18 +18,16 @@ from ...reference.definitions.joins import StreamTableJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
 from ..generators.values import any_kind
 from ..registration.bindings import (
-    KEYED,
     OF_COHORT,
-    ORDER,
-    VALUE,
     Asked,
     Binding,
     Columns,
     Native,
     NativeProfile,
-    called,
+    beside_inputs,
+    both_sides,
     decode_pair,
-    on,
+    side,
 )
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, stream_value, table_row
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def _common(join: StreamTableJoin) -> dict[str, Any]:
-    return {"value": VALUE, "join": join.join, "null_key": join.null_key}
+    return {"join": join.join, "null_key": join.null_key}
 
 
 def _build(
@@ -55,19 +53,15 @@ def _build(
 ) -> DataFrame:
     from ...spark_impl.stream_table_join import stream_table_join
 
-    return stream_table_join(
-        on(frame, "left"),
-        on(frame, "right"),
-        **_common(join),
-        **called(logic, state_groups, columns),
-    )
+    left, right = both_sides(frame, columns)
+    return stream_table_join(left, right, **_common(join), **beside_inputs(logic, state_groups, columns))
 
 
 def _build_native(join: StreamTableJoin, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
     from ...spark_impl.stream_table_join import native_stream_table_join
 
     still = frame.sparkSession.createDataFrame(pa.concat_tables(batches))
-    return native_stream_table_join(on(frame, "left"), on(still, "right"), **KEYED, order=ORDER, **_common(join))
+    return native_stream_table_join(side(frame, "left"), side(still, "right"), **_common(join))
 
 
 def _check_history(history: History) -> None:

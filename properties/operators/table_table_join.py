@@ -10,7 +10,7 @@ from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
 from ...reference.definitions.joins import JOINS, TableTableJoin
 from ..generators.values import any_kind
-from ..registration.bindings import OF_COHORT, VALUE, Asked, Binding, Columns, called, decode_pair, on
+from ..registration.bindings import OF_COHORT, Asked, Binding, Columns, beside_inputs, both_sides, decode_pair
 from ..registration.coverage import Coverage, accepted_records, changes_of, rows_changed
 from ..registration.domain import Domain, table_row
 from ..registration.kafka import Kafka
@@ -31,13 +31,8 @@ def _build(
 ) -> DataFrame:
     from ...spark_impl.table_table_join import table_table_join
 
-    return table_table_join(
-        on(frame, "left"),
-        on(frame, "right"),
-        value=VALUE,
-        join=join.join,
-        **called(logic, state_groups, columns),
-    )
+    left, right = both_sides(frame, columns)
+    return table_table_join(left, right, join=join.join, **beside_inputs(logic, state_groups, columns))
 
 
 def _topology(builder: Builder, join: TableTableJoin) -> Any:

@@ -19,9 +19,7 @@ from ..generators.cohorts import clock_before
 from ..generators.values import any_kind, kinds_taken
 from ..registration.bindings import (
     KEY,
-    KEYED,
     OF_COHORT,
-    ORDER,
     Asked,
     Binding,
     Columns,
@@ -31,10 +29,10 @@ from ..registration.bindings import (
     aggregated,
     aggregated_field,
     as_json,
-    called,
+    beside_inputs,
     from_aggregate,
     from_json,
-    on,
+    side,
 )
 from ..registration.coverage import Coverage, accepted_records, changes_of
 from ..registration.domain import CHOICES, Aligned, Domain, Number, number_of, table_row
@@ -93,7 +91,7 @@ def _common(table: WindowedTable) -> dict[str, Any]:
         "grace": f"{table.grace_ms} ms",
         "emit": table.emit,
         "to_stream": table.to_stream,
-        **aggregated(table.aggregate),
+        "aggregate": table.aggregate.name,
     }
 
 
@@ -107,18 +105,17 @@ def _build(
 ) -> DataFrame:
     from ...spark_impl.windowed_table import windowed_table
 
-    common, alone = _common(table), table.with_ is None
+    alone, value = table.with_ is None, aggregated(table.aggregate)["value"]
     emitted = windowed_table(
-        on(frame, "events"),
-        None if alone else on(frame, "right"),
-        **common,
-        right_value=common["value"] if table.with_ in (None, "windowed_table") else RIGHT,
+        side(frame, "events", columns, value),
+        None if alone else side(frame, "right", columns, value if table.with_ == "windowed_table" else RIGHT),
+        **_common(table),
         with_=table.with_,
         join=None if alone else table.join,
         shift=f"{table.shift_ms} ms",
         window_start=WINDOW_START if table.looked_up else None,
         retention=retention,
-        **called(logic, state_groups, columns),
+        **beside_inputs(logic, state_groups, columns),
     )
     return _without_driver(table, emitted)
 
@@ -132,7 +129,8 @@ def _check_native(table: WindowedTable) -> None:
 def _build_native(table: WindowedTable, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
     from ...spark_impl.windowed_table import native_windowed_table
 
-    return _without_driver(table, native_windowed_table(frame, **KEYED, order=ORDER, **_common(table)))
+    events = side(frame, "events", value=aggregated(table.aggregate)["value"])
+    return _without_driver(table, native_windowed_table(events, **_common(table)))
 
 
 def _without_driver(table: WindowedTable, emitted: DataFrame) -> DataFrame:

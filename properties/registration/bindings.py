@@ -19,12 +19,14 @@ from .shared import Shared
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ...spark_impl.runtime.inputs import JoinInput
+
 KEY, TIMESTAMP, ORDER, INPUT, VALUE = "key", "timestamp", "order", "input", "value"
 """The columns that every cohort has: the prefixed key, event time in ms, the order of arrival, the input."""
 FOREIGN_KEY = "foreign_key"
 """The column of the prefixed foreign key."""
 KEYED: Mapping[str, Any] = {"key": KEY, "timestamp": TIMESTAMP}
-"""The arguments that every operator on Spark takes."""
+"""The columns that every operator of one input on Spark takes."""
 
 
 class Field(NamedTuple):
@@ -233,15 +235,26 @@ def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
 
 
 def called(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
-    """Return the arguments that every Spark implementation is called with; no logic is the operator's own."""
-    return {
-        "key": columns.of(KEY),
-        "timestamp": TIMESTAMP,
-        "order": columns.order,
-        "report_dropped": columns.report_dropped,
-        "state_groups": state_groups,
-        "logic": logic,
-    }
+    """Return what every operator of one input is called with; no logic is the operator's own."""
+    key = {"key": columns.of(KEY), "timestamp": TIMESTAMP, "order": columns.order}
+    return key | beside_inputs(logic, state_groups, columns)
+
+
+def beside_inputs(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
+    """Return what every operator on Spark is called with beside its inputs; no logic is the operator's own."""
+    return {"report_dropped": columns.report_dropped, "state_groups": state_groups, "logic": logic}
+
+
+def side(frame: DataFrame, name: str, columns: Columns = OF_COHORT, value: str | None = VALUE) -> JoinInput:
+    """Return one input of a join, of that name."""
+    from ...spark_impl.inputs import table
+
+    return table(on(frame, name), key=columns.of(KEY), timestamp=TIMESTAMP, value=value, order=columns.order)
+
+
+def both_sides(frame: DataFrame, columns: Columns = OF_COHORT) -> tuple[JoinInput, JoinInput]:
+    """Return the inputs `left` and `right` of a join."""
+    return side(frame, "left", columns), side(frame, "right", columns)
 
 
 def aggregated(aggregate: Aggregate) -> dict[str, Any]:

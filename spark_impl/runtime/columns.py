@@ -154,4 +154,4 @@ def bare(key: tuple[Any, ...]) -> Any:
 
 
 def _first_line(error: AnalysisException) -> str:
-    return str(error).splitlines()[0][:200]
+    return str(error).splitlines()[0][:200].rstrip(";")

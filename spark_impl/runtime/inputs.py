@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -157,44 +158,63 @@ def require_same_order(first: Input, other: Input) -> None:
         )
 
 
-def two_sides(
-    left: DataFrame,
-    right: DataFrame,
-    *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike,
-    order: ColumnLike | None,
-    right_key: ColumnLike | Sequence[ColumnLike] | None,
-    right_timestamp: ColumnLike | None,
-    right_value: ColumnLike | None,
-    right_order: ColumnLike | None,
-) -> list[Input]:
-    """Return both inputs of a join with their columns resolved; right columns that aren't given are as on the left.
+class JoinInput(NamedTuple):
+    """An input of a join, not resolved yet; the attributes are the arguments of `spark_impl.inputs.table`."""
+
+    frame: DataFrame
+    key: ColumnLike | Sequence[ColumnLike] = "key"
+    timestamp: ColumnLike = "timestamp"
+    value: ColumnLike | None = None
+    order: ColumnLike | None = None
+
+
+JoinInputLike = DataFrame | JoinInput
+"""An input of a join; a bare DataFrame has the columns `key`, `timestamp` and `value`."""
+
+
+@contextmanager
+def reading(side: str, given: JoinInputLike) -> Iterator[JoinInput]:
+    """Enter with an input of a join; messages about it name its side, and what can be done about a bare DataFrame.
+
+    Raises:
+        BadInput: What its columns are refused for, with the side before it.
+    """
+    try:
+        yield given if isinstance(given, JoinInput) else JoinInput(given)
+    except BadInput as error:
+        remedy = "" if isinstance(given, JoinInput) else "; name its columns: table(frame, key=…, timestamp=…, value=…)"
+        raise BadInput(f"{side}: {error}{remedy}") from None
+
+
+def require_order_of_both(**sides: JoinInputLike) -> None:
+    """Refuse an order of arrival of one input alone: the rows without one would all come first.
+
+    Raises:
+        BadInput: The message names the side without one.
+    """
+    without = [side for side, given in sides.items() if not isinstance(given, JoinInput) or given.order is None]
+    if len(without) == 1:
+        raise BadInput(
+            f"{without[0]}: order: there is none, but the other input has one, and the order of arrival goes across "
+            "both: name its column"
+        )
+
+
+def two_sides(left: JoinInputLike, right: JoinInputLike) -> tuple[Input, Input]:
+    """Return both inputs of a join with their columns resolved.
 
     Raises:
         BadInput: As `resolved`, with the side in the message.
     """
-
-    def side_of(name: str, frame: DataFrame, **columns: Any) -> Input:
-        try:
+    require_order_of_both(left=left, right=right)
+    sides = []
+    for side, given in (("left", left), ("right", right)):
+        with reading(side, given) as one:
+            columns = one._replace(value="value") if one.value is None else one
             # A join looks into no value, and tuples need no names in messages and states.
-            return resolved(frame, side=name, **columns)._replace(as_tuples=EVERY_LEVEL)
-        except BadInput as error:
-            raise BadInput(f"{name}: {error}") from None
-
-    sides = [
-        side_of("left", left, key=key, timestamp=timestamp, value=value, order=order),
-        side_of(
-            "right",
-            right,
-            key=key if right_key is None else right_key,
-            timestamp=timestamp if right_timestamp is None else right_timestamp,
-            value=value if right_value is None else right_value,
-            order=order if right_order is None else right_order,
-        ),
-    ]
-    return in_one_order(sides)
+            sides.append(resolved(**columns._asdict(), side=side)._replace(as_tuples=EVERY_LEVEL))
+    lefts, rights = in_one_order(sides)
+    return lefts, rights
 
 
 def joined_type(left: T.DataType, right: T.DataType) -> T.StructType:

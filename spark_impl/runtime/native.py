@@ -9,8 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ...reference.definitions.aggregates import Aggregate
-from .columns import ColumnLike, key_columns, timestamp_column, value_and_result
-from .inputs import any_null, resolved
+from .inputs import Input, any_null
 from .logic import UPDATE
 
 WINDOW = "struct<start: timestamp, end: timestamp>"
@@ -49,29 +48,15 @@ def changelog(
     )
 
 
-def closed_windows(
-    events: DataFrame,
-    *,
-    key: ColumnLike | Sequence[ColumnLike],
-    timestamp: ColumnLike,
-    value: ColumnLike | None,
-    order: ColumnLike | None,
-    size_ms: int,
-    step_ms: int,
-    grace_ms: int,
-    aggregate: Aggregate,
-) -> DataFrame:
+def closed_windows(events: Input, *, size_ms: int, step_ms: int, grace_ms: int, aggregate: Aggregate) -> DataFrame:
     """Aggregate a stream by Spark's own `window`: each window from 1970 on once, when its end <= clock - grace."""
-    keys = key_columns(events, key)
-    time = timestamp_column(events, timestamp)
-    value_column, _ = value_and_result(events, aggregate, value)
-    arrived = resolved(events, key=key, timestamp=timestamp, value=None, order=order).order
-    names = [f"key_{number}" for number in range(len(keys))]
-    rows = events.filter(~any_null([column for column, _ in keys]) & time.isNotNull()).select(
-        F.timestamp_millis(F.unix_millis(time)).alias("clock"),
-        *(column.alias(name) for name, (column, _) in zip(names, keys, strict=True)),
-        value_column.alias("value"),
-        arrived.alias("order"),
+    names = [f"key_{number}" for number in range(len(events.keys))]
+    has_key = ~any_null([column for column, _ in events.keys])
+    rows = events.frame.filter(has_key & events.time.isNotNull()).select(
+        F.timestamp_millis(F.unix_millis(events.time)).alias("clock"),
+        *(column.alias(name) for name, (column, _) in zip(names, events.keys, strict=True)),
+        events.value.alias("value"),
+        events.order.alias("order"),
     )
     aggregated = F.expr(aggregate.spark)
     if aggregate.ordered:
@@ -84,7 +69,7 @@ def closed_windows(
         .agg(aggregated.alias("value"), F.max("clock").alias("latest"))
         .filter(F.unix_millis("window.start") >= 0)
     )
-    named = [(field.name, name) for name, (_, field) in zip(names, keys, strict=True)]
+    named = [(field.name, name) for name, (_, field) in zip(names, events.keys, strict=True)]
     return changelog(windows, named, value=F.col("value"), timestamp=F.col("latest"), window=F.col("window"))
 
 

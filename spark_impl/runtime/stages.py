@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ...reference.core.errors import BadInput
 from .codec import encode
 from .columns import ColumnLike, key_columns, same_bits
+from .inputs import Input, JoinInputLike, joined_type, require_same_order, two_sides
 from .logic import DROPPED, Arrived, Emitted, Key, Logic, dropped
 
 Columns = Sequence[tuple[Column, T.StructField]]
@@ -170,15 +172,68 @@ def named_columns(frame: DataFrame, parameter: str, columns: ColumnLike | Sequen
         raise BadInput(f"{parameter}{str(error).removeprefix('key')}") from None
 
 
-def require_same_types(foreign_key: Columns, right_key: Columns) -> None:
-    """Refuse a foreign key of another type than the key it refers to.
+@dataclass(frozen=True)
+class ReferringTables:
+    """Both tables of a join by foreign key, resolved.
+
+    Attributes:
+        lefts: The referring table.
+        rights: The table referred to.
+        refers: The foreign key's columns in a left row.
+    """
+
+    lefts: Input
+    rights: Input
+    refers: Columns
+
+    @property
+    def key_fields(self) -> list[T.StructField]:
+        """The fields of a left key in messages."""
+        return numbered("key", self.lefts.keys)
+
+    @property
+    def to_fields(self) -> list[T.StructField]:
+        """The fields of a foreign key in messages."""
+        return numbered("to", self.refers)
+
+    @property
+    def left_field(self) -> T.StructField:
+        """The field of a left value in messages."""
+        return T.StructField("left", self.lefts.value_type)
+
+    @property
+    def left_rows(self) -> Input:
+        """The left rows as the first stage takes them: with the foreign key beside the value."""
+        names = (column.alias(at.name) for column, at in renamed("to", self.refers))
+        row = F.struct(self.lefts.value.alias("left"), *names)
+        return self.lefts._replace(value=row, value_type=T.StructType([self.left_field, *self.to_fields]))
+
+    @property
+    def foreign_key(self) -> str:
+        """The names of the foreign key's columns, for declarations."""
+        return ", ".join(field.name for _, field in self.refers)
+
+    @property
+    def result_type(self) -> T.StructType:
+        """The type of a joined value."""
+        return joined_type(self.lefts.value_type, self.rights.value_type)
+
+
+def referring_tables(
+    left: JoinInputLike, right: JoinInputLike, foreign_key: ColumnLike | Sequence[ColumnLike]
+) -> ReferringTables:
+    """Return both tables of a join by foreign key with their columns resolved.
 
     Raises:
-        BadInput: The message names both types.
+        BadInput: As `two_sides`, or the foreign key is missing, or of other types than the key that it refers to.
     """
-    ours, theirs = (", ".join(field.dataType.simpleString() for _, field in keys) for keys in (foreign_key, right_key))
+    lefts, rights = two_sides(left, right)
+    require_same_order(lefts, rights)
+    refers = named_columns(lefts.frame, "foreign_key", foreign_key)
+    ours, theirs = (", ".join(field.dataType.simpleString() for _, field in keys) for keys in (refers, rights.keys))
     if ours != theirs:
         raise BadInput(f"foreign_key: it is {ours}, but the key of the right side is {theirs}: cast one of them")
+    return ReferringTables(lefts, rights, refers)
 
 
 def parts(key: Sequence[Any]) -> Key | None:

@@ -123,6 +123,23 @@ def test_the_keys_of_a_state_each_come_once_and_then_as_many_again_whatever_thei
     assert len(different) == 1
 
 
+def test_a_join_is_declared_as_the_operators_of_each_form_take_it() -> None:
+    from streamproof.spark_impl.inputs import table
+
+    from benchmarks.production_cases import ARRIVED, EARLIER, TODAY, joined
+
+    def join(*inputs: Any, **options: Any) -> Any:
+        return inputs, options
+
+    frames: Any = {"left": "orders", "right": "customers"}
+    declared = {"value": "amount", "right_value": "name", "how": "left"}
+    tables = (table(frames["left"], value="amount", **ARRIVED), table(frames["right"], value="name", **ARRIVED))
+    assert joined(join, frames, TODAY, **declared) == (tables, {"how": "left"})
+    assert joined(join, frames, EARLIER, **declared) == (("orders", "customers"), {**declared, **ARRIVED, **EARLIER})
+    (_, right), _ = joined(join, frames, TODAY, value="amount")
+    assert right.value == "amount"
+
+
 def test_a_commit_is_imported_from_where_it_is_laid_out_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
     from benchmarks.earlier import lay_out
 

@@ -21,6 +21,7 @@ from streamproof.properties.witnesses.spark.query import _cause, run_stream
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.spark_impl.foreign_key_join import foreign_key_join
+from streamproof.spark_impl.inputs import stream, table
 from streamproof.spark_impl.runtime.keyed import declaration_of
 from streamproof.spark_impl.runtime.logic import Arrived, Emitted, Key
 from streamproof.spark_impl.session_windows import SessionLogic, session_windows
@@ -167,9 +168,9 @@ def test_a_value_that_cannot_be_stored_is_refused_when_the_operator_is_declared(
     folder: Folder, kind: str, said: str
 ) -> None:
     value = F.expr("parse_json('1')" if kind == "VARIANT" else "INTERVAL '1' DAY").alias("value")
-    frame = folder.stream
+    frame = table(folder.stream, **COLUMNS, value=value)
     with pytest.raises(BadInput, match=f"^left value: an operator can't hold values of the type {said}: cast it"):
-        table_table_join(frame, frame, **COLUMNS, value=value)
+        table_table_join(frame, frame)
 
 
 def test_a_worker_that_is_killed_loses_nothing(folder: Folder) -> None:
@@ -283,10 +284,8 @@ def test_our_own_operators_need_no_watermark_and_refuse_one_upon_a_timed_one(fol
     changelog = sessions("5 minutes")(folder.stream)
     with pytest.raises(BadInput, match=r"left: withWatermark comes after a timed operator.*leave it out"):
         stream_stream_join(
-            changelog.withWatermark("timestamp", "1 second"),
-            folder.stream,
-            **COLUMNS,
-            value="value",
+            stream(changelog.withWatermark("timestamp", "1 second"), **COLUMNS),
+            stream(folder.stream, **COLUMNS),
             before="1 s",
             after="1 s",
         )
@@ -296,26 +295,29 @@ def test_our_own_operators_need_no_watermark_and_refuse_one_upon_a_timed_one(fol
     ("declare", "message"),
     [
         (
-            lambda one, other: stream_stream_join(one, other, **COLUMNS, value="value", before="1 s"),
+            lambda one, other: stream_stream_join(stream(one, **COLUMNS), stream(other, **COLUMNS), before="1 s"),
             "after_ms is missing: an unbounded stream-stream join is refused, for its predicate must include "
             "timestamps from both streams; give before_ms and after_ms",
         ),
         (
-            lambda one, other: foreign_key_join(one, other, **COLUMNS, value="value", foreign_key="value"),
+            lambda one, other: foreign_key_join(table(one, **COLUMNS), table(other, **COLUMNS), foreign_key="value"),
             "foreign_key: it is bigint, but the key of the right side is string: cast one of them",
         ),
         (
-            lambda one, other: table_table_join(one, other, **COLUMNS, value="value", right_key="value"),
+            lambda one, other: table_table_join(table(one, **COLUMNS), table(other, **{**COLUMNS, "key": "value"})),
             "key: string on the left and bigint on the right clash: cast one of them",
         ),
         (
-            lambda one, other: table_table_join(one, other, **COLUMNS, value="value", order="value", right_order="key"),
+            lambda one, other: table_table_join(
+                table(one, **COLUMNS, order="value"), table(other, **COLUMNS, order="key")
+            ),
             "order: bigint on the left and string on the right clash: cast one of them, for the order of arrival goes "
             "across both",
         ),
         (
             lambda one, other: table_table_join(
-                sessions("1 s", order="key")(one), other, **COLUMNS, value="value", order="place", right_order="value"
+                table(sessions("1 s", order="key")(one), **COLUMNS, order="place"),
+                table(other, **COLUMNS, order="value"),
             ),
             "on the left and bigint on the right clash: cast one of them",
         ),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from streamproof.spark_impl.inputs import stream
 from streamproof.spark_impl.session_windows import session_windows
 from streamproof.spark_impl.stream_stream_join import stream_stream_join
 from streamproof.spark_impl.table_aggregate import table_aggregate
@@ -36,10 +37,8 @@ def test_no_session_of_a_batch_frame_is_late_however_long_ago(events: DataFrame)
 
 
 def test_no_record_of_a_batch_frame_is_late_for_a_join_however_long_ago(events: DataFrame) -> None:
-    rows = stream_stream_join(
-        events.filter("value < 4"), events.filter("value = 2"), **CALLED, value="value", before="0 ms", after="1 ms",
-        join="left", emit="close",
-    )  # fmt: skip
+    left, right = (stream(events.filter(f"value {few}"), timestamp="at", order="at") for few in ("< 4", "= 2"))
+    rows = stream_stream_join(left, right, before="0 ms", after="1 ms", join="left", emit="close", report_dropped=True)
     assert emitted(rows) == [((2, 2), 5, None), ((1, None), 0, None)]
 
 

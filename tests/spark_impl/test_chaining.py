@@ -22,6 +22,8 @@ from streamproof.reference.core.clocks import Clock, make_clock
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.records import Change, Output, Record, Value
 from streamproof.spark_impl.foreign_key_join import foreign_key_join
+from streamproof.spark_impl.inputs import table
+from streamproof.spark_impl.runtime.inputs import JoinInput
 from streamproof.spark_impl.runtime.logic import Arrived, in_order_of
 from streamproof.spark_impl.session_windows import session_windows
 from streamproof.spark_impl.stream_stream_join import stream_stream_join
@@ -94,7 +96,6 @@ def as_member(change: Change) -> Record:
 
 IN_ORDER: dict[str, Any] = {"key": "key", "timestamp": "timestamp", "order": "order"}
 NEXT: dict[str, Any] = {"key": "key", "timestamp": "timestamp", "value": "value", "order": "place"}
-BESIDE: dict[str, Any] = {"right_order": "order"}
 BUGGED = "30|"
 """From this prefix on the streams' changes are taken in a wrong order, where a chain says so."""
 
@@ -115,6 +116,16 @@ class Chain(NamedTuple):
 
 def rows(frame: DataFrame, name: str) -> DataFrame:
     return frame.filter(F.col("input") == name)
+
+
+def beside(frame: DataFrame, name: str) -> JoinInput:
+    """Another input, in its own order."""
+    return table(rows(frame, name), order="order")
+
+
+def after(changelog: DataFrame, order: Column | str = "place") -> JoinInput:
+    """The changelog of the operator before."""
+    return table(changelog, order=order)
 
 
 def but_backwards(step: str) -> Column:
@@ -161,10 +172,8 @@ def sessions_then(emit: str, operator: str, options: dict[str, Any]) -> Callable
 def sum_of_joined_sessions(frame: DataFrame) -> DataFrame:
     """Of each key its last session joins a row, which names a group; the groups sum the sessions up."""
     joined = table_table_join(
-        sessions(frame, "update"),
-        rows(frame, "right"),
-        **{**NEXT, "order": but_backwards("step")},
-        **BESIDE,
+        after(sessions(frame, "update"), but_backwards("step")),
+        beside(frame, "right"),
         join="outer",
     )
     group, member = F.col("value.right.ref").alias("group"), F.coalesce("value.left.sum", F.lit(0))
@@ -180,10 +189,8 @@ def composed_sum_of_joined_sessions(clock: Clock) -> Composed:
 def list_of_referring_rows(frame: DataFrame) -> DataFrame:
     """A foreign-key join, and of each right row's name those that refer to it: its change concerns several rows."""
     joined = foreign_key_join(
-        rows(frame, "left"),
-        rows(frame, "named"),
-        **IN_ORDER,
-        value="value",
+        beside(frame, "left"),
+        beside(frame, "named"),
         foreign_key=F.col("value.ref"),
         state_groups=3,
     )
@@ -200,15 +207,13 @@ def composed_list_of_referring_rows(clock: Clock) -> Composed:
 
 CHAINS = {
     "closed sessions look up a table": Chain(
-        lambda frame: stream_table_join(sessions(frame, "close"), rows(frame, "right"), **NEXT, **BESIDE),
+        lambda frame: stream_table_join(after(sessions(frame, "close")), beside(frame, "right")),
         sessions_then("close", "stream_table_join", {}),
     ),
     "closed sessions join a stream under the query's one clock": Chain(
         lambda frame: stream_stream_join(
-            sessions(frame, "close"),
-            rows(frame, "right"),
-            **NEXT,
-            **BESIDE,
+            after(sessions(frame, "close")),
+            beside(frame, "right"),
             before="6 ms",
             after="6 ms",
             grace="12 ms",
@@ -314,8 +319,8 @@ def ran(spark: SparkSession) -> Ran:
         return reduce(DataFrame.unionByName, results)
 
     found: dict[str, Changelog] = defaultdict(lambda: defaultdict(list))
-    for batch, table in run_stream(spark, tables_of(streams), build).batches:
-        for row in sorted(table.to_pylist(), key=lambda row: row["ordinal"]):
+    for batch, written in run_stream(spark, tables_of(streams), build).batches:
+        for row in sorted(written.to_pylist(), key=lambda row: row["ordinal"]):
             if row["key"] != "~":
                 value = value_of(json.loads(row["value"])["value"])
                 at = round(row["timestamp"].timestamp() * 1000)
@@ -379,14 +384,14 @@ def emitted(result: DataFrame) -> list[Any]:
 
 
 def test_at_the_end_of_a_history_sessions_close_after_all_its_rows(history: DataFrame) -> None:
-    result = stream_table_join(sessions(history, "close"), rows(history, "right"), **NEXT, **BESIDE)
+    result = stream_table_join(after(sessions(history, "close")), beside(history, "right"))
     session = {"start": 0, "end": 3, "sum": 2}
     assert emitted(result) == [{"left": session, "right": {"v": 1, "ref": None}}]
 
 
 def test_two_changelogs_are_joined_in_the_order_of_the_rows_that_set_them_off(history: DataFrame) -> None:
-    tables = table_table_join(rows(history, "left"), rows(history, "right"), **IN_ORDER, value="value", join="left")
-    result = table_table_join(sessions(history, "update"), tables, **NEXT, join="outer")
+    tables = table_table_join(beside(history, "left"), beside(history, "right"), join="left")
+    result = table_table_join(after(sessions(history, "update")), after(tables), join="outer")
     first, both = ({"start": 0, "end": end, "sum": total} for end, total in ((0, 1), (3, 2)))
     row = {"v": 1, "ref": None}
     alone, pair = {"left": row, "right": None}, {"left": row, "right": row}

@@ -36,6 +36,7 @@ from streamproof.reference.core.records import Record
 from streamproof.reference.foreign_key_join import meaning
 from streamproof.reference.foreign_key_protocol import Protocol
 from streamproof.spark_impl.decoupled_foreign_key_join import DecoupledForeignKeyJoin, decoupled_foreign_key_join
+from streamproof.spark_impl.inputs import table
 from streamproof.spark_impl.topics import Topic, Topics, file_topics, kafka_topics
 from streamproof.specs.races import RACES as NAMED_RACES
 
@@ -234,16 +235,13 @@ class Deployment:
         self.folder, self.topics = folder, topics
         for side in ("left", "right"):
             (folder / side).mkdir()
-        left, right = (spark.readStream.schema(SCHEMA).parquet(str(folder / side)) for side in ("left", "right"))
+        streams = (spark.readStream.schema(SCHEMA).parquet(str(folder / side)) for side in ("left", "right"))
+        left, right = (table(frame, timestamp="time", order="offset") for frame in streams)
         self.join: DecoupledForeignKeyJoin = decoupled_foreign_key_join(
             left,
             right,
             topics,
-            key="key",
-            timestamp="time",
-            value="value",
             foreign_key="artist",
-            order="offset",
             protocol=protocol,
         )
         self.rows: list[tuple[str, str, str | None, str | None]] = []
@@ -393,10 +391,9 @@ def test_an_answer_never_overtakes_the_row_that_asked_for_it(spark: SparkSession
 
 
 def test_a_batch_frame_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    frame = spark.createDataFrame([], SCHEMA)
-    columns = {"key": "key", "timestamp": "time", "value": "value", "foreign_key": "artist"}
+    frame = table(spark.createDataFrame([], SCHEMA), timestamp="time")
     with pytest.raises(BadInput, match="left: it is a batch DataFrame, and three queries need streams"):
-        decoupled_foreign_key_join(frame, frame, file_topics(tmp_path), **columns)  # type: ignore[arg-type]
+        decoupled_foreign_key_join(frame, frame, file_topics(tmp_path), foreign_key="artist")
 
 
 def test_every_change_is_answered_unless_the_document_is_asked_for() -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streamproof.reference.core.errors import BadInput
 from streamproof.spark_impl.foreign_key_join import foreign_key_join
+from streamproof.spark_impl.inputs import table
 from streamproof.spark_impl.session_windows import session_windows
 
 NOW = 1_700_000_000_000
@@ -51,10 +52,8 @@ def source(spark: SparkSession, tmp_path: Path) -> Source:
 
 
 def joined(frame: DataFrame, **options: Any) -> DataFrame:
-    value = F.struct("amount", "day")
-    return foreign_key_join(
-        frame, frame, key="user", timestamp="time", value=value, foreign_key="user", join="left", **options
-    )
+    rows = table(frame, key="user", timestamp="time", value=F.struct("amount", "day"))
+    return foreign_key_join(rows, rows, foreign_key="user", join="left", **options)
 
 
 def sessions(frame: DataFrame, **options: Any) -> DataFrame:

@@ -24,6 +24,8 @@ from streamproof.spark_impl.foreign_key_stages import (
     Subscribed,
     foreign_key_stages,
 )
+from streamproof.spark_impl.inputs import table
+from streamproof.spark_impl.runtime.inputs import JoinInput
 from streamproof.spark_impl.runtime.logic import Arrived, Emitted
 
 ASK_NULL, ASK_VALUE = (
@@ -169,21 +171,18 @@ def songs(spark: SparkSession) -> DataFrame:
         ({"join": "outer"}, "no outer join by foreign key"),
         ({"null_foreign_key": "drop"}, "null_foreign_key is 'drop'"),
         ({"protocol": "none"}, "protocol is 'none'"),
-        ({"right_value": "name"}, "right: value: 'name' is not in the input"),
-        ({"order": "n", "right_order": "song"}, "order: bigint on the left and string on the right clash"),
+        ({"right": {"value": "name"}}, "right: value: 'name' is not in the input"),
+        (
+            {"left": {"order": "n"}, "right": {"order": "song"}},
+            "order: bigint on the left and string on the right clash",
+        ),
     ],
 )
 def test_what_cannot_be_declared_is_refused(songs: DataFrame, options: dict[str, Any], message: str) -> None:
-    declared: dict[str, Any] = {
-        "key": "song",
-        "timestamp": "time",
-        "value": "title",
-        "foreign_key": "artist",
-        "right_key": "artist",
-        **options,
-    }
+    left = table(songs, **{"key": "song", "timestamp": "time", "value": "title", **options.get("left", {})})
+    right = table(songs, **{"key": "artist", "timestamp": "time", "value": "title", **options.get("right", {})})
     with pytest.raises(BadInput, match=message):
-        foreign_key_join(songs, songs, **declared)
+        foreign_key_join(**{"foreign_key": "artist", **options, "left": left, "right": right})
 
 
 ROWS = [
@@ -234,32 +233,21 @@ def test_a_foreign_key_join_of_a_foreign_key_joins_changelog_is_the_composed_ref
         batches.append(pa.table(arrays, list(kinds)))
 
     def build(frame: DataFrame) -> DataFrame:
-        def table(name: str, *fields: str) -> DataFrame:
+        def changes(name: str, *fields: str) -> JoinInput:
             held = F.when(F.col("value").isNotNull(), F.struct(*(f"value.{field}" for field in fields)))
-            return frame.filter(F.col("input") == name).select("key", held.alias("value"), "time", "offset")
+            rows = frame.filter(F.col("input") == name).select("key", held.alias("value"), "time", "offset")
+            return table(rows, timestamp="time", order="offset")
 
         flown = foreign_key_join(
-            table("flights", "tail", "to"),
-            table("planes", "carrier", "seats"),
-            key=F.col("key").alias("flight"),
-            timestamp="time",
-            value="value",
+            changes("flights", "tail", "to")._replace(key=F.col("key").alias("flight")),
+            changes("planes", "carrier", "seats"),
             foreign_key=F.col("value.tail"),
-            order="offset",
-            right_key="key",
             join="left",
         )
         return foreign_key_join(
-            flown,
-            table("carriers", "name"),
-            key="flight",
-            timestamp="timestamp",
-            value="value",
+            table(flown, key="flight", order="cause"),
+            changes("carriers", "name"),
             foreign_key=F.col("value.right.carrier"),
-            order="cause",
-            right_key="key",
-            right_timestamp="time",
-            right_order="offset",
             join="left",
         )
 
@@ -288,12 +276,8 @@ def test_equal_floating_point_keys_find_each_other(spark: SparkSession) -> None:
     left = spark.createDataFrame([("zero", 1, -0.0), ("none", 1, float("nan"))], "key string, time bigint, to double")
     right = spark.createDataFrame([(0.0, 0, "x"), (float("nan"), 0, "y")], "key double, time bigint, name string")
     emitted = foreign_key_join(
-        left,
-        right,
-        key="key",
-        timestamp="time",
-        value="key",
+        table(left, timestamp="time", value="key"),
+        table(right, timestamp="time", value="name"),
         foreign_key="to",
-        right_value="name",
     ).collect()
     assert sorted(tuple(row["value"]) for row in emitted) == [("none", "y"), ("zero", "x")]

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streamproof.reference.core.errors import BadInput
+from streamproof.spark_impl.inputs import stream, table
 from streamproof.spark_impl.stream_stream_join import stream_stream_join
 from streamproof.spark_impl.stream_table_join import stream_table_join
 from streamproof.spark_impl.table_table_join import table_table_join
@@ -32,7 +33,8 @@ def emitted(result: DataFrame) -> list[tuple[Any, ...]]:
 
 
 def joined(by: Joining, sides: tuple[DataFrame, DataFrame], **options: Any) -> list[tuple[Any, ...]]:
-    return emitted(by(*sides, **COLUMNS, report_dropped=True, **options).withColumn("key_of_row", F.col("k")))
+    left, right = (table(side, **COLUMNS) for side in sides)
+    return emitted(by(left, right, report_dropped=True, **options).withColumn("key_of_row", F.col("k")))
 
 
 def test_batch_dataframes_are_joined_as_histories_that_have_ended(sides: tuple[DataFrame, DataFrame]) -> None:
@@ -57,37 +59,69 @@ def test_batch_dataframes_are_joined_as_histories_that_have_ended(sides: tuple[D
 
 
 def test_the_result_has_the_columns_of_every_changelog(sides: tuple[DataFrame, DataFrame]) -> None:
-    result = table_table_join(*sides, **{**COLUMNS, "value": F.struct("v", "n").alias("row")}, right_value="n")
+    left, right = sides
+    row = F.struct("v", "n").alias("row")
+    result = table_table_join(table(left, **{**COLUMNS, "value": row}), table(right, **{**COLUMNS, "value": "n"}))
     assert result.columns == ["k", "window", "value", "timestamp", "change", "reason", "cause", "ordinal", "place"]
     assert result.schema["value"].dataType.simpleString() == "struct<left:struct<v:string,n:int>,right:int>"
 
 
 @pytest.mark.parametrize("join", [table_table_join, stream_table_join, stream_stream_join])
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("side", "columns", "message"),
     [
-        ({"key": "nope"}, "left: key: 'nope' is not in the input, which has the columns k, t, o, v, n"),
-        ({"right_value": "nope"}, "right: value: 'nope' is not in the input"),
-        ({"right_timestamp": "v"}, "right: timestamp: the column 'v' is string"),
-        ({"right_key": "n"}, "key: string on the left and int on the right clash: cast one of them"),
-        ({"right_order": "v"}, "order: bigint on the left and string on the right clash: cast one of them"),
-        ({"state_groups": 0}, "state_groups is 0: give a positive number"),
-        ({"join": "right"}, "unknown join 'right'"),
+        ("left", {"key": "nope"}, "left: key: 'nope' is not in the input, which has the columns k, t, o, v, n"),
+        ("right", {"value": "nope"}, "right: value: 'nope' is not in the input"),
+        ("right", {"value": None}, "right: value: 'value' is not in the input"),
+        ("right", {"timestamp": "v"}, "right: timestamp: the column 'v' is string"),
+        ("right", {"key": "n"}, "key: string on the left and int on the right clash: cast one of them"),
+        ("right", {"order": "v"}, "order: bigint on the left and string on the right clash: cast one of them"),
+        ("right", {"order": None}, "right: order: there is none, but the other input has one.*: name its column"),
+        ("left", {"order": None}, "left: order: there is none, but the other input has one"),
     ],
 )
-def test_a_wrong_declaration_is_refused_where_it_is_made(
+def test_a_wrong_input_is_refused_where_it_is_declared(
+    sides: tuple[DataFrame, DataFrame], join: Joining, side: str, columns: dict[str, Any], message: str
+) -> None:
+    bounds = BOUNDS if join is stream_stream_join else {}
+    given = {name: table(frame, **COLUMNS) for name, frame in zip(("left", "right"), sides, strict=True)}
+    given[side] = given[side]._replace(**columns)
+    with pytest.raises(BadInput, match=message):
+        join(**given, **bounds)
+
+
+@pytest.mark.parametrize("join", [table_table_join, stream_table_join, stream_stream_join])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"state_groups": 0}, "state_groups is 0: give a positive number"), ({"join": "right"}, "unknown join 'right'")],
+)
+def test_a_wrong_option_is_refused_where_it_is_declared(
     sides: tuple[DataFrame, DataFrame], join: Joining, options: dict[str, Any], message: str
 ) -> None:
     bounds = BOUNDS if join is stream_stream_join else {}
     with pytest.raises(BadInput, match=message):
-        join(*sides, **{**COLUMNS, **bounds, **options})
+        join(*(table(frame, **COLUMNS) for frame in sides), **bounds, **options)
+
+
+def test_a_bare_frame_has_the_columns_key_timestamp_and_value(sides: tuple[DataFrame, DataFrame]) -> None:
+    named = [frame.selectExpr("k AS key", "t AS timestamp", "v AS value", "o") for frame in sides]
+    bare = table_table_join(*named, join="outer")
+    assert bare.columns[0] == "key"
+    spelled = table_table_join(*(table(side, key="k", timestamp="t", value="v") for side in sides), join="outer")
+    assert [row[1:] for row in bare.collect()] == [row[1:] for row in spelled.collect()] != []
+    with pytest.raises(BadInput, match=r"^left: value: 'value' is not in.*[^;]; name its columns: table\(frame, k"):
+        table_table_join(*sides)
+
+
+def test_a_stream_and_a_table_are_declared_alike(sides: tuple[DataFrame, DataFrame]) -> None:
+    assert stream(sides[0], **COLUMNS) == table(sides[0], **COLUMNS)
 
 
 def test_an_unbounded_join_of_streams_is_refused_with_the_documents_reason(sides: tuple[DataFrame, DataFrame]) -> None:
     with pytest.raises(BadInput, match="after_ms is missing: an unbounded stream-stream join is refused, for its pred"):
-        stream_stream_join(*sides, **COLUMNS, before="1 ms")
+        stream_stream_join(*(stream(side, **COLUMNS) for side in sides), before="1 ms")
 
 
 def test_a_join_that_the_matrix_has_not_is_refused(sides: tuple[DataFrame, DataFrame]) -> None:
     with pytest.raises(BadInput, match="there is no outer join of KStream and KTable"):
-        stream_table_join(*sides, **COLUMNS, join="outer")  # type: ignore[arg-type]
+        stream_table_join(*(table(side, **COLUMNS) for side in sides), join="outer")  # type: ignore[arg-type]

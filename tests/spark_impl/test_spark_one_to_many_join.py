@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from streamproof.properties.operators.one_to_many_join import REGISTRATION
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.joins import OneToManyJoin
+from streamproof.spark_impl.inputs import table
 from streamproof.spark_impl.one_to_many_join import OneToManyStages, one_to_many_join, one_to_many_stages
 from streamproof.spark_impl.runtime.logic import Arrived
 from streamproof.spark_impl.runtime.stages import Row
@@ -107,51 +108,40 @@ def songs(spark: SparkSession) -> DataFrame:
         ({"foreign_key": "track"}, "foreign_key: it is int, but the key of the right side is string: cast one of them"),
         ({"foreign_key": "album"}, "foreign_key: 'album' is a column of the key too"),
         ({"join": "outer"}, "no outer join by foreign key"),
-        ({"right_timestamp": "title"}, "right: timestamp: the column 'title' is string"),
+        ({"right": {"timestamp": "title"}}, "right: timestamp: the column 'title' is string"),
     ],
 )
 def test_what_cannot_be_declared_is_refused(songs: DataFrame, options: dict[str, Any], message: str) -> None:
-    declared: dict[str, Any] = {"key": ["album", "track"], "timestamp": "time", "value": "title"}
-    declared |= {"foreign_key": "artist", "right_key": "artist", **options}
+    left = table(songs, key=["album", "track"], timestamp="time", value="title")
+    right = table(songs, **{"key": "artist", "timestamp": "time", "value": "title", **options.get("right", {})})
     with pytest.raises(BadInput, match=message):
-        one_to_many_join(songs, songs, **declared)
+        one_to_many_join(**{"foreign_key": "artist", **options, "left": left, "right": right})
 
 
 def test_the_table_of_a_join_has_a_kept_row_without_foreign_key(spark: SparkSession) -> None:
-    rows = [(0, 1, "one", "here", "bob"), (1, 2, "two", "gone", None), (2, 3, "two", "alone", None)]
-    songs = spark.createDataFrame(rows, "n int, time bigint, song string, title string, artist string")
+    changes = [(0, 1, "one", "here", "bob"), (1, 2, "two", "gone", None), (2, 3, "two", "alone", None)]
+    songs = spark.createDataFrame(changes, "n int, time bigint, song string, title string, artist string")
     artists = spark.createDataFrame([(3, 7, "bob", "Bob")], "n int, time bigint, id string, name string")
     emitted = one_to_many_join(
-        songs,
-        artists,
-        key="song",
-        timestamp="time",
-        value="title",
+        table(songs, key="song", timestamp="time", value="title", order="n"),
+        table(artists, key="id", timestamp="time", value="name", order="n"),
         foreign_key="artist",
-        order="n",
-        right_key="id",
-        right_value="name",
         join="left",
         null_foreign_key="keep",
     )
-    table = [(row["artist"], row["song"], tuple(row["value"])) for row in folded(emitted).collect()]
-    assert sorted(table, key=str) == [("bob", "one", ("here", "Bob")), (None, "two", ("alone", None))]
+    rows = [(row["artist"], row["song"], tuple(row["value"])) for row in folded(emitted).collect()]
+    assert sorted(rows, key=str) == [("bob", "one", ("here", "Bob")), (None, "two", ("alone", None))]
 
 
 def test_a_batch_frame_with_a_composite_key_is_joined_under_both_keys(spark: SparkSession, songs: DataFrame) -> None:
     artists = spark.createDataFrame(
         [(2, 7, "bob", "Bob"), (3, 9, "ann", "Ann")], "n int, time bigint, id string, name string"
     )
+    title = F.when(F.col("title").isNotNull(), F.struct("title"))
     emitted = one_to_many_join(
-        songs,
-        artists,
-        key=["album", "track"],
-        timestamp="time",
-        value=F.when(F.col("title").isNotNull(), F.struct("title")),
+        table(songs, key=["album", "track"], timestamp="time", value=title, order="n"),
+        table(artists, key="id", timestamp="time", value="name", order="n"),
         foreign_key=F.col("artist"),
-        order="n",
-        right_key="id",
-        right_value="name",
         report_dropped=True,
         state_groups=2,
     )

@@ -16,6 +16,7 @@ from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Record
+from streamproof.spark_impl.inputs import stream, table
 from streamproof.spark_impl.windowed_table import SIDES, WindowedLogic, windowed_table
 
 PROFILES = {name: registration.profiles for name, registration in registered().items()}
@@ -96,15 +97,15 @@ def test_a_window_is_forgotten_once_nothing_can_change_it(name: str) -> None:
 def test_a_window_is_joined_with_a_table_whose_values_are_structs_and_outlive_a_batch(spark: SparkSession) -> None:
     def build(frame: DataFrame) -> DataFrame:
         return windowed_table(
-            frame.filter("side = 'events'"),
-            frame.filter("side = 'table'"),
-            key="key",
-            timestamp="time",
+            stream(frame.filter("side = 'events'"), timestamp="time", value="number", order="offset"),
+            table(
+                frame.filter("side = 'table'"),
+                key=F.col("key").alias("land"),
+                timestamp="time",
+                value=F.struct("name", F.array("name").alias("names")),
+                order="offset",
+            ),
             size="10 ms",
-            value="number",
-            order="offset",
-            right_key=F.col("key").alias("land"),
-            right_value=F.struct("name", F.array("name").alias("names")),
             aggregate="sum",
             with_="table",
             to_stream="window_in_key",
@@ -134,27 +135,30 @@ def test_a_window_is_joined_with_a_table_whose_values_are_structs_and_outlive_a_
         ({"size": "soon"}, "size is 'soon'"),
         ({"join": "left"}, "nothing is joined"),
         ({"with_": "table"}, "there is no right input"),
-        ({"right": True}, "with_ doesn't say what it is"),
-        ({"right": True, "with_": "table", "join": "outer"}, "there is no outer join of WTable and KTable"),
-        ({"right": True, "with_": "table"}, "right: value: there is none to be joined"),
-        ({"right": True, "with_": "table", "right_value": "nam"}, "right: value: 'nam' is not in the input"),
-        ({"right": True, "with_": "table", "right_value": "name", "right_key": "time"}, "key: string on the events"),
-        ({"right": True, "with_": "table", "right_value": "name", "retention": "-1 ms"}, "can't be negative"),
+        ({"right": {}}, "with_ doesn't say what it is"),
+        ({"right": {}, "with_": "table", "join": "outer"}, "there is no outer join of WTable and KTable"),
+        ({"right": {"value": None}, "with_": "table"}, "right: value: 'value' is not in the input"),
+        ({"right": {"value": "nam"}, "with_": "table"}, "right: value: 'nam' is not in the input"),
+        ({"right": {"key": "time"}, "with_": "table"}, "key: string on the events"),
+        ({"right": {"order": "time"}, "with_": "table"}, "events: order: there is none, but the other input has one"),
+        ({"right": {}, "with_": "table", "retention": "-1 ms"}, "can't be negative"),
         ({"retention": "1 day"}, "retention: here a window is forgotten"),
-        ({"right": True, "with_": "stream_lookup", "right_value": "name"}, "a look-up needs window_start"),
+        ({"right": {}, "with_": "stream_lookup"}, "a look-up needs window_start"),
         (
-            {"right": True, "with_": "stream_lookup", "right_value": "name", "window_start": "name"},
+            {"right": {}, "with_": "stream_lookup", "window_start": "name"},
             "right: window_start: the column 'name' is string",
         ),
-        ({"to_stream": "window_in_key", "key": "time"}, "to_stream: the key is bigint"),
-        ({"to_stream": "window_in_key", "key": ["key", "name"]}, "a window goes into a single string"),
-        ({"aggregate": "average", "value": "time"}, "unknown aggregate 'average'"),
+        ({"events": {"key": "land"}}, "events: key: 'land' is not in the input"),
+        ({"events": {"key": "time"}, "to_stream": "window_in_key"}, "to_stream: the key is bigint"),
+        ({"events": {"key": ["key", "name"]}, "to_stream": "window_in_key"}, "a window goes into a single string"),
+        ({"aggregate": "average"}, "unknown aggregate 'average'"),
+        ({"aggregate": "sum"}, "events: value: 'value' is not in the input"),
     ],
 )
 def test_a_bad_declaration_is_refused(spark: SparkSession, options: dict[str, Any], message: str) -> None:
-    events = spark.createDataFrame([], "key string, time bigint, name string")
-    given = {"key": "key", "timestamp": "time", "size": "10 ms", **options}
-    if given.get("right"):
-        given["right"] = events
+    frame = spark.createDataFrame([], "key string, time bigint, name string")
+    given = {"size": "10 ms", **options, "events": table(frame, timestamp="time", **options.get("events", {}))}
+    if "right" in options:
+        given["right"] = table(frame, **{"timestamp": "time", "value": "name", **options["right"]})
     with pytest.raises(BadInput, match=message):
-        windowed_table(events, **given)
+        windowed_table(**given)

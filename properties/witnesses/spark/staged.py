@@ -26,6 +26,7 @@ from ....reference.definitions.joins import ForeignKeyJoin
 from ....reference.foreign_key_protocol import Route
 from ....spark_impl.decoupled_foreign_key_join import decoupled_foreign_key_join
 from ....spark_impl.foreign_key_stages import ForeignKeyStages, foreign_key_stages
+from ....spark_impl.inputs import table
 from ....spark_impl.topics import FileTopic, Topics
 from ...registration.bindings import (
     FOREIGN_KEY,
@@ -181,16 +182,13 @@ class _Stage:
         schema = spark.read.parquet(str(schema_file)).schema
         for side in SIDES:
             (self.folder / side).mkdir()
-        left, right = (spark.readStream.schema(schema).parquet(str(self.folder / side)) for side in SIDES)
+        streams = (spark.readStream.schema(schema).parquet(str(self.folder / side)) for side in SIDES)
+        left, right = (table(frame, key=KEY, timestamp=TIMESTAMP, value=VALUE, order=ORDER) for frame in streams)
         join = decoupled_foreign_key_join(
             left,
             right,
             Topics(self.subscriptions, self.responses),
-            key=KEY,
-            timestamp=TIMESTAMP,
-            value=VALUE,
             foreign_key=FOREIGN_KEY,
-            order=ORDER,
             report_dropped=True,
             state_groups=None if len(self.histories) < 50 else 64,
             logic=lambda declared: self.stages(),

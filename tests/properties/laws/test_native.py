@@ -30,6 +30,7 @@ from streamproof.reference.core.history import CUT, ClockAdvance, History
 from streamproof.reference.core.operator import operator_named
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Record
+from streamproof.spark_impl.inputs import stream, table
 from streamproof.spark_impl.stream_stream_join import native_stream_stream_join, stream_stream_join
 from streamproof.spark_impl.stream_table_join import native_stream_table_join, stream_table_join
 from streamproof.spark_impl.window_aggregate import native_window_aggregate, window_aggregate
@@ -290,26 +291,27 @@ def emitted(result: DataFrame) -> list[Any]:
 
 @pytest.mark.parametrize("join", ["inner", "left", "outer"])
 def test_a_join_of_batch_frames_is_that_of_the_stateful_operator(sides: tuple[DataFrame, DataFrame], join: Any) -> None:
-    native = native_stream_stream_join(*sides, **COLUMNS, **BOUNDS, join=join)
-    stateful = stream_stream_join(
-        *sides, **COLUMNS, **BOUNDS, join=join, emit=None if join == "inner" else "close", order="o"
-    )
+    left, right = (stream(side, **COLUMNS, order="o") for side in sides)
+    native = native_stream_stream_join(left, right, **BOUNDS, join=join)
+    stateful = stream_stream_join(left, right, **BOUNDS, join=join, emit=None if join == "inner" else "close")
     assert emitted(native) == emitted(stateful) != []
     assert native.schema.simpleString() == stateful.select(native.columns).schema.simpleString()
 
 
 def test_a_still_table_is_folded_from_its_changes_by_their_order(sides: tuple[DataFrame, DataFrame]) -> None:
-    native = native_stream_table_join(*sides, **COLUMNS, order="o", null_key="keep")
+    left, right = (table(side, **COLUMNS, order="o") for side in sides)
+    native = native_stream_table_join(left, right, null_key="keep")
     rows = {row.cause: (row.k, *row.value) for row in native.collect()}
     assert rows == {2: ("a", "l0", "r1"), 3: ("b", "l3", None), 4: (None, "l4", None), 6: ("a", "l6", "r1")}
-    stateful = stream_table_join(*sides, **COLUMNS, order="o")
+    stateful = stream_table_join(left, right)
     assert native.schema.simpleString() == stateful.select(native.columns).schema.simpleString()
 
 
 def test_a_table_that_changes_under_the_stream_is_answered_otherwise(sides: tuple[DataFrame, DataFrame]) -> None:
-    left, right = sides[0].filter("o = 3").withColumn("o", F.lit(0).cast("bigint")), sides[1].filter("v = 'r2'")
-    (stateful,) = stream_table_join(left, right, **COLUMNS, order="o").collect()
-    (native,) = native_stream_table_join(left, right, **COLUMNS, order="o").collect()
+    record = sides[0].filter("o = 3").withColumn("o", F.lit(0).cast("bigint"))
+    left, right = (table(frame, **COLUMNS, order="o") for frame in (record, sides[1].filter("v = 'r2'")))
+    (stateful,) = stream_table_join(left, right).collect()
+    (native,) = native_stream_table_join(left, right).collect()
     assert (tuple(stateful.value), tuple(native.value)) == (("l3", None), ("l3", "r2"))
 
 
@@ -319,23 +321,26 @@ def test_windows_of_a_batch_frame_are_those_of_the_stateful_operators(sides: tup
     native, stateful = native_window_aggregate(sides[0], **lists), window_aggregate(sides[0], **lists)
     assert emitted(native) == emitted(stateful) != []
     assert native.schema.simpleString() == stateful.select(native.columns).schema.simpleString()
-    in_key: dict[str, Any] = {**of_events, "emit": "close", "to_stream": "window_in_key"}
-    assert emitted(native_windowed_table(sides[0], **in_key)) == emitted(windowed_table(sides[0], **in_key)) != []
+    events = stream(sides[0], key="k", timestamp="t", order="o")
+    in_key: dict[str, Any] = {"size": "10 ms", "step": "4 ms", "emit": "close", "to_stream": "window_in_key"}
+    assert emitted(native_windowed_table(events, **in_key)) == emitted(windowed_table(events, **in_key)) != []
 
 
 def test_a_wrong_declaration_is_refused_where_it_is_made(
     spark: SparkSession, sides: tuple[DataFrame, DataFrame]
 ) -> None:
-    stream = spark.readStream.format("rate").load().selectExpr("'a' k", "timestamp t", "value o", "'x' v")
+    rate = spark.readStream.format("rate").load().selectExpr("'a' k", "timestamp t", "value o", "'x' v")
+    left, right = (table(side, **COLUMNS) for side in sides)
+    other_key = right._replace(key="n")
     refused: list[tuple[Callable[[], DataFrame], str]] = [
-        (lambda: native_stream_stream_join(*sides, **COLUMNS), "before_ms is missing: an unbounded"),
-        (lambda: native_stream_stream_join(*sides, **COLUMNS, **BOUNDS, join="left", emit="eager"), "emit is 'eager'"),
-        (lambda: native_stream_stream_join(*sides, **COLUMNS, **BOUNDS, right_key="n"), "key: string on the left and"),
-        (lambda: native_stream_table_join(sides[0], stream, **COLUMNS), "right: it is a stream, but Spark's own join"),
-        (lambda: native_stream_table_join(*sides, **COLUMNS, right_key="n"), "key: string on the left and int on the"),
+        (lambda: native_stream_stream_join(left, right), "before_ms is missing: an unbounded"),
+        (lambda: native_stream_stream_join(left, right, **BOUNDS, join="left", emit="eager"), "emit is 'eager'"),
+        (lambda: native_stream_stream_join(left, other_key, **BOUNDS), "key: string on the left and"),
+        (lambda: native_stream_table_join(left, table(rate, **COLUMNS)), "right: it is a stream, but Spark's own join"),
+        (lambda: native_stream_table_join(left, other_key), "key: string on the left and int on the"),
         (lambda: native_window_aggregate(sides[0], **COLUMNS, size="6 ms", type="session"), "type is 'session'"),
-        (lambda: native_windowed_table(sides[0], **COLUMNS, size="6 ms", emit="update"), "emit is 'update'"),
-        (lambda: native_windowed_table(sides[0], **COLUMNS, size="6 ms", aggregate="mode"), "unknown aggregate 'mode'"),
+        (lambda: native_windowed_table(left, size="6 ms", emit="update"), "emit is 'update'"),
+        (lambda: native_windowed_table(left, size="6 ms", aggregate="mode"), "unknown aggregate 'mode'"),
     ]
     for declare, message in refused:
         with pytest.raises(BadInput) as refusal:

@@ -14,6 +14,7 @@ from streamproof.properties.generators.coverage import draw_covering
 from streamproof.properties.testing import conformance
 from streamproof.properties.testing.conformance import differing
 from streamproof.properties.witnesses.spark.witness import JobWitness
+from streamproof.spark_impl.inputs import stream
 from streamproof.spark_impl.session_windows import session_windows
 from streamproof.spark_impl.windowed_table import windowed_table
 
@@ -67,9 +68,7 @@ def test_a_job_that_emits_nothing_does_not(spark: SparkSession) -> None:
 @pytest.mark.parametrize("grace", [1, 5])
 def test_windows_with_a_grace_of_1_ms_arent_taken_for_those_with_5(spark: SparkSession, grace: int) -> None:
     def job(events: DataFrame) -> DataFrame:
-        return windowed_table(
-            events, key="key", timestamp="timestamp", order="order", size="10 ms", grace=f"{grace} ms", emit="close"
-        )
+        return windowed_table(stream(events, order="order"), size="10 ms", grace=f"{grace} ms", emit="close")
 
     options = {"size_ms": 10, "grace_ms": 1, "emit": "close"}
     drawn = draw_covering("windowed_table", options, 100, 0, conformance.BATCHES)

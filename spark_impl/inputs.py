@@ -1,0 +1,40 @@
+"""The inputs of joins: a DataFrame, and which of its columns are key, event time, value and order of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from .runtime.columns import ColumnLike
+from .runtime.inputs import JoinInput
+
+
+def table(
+    frame: DataFrame,
+    *,
+    key: ColumnLike | Sequence[ColumnLike] = "key",
+    timestamp: ColumnLike = "timestamp",
+    value: ColumnLike | None = None,
+    order: ColumnLike | None = None,
+) -> JoinInput:
+    """Say which columns of a DataFrame a join reads; a join takes a bare DataFrame for `table(frame)`.
+
+    Nothing is checked here: the join does that, and its messages name the side.
+
+    Args:
+        frame: The rows, streaming or batch; of a table its changes, of which the last to arrive counts. A null value
+            deletes a table's row; a stream's record without a value is dropped.
+        key: One or several columns, of the same types on both sides. A row in which one of them is null is dropped.
+        timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
+            dropped.
+        value: The column that holds a row's value; several can be put into a struct. By default it is `value`; a
+            `windowed_table` that counts needs none.
+        order: The order of arrival across both inputs, such as an offset, or `place` of a changelog (see `keyed`). By
+            default a batch is in timestamp order.
+    """
+    return JoinInput(frame, key, timestamp, value, order)
+
+
+stream = table
+"""`table` under the name that reads better where the input is a stream."""
