@@ -22,8 +22,8 @@ Check a streaming job of your own, over histories of its own columns, in a test 
 - Errors: `StreamproofError`, of which `BadInput` and `MissingTool` are kinds; `Violated` and `Inconclusive`, kinds of
   AssertionError.
 
-The operators themselves, for production use, are in `streamproof.spark_impl`, a module each. `read_state` reads what
-one of them has stored in a checkpoint.
+The operators themselves, for production use, are in `streamproof.spark_impl`, a module each; `table` and `stream`, by
+which joins are given their inputs, are in its `inputs`. `read_state` reads what one of them has stored in a checkpoint.
 """
 
 from __future__ import annotations

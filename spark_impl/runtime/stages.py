@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from ...reference.core.errors import BadInput
 from .codec import encode
 from .columns import ColumnLike, key_columns, same_bits
-from .inputs import Input, JoinInputLike, joined_type, require_same_order, two_sides
+from .inputs import Input, JoinInputLike, joined_type, two_sides
 from .logic import DROPPED, Arrived, Emitted, Key, Logic, dropped
 
 Columns = Sequence[tuple[Column, T.StructField]]
@@ -228,7 +228,6 @@ def referring_tables(
         BadInput: As `two_sides`, or the foreign key is missing, or of other types than the key that it refers to.
     """
     lefts, rights = two_sides(left, right)
-    require_same_order(lefts, rights)
     refers = named_columns(lefts.frame, "foreign_key", foreign_key)
     ours, theirs = (", ".join(field.dataType.simpleString() for _, field in keys) for keys in (refers, rights.keys))
     if ours != theirs:
