@@ -11,9 +11,9 @@ from streamproof.properties.generators.coverage import count_goals_met, neighbou
 from streamproof.properties.generators.draws import HistorySettings, draw_histories, draw_schedule
 from streamproof.properties.generators.options import draw_definitions
 from streamproof.properties.laws.folding import by_batch, folded_differences
+from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.registration.registration import Options, registered, registration_of
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
-from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
 from streamproof.reference.core.errors import StreamproofError
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import Entry, Played, play

@@ -20,6 +20,7 @@ from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import OF_REFERENCE
 from streamproof.properties.laws.base import OWN
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.report.content import Content
 from streamproof.properties.report.of_checks import content, counterexample_found
@@ -27,7 +28,6 @@ from streamproof.properties.report.writing import write_content
 from streamproof.properties.runner.check import Check
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import plan_of_reference
-from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.report.content import Checked, Content, Found, LawCount
 from streamproof.properties.report.of_checks import counterexample_found
-from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
 from streamproof.reference.core.history import CUT, ClockAdvance, History
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change, Record

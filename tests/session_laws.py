@@ -12,8 +12,8 @@ from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.metamorphic.keys import Keys
 from streamproof.properties.laws.metamorphic.variants import VariantLaw
+from streamproof.properties.outcomes.outcomes import Grain, Outcome, canonical
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.witnesses.outcomes import Grain, Outcome, canonical
 from streamproof.reference.core.clocks import Clock, make_clock
 from streamproof.reference.core.history import ClockAdvance, History, Line
 from streamproof.reference.core.operator import operator_named

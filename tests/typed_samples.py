@@ -39,7 +39,7 @@ def violated_in_columns(operator: str, number: int) -> int:
 
     def failed(self: Any, cohort: Any, run: Any, failure: Exception, count: int) -> list[TypedAnswer]:
         """Say of all histories that they fail, as the witness does after it has searched for one to blame."""
-        from streamproof.properties.witnesses.outcomes import Outcome
+        from streamproof.properties.outcomes.outcomes import Outcome
 
         dropped = Entry(-1, 0, Dropped(None, f"failed: {failure}"))
         return [TypedAnswer(Outcome(one.name, self.grain, [dropped]), failed="together") for one in cohort.histories]
@@ -64,9 +64,9 @@ def violated_in_memory(operator: str) -> int:
     from shared_player import play_all
     from streamproof.properties.laws.on_spark.labels import expected_labels, label_differences
     from streamproof.properties.laws.on_spark.state import unexplained
+    from streamproof.properties.outcomes.outcomes import Outcome, differences
     from streamproof.properties.registration.registration import registration_of
     from streamproof.properties.runner.pools import pools_on_spark
-    from streamproof.properties.witnesses.outcomes import Outcome, differences
     from streamproof.properties.witnesses.run_options import RunOptions
     from streamproof.properties.witnesses.spark.answers import of_shared
     from streamproof.properties.witnesses.spark.shared import GROUPS, Play

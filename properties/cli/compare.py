@@ -86,7 +86,7 @@ def compare(
 
 
 def _print(comparison: Comparison, data_set: DataSet) -> None:
-    from ..witnesses.shown import both_shown
+    from ..outcomes.shown import both_shown
 
     disorder = data_set.disorder()
     for note, count in data_set.notes.items():

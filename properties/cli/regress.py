@@ -16,7 +16,7 @@ from .witnesses import ON_SPARK, WitnessName, counted, evaluated
 
 if TYPE_CHECKING:
     from ...reference.core.history import History
-    from ..witnesses.outcomes import Outcome
+    from ..outcomes.outcomes import Outcome
 
 
 regress = typer.Typer(

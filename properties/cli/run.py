@@ -32,7 +32,7 @@ def run(
     kafka_version: KafkaVersion = None,
 ) -> None:
     """Run history files on one witness, and print what comes out as JSON Lines."""
-    from ..witnesses.outcomes import Grain
+    from ..outcomes.outcomes import Grain
 
     use_version(kafka_version)
     histories = _read(paths)

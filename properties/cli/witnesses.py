@@ -14,7 +14,7 @@ from .terminal import messages, steps
 
 if TYPE_CHECKING:
     from ...reference.core.history import History
-    from ..witnesses.outcomes import Outcome
+    from ..outcomes.outcomes import Outcome
 
 
 class WitnessName(StrEnum):

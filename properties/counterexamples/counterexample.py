@@ -14,10 +14,10 @@ from typing import TypeAlias
 from ...reference.core.history import History
 from ..laws.all import Subject
 from ..laws.base import REFERENCE, Comparison
+from ..outcomes.outcomes import Difference, Outcome, are_same
+from ..outcomes.shown import both_shown
 from ..system.visible import visible
-from ..witnesses.outcomes import Difference, Outcome, are_same
 from ..witnesses.run_options import RunOptions
-from ..witnesses.shown import both_shown
 
 ALONE = "alone, outside its cohort, the history doesn't show it: what travels together isn't independent"
 NOT_RECHECKED = "the law wasn't asked again before the check ended"

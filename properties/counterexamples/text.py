@@ -10,8 +10,8 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from ...reference.core.records import Change, Dropped, Output
-from ..witnesses.outcomes import Grain, Outcome, are_same, row_order, sorted_rows
-from ..witnesses.shown import both_shown
+from ..outcomes.outcomes import Grain, Outcome, are_same, row_order, sorted_rows
+from ..outcomes.shown import both_shown
 from .counterexample import ALONE, Counterexample
 
 

@@ -14,9 +14,9 @@ from ...reference.core.history import CUT, History, Line
 from ...reference.core.operator import operator_named
 from ...reference.core.records import Change, Dropped, Record
 from ...reference.definitions.windows import SessionWindows
+from ..outcomes.equality import EXACT, Equality
+from ..outcomes.outcomes import Difference, Grain, Outcome, differences
 from ..witnesses.base import Witness
-from ..witnesses.equality import EXACT, Equality
-from ..witnesses.outcomes import Difference, Grain, Outcome, differences
 from .data import DataSet, check_values
 
 SUMS = Equality(9)

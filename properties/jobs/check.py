@@ -20,8 +20,8 @@ import pyarrow as pa
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.spark.durations import Duration, microseconds_of
 from ..generators.shrinking import Deadline, one_by_one
+from ..outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ..system.arguments import checked, folder_at
-from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
 from ..witnesses.run_options import Mode, RunOptions, Trigger
 from ..witnesses.spark.query import QueryFailed
 from ..witnesses.spark.session import time_zone_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...reference.core.errors import BadInput
-from ..witnesses.equality import TWELVE_DIGITS, Equality, comparable
+from ..outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ..witnesses.run_options import Mode
 from .model import Comparing, Expected, Row
 from .queries.rows import flat

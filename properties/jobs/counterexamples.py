@@ -15,8 +15,8 @@ from ...reference.core.files import read_text
 from ...reference.spark.watermarks import micro_batches
 from ..counterexamples.store import HISTORY, TEXT, Refresh, Store, put, read_each, read_metadata
 from ..counterexamples.text import versions
+from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.visible import visible
-from ..witnesses.equality import TWELVE_DIGITS, Equality
 from ..witnesses.run_options import RunOptions
 from .comparison import RowDifference, both_flat, table_of
 from .histories.text import parse, pasted, to_text

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...reference.spark.durations import Duration
+from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.arguments import checked, folder_at
-from ..witnesses.equality import TWELVE_DIGITS, Equality
 from ..witnesses.run_options import Mode, RunOptions, Trigger
 from .arguments import check_arguments, runner_of, settings_of
 from .check import FORGETS, JobCheck

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..counterexamples.counterexample import Counterexample
-from ..witnesses.equality import EXACT
+from ..outcomes.equality import EXACT
 from .counterexamples import JobCounterexample
 from .queries.contract import location
 from .rendering.notebook import Raised, Shown

@@ -11,8 +11,8 @@ from typing import ClassVar, TypeAlias
 from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ..generators.cohorts import Cohort, cohorts_of
+from ..outcomes.outcomes import Difference, Outcome
 from ..registration.registration import Registration
-from ..witnesses.outcomes import Difference, Outcome
 from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.witness import SPARK, QueryWitness
 from .case import Case

@@ -8,7 +8,7 @@ from ...reference.core.history import History
 from ...reference.core.operator import operator_named
 from ...reference.core.play import Entry, Played
 from ...reference.core.records import Change, Output, Table, bag, fold
-from ..witnesses.outcomes import Difference, Result, canonical, result_differences
+from ..outcomes.outcomes import Difference, Result, canonical, result_differences
 
 
 def by_batch(entries: Iterable[Entry], batches: int) -> list[list[Output]]:

@@ -15,9 +15,9 @@ from ...reference.core.play import Played, play
 from ..generators.cohorts import one_cohort
 from ..generators.coverage import EMITTED, count_goals_met, covered_by, emitted
 from ..generators.options import met_by
+from ..outcomes.outcomes import Outcome
 from ..registration.registration import Registration
 from ..witnesses.duckdb.witness import DuckDBWitness
-from ..witnesses.outcomes import Outcome
 from ..witnesses.run_options import ALONE, RunOptions
 from ..witnesses.spark.answers import Answers, Stored, of_shared
 from ..witnesses.spark.shared import Play, can_share, run_shared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...reference.core.errors import BadInput
@@ -82,6 +82,12 @@ def _staged() -> Callable[..., Any]:
     from ..witnesses.spark.staged import play_staged
 
     return play_staged
+
+
+def _specified() -> Mapping[str, Any]:
+    from .mutants.specified_foreign_key_join import LOGICS
+
+    return LOGICS
 
 
 def key_named(options: Options) -> Callable[[Record], Key | None]:
@@ -212,7 +218,7 @@ REGISTRATION = Registration(
     ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values, refusal=_refused_by_sql),
     kafka=Kafka(_topology, _refused_by_kafka, observed="KafkaForeignKeyJoin"),
-    protocol=MessageProtocol(Protocol, lambda join: join.answers_all, _staged),
+    protocol=MessageProtocol(Protocol, lambda join: join.answers_all, _staged, _specified),
     tables=Tables(lambda join: join.inputs),
     mutants=MutantsOf("foreign_key_join"),
     specification="ForeignKeyJoin",

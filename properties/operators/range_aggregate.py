@@ -15,6 +15,7 @@ from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from ...reference.definitions.windows import RangeAggregate
 from ..generators.cohorts import clock_before, clock_schedule, record_batches, with_clock_advances
 from ..generators.values import kinds_of_aggregate
+from ..outcomes.outcomes import Difference, Outcome, Result, differences
 from ..registration.bindings import (
     OF_COHORT,
     Asked,
@@ -32,12 +33,9 @@ from ..registration.registration import MutantsOf, Registration, Retention
 from ..registration.repeats import changes_of, doubled_value
 from ..registration.shared import Shared
 from ..registration.sql import Sql, aggregate_values, aggregated_events, always, beside
-from ..witnesses.outcomes import Difference, Outcome, differences
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from ..witnesses.outcomes import Result
 
 
 def _build(

@@ -15,6 +15,7 @@ from ...reference.core.records import Record, Value
 from ...reference.definitions.aggregates import AGGREGATES_OF_SAMZA
 from ...reference.definitions.windows import WindowAggregate
 from ..generators.values import kinds_taken
+from ..outcomes.outcomes import Outcome, Result
 from ..registration.bindings import (
     KEYED,
     OF_COHORT,
@@ -43,8 +44,6 @@ from ..registration.sql import Answer, Options, Sql, aggregated_events, beside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from ..witnesses.outcomes import Outcome, Result
 
 
 def _fields(windows: WindowAggregate, records: Sequence[Record]) -> list[Field]:

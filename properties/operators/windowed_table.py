@@ -17,6 +17,7 @@ from ...reference.definitions.joins import JOINS
 from ...reference.definitions.windows import WindowedTable
 from ..generators.cohorts import clock_before
 from ..generators.values import any_kind, kinds_taken
+from ..outcomes.outcomes import Difference, Outcome, Result, differences
 from ..registration.bindings import (
     KEY,
     OF_COHORT,
@@ -43,14 +44,12 @@ from ..registration.registration import FreeOrder, KeyIndependence, MutantsOf, R
 from ..registration.repeats import doubled, emitted_again
 from ..registration.shared import Content, Shared
 from ..registration.sql import Answer, Options, Sql, beside, pairs
-from ..witnesses.outcomes import Difference, Outcome, differences
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ..registration.shared import SharedChange
     from ..witnesses.kafka.builder import Builder
-    from ..witnesses.outcomes import Result
 
 RIGHT, WINDOW_START = "right_value", "window_start"
 BIGINTS = range(-(2**63), 2**63)

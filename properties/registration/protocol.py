@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...reference.core.clocks import Clock
+
+if TYPE_CHECKING:
+    from .mutants import MakeLogic
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,11 @@ class MessageProtocol:
             the schedule of delivery.
         staged: Returns what plays histories with a schedule on Spark: of histories and, for each, a logic (None for the
             operator's own), what came out; with `strict=False` a delivery from an empty channel does nothing.
+        specified: Returns the logic on Spark for each value of the constant `Mutant` of the operator's specification;
+            a mutant that Spark can't have is left out, and `none` is the operator's own logic.
     """
 
     model: Callable[[Any, Clock], Any]
     answers_all: Callable[[Any], bool]
     staged: Callable[[], Callable[..., Any]]
+    specified: Callable[[], Mapping[str, MakeLogic]] = dict

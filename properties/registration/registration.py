@@ -15,6 +15,7 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.operator import OPERATORS, Operator, operator_named
 from ...reference.core.records import Key, Record
+from ..outcomes.outcomes import Difference, Outcome, Result
 from .bindings import Binding, Native
 from .coverage import Coverage
 from .domain import Domain
@@ -24,7 +25,6 @@ from .protocol import MessageProtocol
 from .sql import Sql
 
 if TYPE_CHECKING:
-    from ..witnesses.outcomes import Difference, Outcome, Result
     from .mutants import Mutant
 
 Options: TypeAlias = Mapping[str, Any]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...reference.core.records import Change, Value, bag
 from ...reference.definitions.aggregates import Aggregate
-
-if TYPE_CHECKING:
-    from ..witnesses.outcomes import Outcome, Result
+from ..outcomes.outcomes import Outcome, Result
 
 
 def unchanged(definition: Any, once: Outcome, twice: Outcome) -> tuple[Result, Result]:

@@ -14,10 +14,10 @@ from ...reference.core.records import Dropped, Record
 from ..counterexamples.counterexample import ALONE, Counterexample
 from ..counterexamples.text import compared_rows, test_to_paste, versions
 from ..laws.base import REFERENCE, LawResult, worst
+from ..outcomes.outcomes import Grain, Outcome, differences
 from ..runner.report import Report
 from ..system.visible import visible
 from ..witnesses.by_name import WITNESSES, witness_named
-from ..witnesses.outcomes import Grain, Outcome, differences
 from .content import (
     Checked,
     Compared,

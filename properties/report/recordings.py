@@ -21,11 +21,11 @@ from ...reference.core.operator import operator_named
 from ...reference.core.play import Entry
 from ...reference.core.records import Change, Dropped, Output
 from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
+from ..outcomes.outcomes import Difference, Grain, Outcome, differences
 from ..registration.registration import registration_of
 from ..system.files import write_whole
 from ..witnesses.by_name import WITNESSES
 from ..witnesses.kafka.divergences import explained
-from ..witnesses.outcomes import Difference, Grain, Outcome, differences
 
 LARGEST_MB = 1024
 """The most (MB of 2^20 bytes) that a recording may have."""

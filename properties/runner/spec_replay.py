@@ -22,7 +22,8 @@ from ...specs.replays.foreign_key_join import MODULE as FOREIGN_KEY_JOIN
 from ...specs.replays.foreign_key_join import ForeignKeyJoinReplay, contrast
 from ...specs.replays.foreign_key_kafka import KAFKA
 from ..generators.cohorts import with_clock_advances
-from ..operators.mutants.specified_foreign_key_join import LOGICS
+from ..registration.mutants import MakeLogic
+from ..registration.registration import registration_of
 from ..witnesses.messages import Staged, Waiting
 from ..witnesses.spark.staged import play_staged
 from ..witnesses.spark.witness import SPARK
@@ -105,19 +106,26 @@ def _behaviours(cases: Sequence[Case]) -> list[_Behaviour]:
     for number, case in enumerate(cases, 1):
         of_module = readers.get(id(case.constants)) or ForeignKeyJoinReplay(case.constants)
         readers[id(case.constants)] = of_module
-        if of_module.code not in LOGICS:
+        logics = _logics(of_module.operator)
+        if of_module.code not in logics:
             if of_module.code in KAFKA:
                 raise BadInput(
                     f"Spark doesn't have the instructions of {of_module.code!r}: replay its behaviours on the reference"
                 )
             raise BadInput(
                 f"Spark can't have the bug {of_module.code!r}: replay its behaviours on the reference, "
-                f"or use one of {', '.join(LOGICS)}"
+                f"or use one of {', '.join(logics)}"
             )
         steps = list(steps_of(case.trace, of_module))
         history = History(of_module.operator, of_module.options, tuple(action.line for _, action in steps))
         behaviours.append(_Behaviour(number, case, of_module, steps, history))
     return behaviours
+
+
+def _logics(operator: str) -> Mapping[str, MakeLogic]:
+    protocol = registration_of(operator).protocol
+    assert protocol is not None  # the operators of `ON_SPARK` have one
+    return protocol.specified()
 
 
 # In three queries.
@@ -127,7 +135,8 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
     rights = [one for one in behaviours if not one.of_module.is_right]
     right_histories = [contrast(one.case.trace, one.case.constants).right for one in rights]
     histories = [*(one.history for one in behaviours), *right_histories]
-    logics = [*(LOGICS[one.of_module.code] for one in behaviours), *(LOGICS["none"] for _ in rights)]
+    codes = [*((one, one.of_module.code) for one in behaviours), *((one, "none") for one in rights)]
+    logics = [_logics(one.of_module.operator)[code] for one, code in codes]
     # A delivery for which nothing waits is no error here: what waits is compared.
     staged = play_staged(histories, logics, strict=False)
     count = len(behaviours)

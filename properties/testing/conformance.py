@@ -28,11 +28,11 @@ from ..jobs.queries.contract import location
 from ..jobs.verdicts import ConformanceReport, Inconclusive, Violated
 from ..laws.base import REFERENCE, Comparison
 from ..laws.on_spark.changelog import Changelog
+from ..outcomes.outcomes import Difference, Outcome, differences
 from ..registration.registration import registration_of
 from ..runner.shrinking import shrink, size, trimmed, without_clock_advances
 from ..system.arguments import checked, folder_at
 from ..witnesses.base import Witness
-from ..witnesses.outcomes import Difference, Outcome, differences
 from ..witnesses.spark.witness import JobWitness
 
 if TYPE_CHECKING:

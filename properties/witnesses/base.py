@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ...reference.core.history import History
-from .outcomes import Grain, Outcome
+from ..outcomes.outcomes import Grain, Outcome
 from .run_options import PLAIN, RunOptions
 
 

@@ -10,7 +10,7 @@ from ...reference.core.history import Cut, Delivery, History
 from ...reference.core.play import Played, play
 from ...reference.core.records import Change, Key, Output, Record
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription
-from .outcomes import Difference, Outcome, differences
+from ..outcomes.outcomes import Difference, Outcome, differences
 
 
 class Message(NamedTuple):

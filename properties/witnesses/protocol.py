@@ -10,9 +10,9 @@ from ...reference.core.clocks import Clock
 from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.play import play
+from ..outcomes.outcomes import Grain, Outcome
 from ..registration.registration import registered, registration_of
 from .base import Witness
-from .outcomes import Grain, Outcome
 from .run_options import PLAIN, RunOptions
 
 

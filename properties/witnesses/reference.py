@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...reference.core.history import History
 from ...reference.core.play import play
+from ..outcomes.outcomes import Grain, Outcome
 from .base import Witness
-from .outcomes import Grain, Outcome
 from .run_options import PLAIN, RunOptions
 
 

@@ -24,7 +24,7 @@ from session_laws import (
 )
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.laws.of_reference.fold_is_meaning import FoldIsMeaning
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.reference.core.clocks import Clock
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ...system.visible import visible
-from ...witnesses.equality import TWELVE_DIGITS, Equality
 from ..comparison import unmatched
 from ..model import JobHistory, Row, Source, from_microseconds
 from .values import cell

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from ....reference.core.history import History
 from ...generators.cohorts import record_batches
+from ...outcomes.outcomes import Difference, Outcome
 from ...registration.registration import FreeOrder, Registration
-from ...witnesses.outcomes import Difference, Outcome
 from ..case import Case
 from .variants import VariantLaw, free_order, same_changes, same_result, with_batches
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from ....reference.core.history import History
 from ....reference.core.records import Dropped, Key, Output
 from ...generators.cohorts import record_batches
+from ...outcomes.outcomes import Difference, Outcome, differences
 from ...registration.registration import KeyIndependence, Registration, registration_of
-from ...witnesses.outcomes import Difference, Outcome, differences
 from ..base import CannotRecheck
 from ..case import Case
 from ..runs import Kind, Sample

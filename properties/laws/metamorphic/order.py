@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from ....reference.core.history import History
 from ...generators.cohorts import record_batches
+from ...outcomes.outcomes import Difference, Outcome
 from ...registration.registration import FreeOrder, Registration
-from ...witnesses.outcomes import Difference, Outcome
 from ..case import Case
 from .variants import VariantLaw, same_changes, same_result, shuffled, split, with_batches
 

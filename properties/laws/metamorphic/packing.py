@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ....reference.core.history import History
 from ....reference.core.records import Record
 from ...generators.cohorts import Cohort, cohorts_of, one_cohort
-from ...witnesses.outcomes import Outcome, differences
+from ...outcomes.outcomes import Outcome, differences
 from ...witnesses.run_options import ALONE
 from ...witnesses.spark.witness import QueryWitness
 from ..base import CannotRecheck, Comparison, Law, LawResult, Violation, violations

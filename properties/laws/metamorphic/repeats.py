@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from ....reference.core.history import History
 from ....reference.core.play import play
 from ...generators.cohorts import record_batches
+from ...outcomes.outcomes import Difference, Outcome, canonical, result_differences
 from ...registration.registration import Registration
-from ...witnesses.outcomes import Difference, Outcome, canonical, result_differences
 from ..case import Case
 from ..runs import Sample
 from .variants import VariantLaw, with_batches

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...generators.cohorts import Cohort
-from ...witnesses.outcomes import Difference, Outcome, differences
+from ...outcomes.outcomes import Difference, Outcome, differences
 from ...witnesses.run_options import Crash, RunOptions
 from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import QueryWitness

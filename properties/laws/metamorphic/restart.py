@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...generators.cohorts import Cohort
-from ...witnesses.outcomes import Outcome, differences
+from ...outcomes.outcomes import Outcome, differences
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.witness import QueryWitness
 from ..base import Comparison, LawResult, Violation, violations

@@ -12,8 +12,8 @@ from ....reference.core.history import History
 from ....reference.core.records import Record
 from ...generators.cohorts import clock_schedule, one_cohort, record_batches, with_clock_advances
 from ...generators.coverage import goals_met
+from ...outcomes.outcomes import Difference, Grain, Outcome, canonical, differences, result_differences, untimed
 from ...registration.registration import FreeOrder, Registration, registration_of
-from ...witnesses.outcomes import Difference, Grain, Outcome, canonical, differences, result_differences, untimed
 from ...witnesses.spark.witness import QueryWitness
 from ..base import OWN, CannotRecheck, Comparison, Law, LawResult, Violation
 from ..case import Case

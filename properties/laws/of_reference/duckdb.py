@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....reference.core.history import History
+from ...outcomes.outcomes import Outcome
 from ...witnesses.duckdb.witness import DuckDBWitness
-from ...witnesses.outcomes import Outcome
 from .judging import ReferenceLaw
 
 

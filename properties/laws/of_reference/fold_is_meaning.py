@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
-from ...witnesses.outcomes import Difference, Grain, Outcome
+from ...outcomes.outcomes import Difference, Grain, Outcome
 from ..folding import by_batch, folded_differences
 from .judging import ReferenceLaw, meant
 

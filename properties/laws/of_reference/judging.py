@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
 from ...generators.coverage import coverage_goals, covered_by, neighbours
+from ...outcomes.outcomes import Difference, Grain, Outcome, differences
 from ...registration.registration import registration_of
-from ...witnesses.outcomes import Difference, Grain, Outcome, differences
 from ...witnesses.spark.witness import QueryWitness
 from ..base import OWN, REFERENCE, Comparison, Law, LawResult, Violation, violations
 from ..case import Case

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ....reference.core.history import History
 from ....reference.core.play import Played
 from ...generators.coverage import coverage_goals, neighbours
+from ...outcomes.outcomes import Outcome
 from ...witnesses.by_name import witness_named
 from ...witnesses.kafka.versions import name_in_use, version_in_use
-from ...witnesses.outcomes import Outcome
 from ..base import Comparison, LawResult
 from ..runs import ReferenceRun, Sample
 from .judging import ReferenceLaw

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....reference.core.history import History
+from ...outcomes.outcomes import Outcome
 from ...witnesses.by_name import witness_named
-from ...witnesses.outcomes import Outcome
 from .judging import ReferenceLaw
 
 

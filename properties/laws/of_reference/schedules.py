@@ -8,7 +8,7 @@ from zlib import crc32
 
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
-from ...witnesses.outcomes import Difference, Grain, Outcome, result_differences, untimed
+from ...outcomes.outcomes import Difference, Grain, Outcome, result_differences, untimed
 from ..case import Case
 from ..runs import ReferenceRun, Sample
 from ..scheduling import cases_of, scheduled

@@ -17,8 +17,8 @@ from ....spark_impl.runtime.logic import DROPPED
 from ...generators.cohorts import Cohort, clock_schedule, cohorts_of, record_batches, with_clock_advances
 from ...generators.layouts import LAYOUTS, Layout
 from ...generators.values import FRACTIONS, OF_32_BITS, OF_64_BITS
+from ...outcomes.outcomes import Outcome, differences
 from ...registration.registration import Options, Registration, registration_of
-from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.run_options import Crash, RunOptions
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.typed import TypedAnswer, TypedSparkWitness

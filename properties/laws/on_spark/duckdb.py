@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ....reference.core.history import History
+from ...outcomes.outcomes import Outcome, differences
 from ...registration.registration import registration_of
 from ...witnesses.duckdb.witness import DuckDBWitness
-from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.spark.witness import QueryWitness
 from ..base import Comparison, LawResult, Violation, violations
 from ..runs import Kind, Run, Sample

@@ -11,7 +11,7 @@ from ...generators.cohorts import record_batches
 from ...generators.coverage import EMITTED, coverage_goals, goals
 from ...generators.options import option_goals
 from ...generators.schedules import edge_goals
-from ...witnesses.outcomes import Difference, Outcome
+from ...outcomes.outcomes import Difference, Outcome
 from ...witnesses.run_options import PLAIN
 from ...witnesses.spark.answers import Stored
 from ...witnesses.spark.witness import JobWitness, QueryWitness

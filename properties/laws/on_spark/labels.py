@@ -12,7 +12,7 @@ from ....reference.core.operator import operator_named
 from ....reference.core.play import Played, play
 from ....reference.core.records import Dropped, Output, Record
 from ....spark_impl.runtime.logic import DROPPED, TOMBSTONE, UPDATE
-from ...witnesses.outcomes import Difference
+from ...outcomes.outcomes import Difference
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.witness import QueryWitness
 from ..base import CannotRecheck, Comparison, Law, LawResult, Violation

@@ -12,9 +12,9 @@ from ....reference.core.play import play
 from ....reference.core.records import Change
 from ...generators.cohorts import Cohort
 from ...generators.coverage import count_goals_met, coverage_goals
+from ...outcomes.outcomes import Outcome, differences
 from ...registration.bindings import Native as NativeBinding
 from ...registration.registration import Registration, registration_of
-from ...witnesses.outcomes import Outcome, differences
 from ...witnesses.run_options import PLAIN
 from ...witnesses.spark.witness import NativeSparkWitness, QueryWitness
 from ..base import REFERENCE, Comparison, Law, LawResult, Violation, violations

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from ....reference.core.history import History
 from ....reference.core.play import Played
 from ...generators.tables import changes_of_rows, rows_stored
+from ...outcomes.outcomes import Difference, Outcome
 from ...registration.registration import Registration, registration_of
-from ...witnesses.outcomes import Difference, Outcome
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.answers import Stored
 from ..base import Comparison, LawResult, Violation

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....reference.core.history import History
 from ....reference.core.play import Played
-from ...witnesses.outcomes import Difference, Outcome
+from ...outcomes.outcomes import Difference, Outcome
 from ...witnesses.spark.answers import Stored
 from ..folding import by_batch, folded_differences
 from .judging import OutcomeLaw

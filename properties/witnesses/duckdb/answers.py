@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ....reference.core.errors import BadInput
 from ....reference.core.records import Change, Key, Value, Window, bag, fold
-from ..outcomes import Result
+from ...outcomes.outcomes import Result
 from .relation import Arrivals
 
 

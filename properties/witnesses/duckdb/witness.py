@@ -13,9 +13,9 @@ from typing import Any
 
 from ....reference.core.errors import BadInput
 from ....reference.core.history import History
+from ...outcomes.outcomes import Grain, Outcome
 from ...registration.registration import registration_of
 from ..base import Witness
-from ..outcomes import Grain, Outcome
 from ..run_options import PLAIN, RunOptions
 from .answers import results_of
 from .relation import Arrivals, run_statement

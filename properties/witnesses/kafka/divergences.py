@@ -23,8 +23,8 @@ from ....reference.definitions.joins import ForeignKeyJoin, StreamStreamJoin
 from ....reference.definitions.windows import SessionWindows, WindowedTable
 from ....reference.session_store import Session
 from ....reference.stream_stream_join import alone, pair
+from ...outcomes.outcomes import Outcome, differences
 from ...registration.registration import registration_of
-from ..outcomes import Outcome, differences
 from .builder import Dialect
 from .versions import DEFAULT, RELEASES, Stores, release, version_in_use
 from .witness import KafkaWitness

@@ -24,11 +24,11 @@ from ....reference.core.history import Cut, Delivery, History, Line
 from ....reference.core.play import Entry
 from ....reference.core.records import Change, Key, Record
 from ....reference.foreign_key_protocol import Instruction
+from ...outcomes.outcomes import Grain, Outcome
 from ...registration.kafka import Kafka
 from ...registration.key_space import owner, prefixed_key
 from ...registration.registration import Registration, registration_of
 from ..messages import Message, Staged, Waiting
-from ..outcomes import Grain, Outcome
 from .builder import Dialect
 from .jvm import KafkaJvm
 from .playing import DRIVER, INPUTS, OUTPUT, playing_held, topology_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ....reference.core.history import History
-from ..outcomes import Outcome, differences
+from ...outcomes.outcomes import Outcome, differences
 from .divergences import Divergence, answers_of
 from .versions import STORES, Stores
 

@@ -20,11 +20,11 @@ from ....reference.core.history import ClockAdvance, Cut, Delivery, History
 from ....reference.core.operator import operator_named
 from ....reference.core.play import Entry
 from ....reference.core.records import Change, Key, Record, Window
+from ...outcomes.outcomes import Grain, Outcome
 from ...registration.kafka import Kafka
 from ...registration.registration import registration_of
 from ..base import Witness
 from ..messages import Staged
-from ..outcomes import Grain, Outcome
 from ..run_options import PLAIN, RunOptions
 from .builder import Dialect
 from .held import Completed, HeldPlay, evaluate_held, every_interleaving, play_held, play_scripts

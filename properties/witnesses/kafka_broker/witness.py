@@ -15,8 +15,8 @@ from ....reference.core.history import History
 from ....reference.core.operator import operator_named
 from ....reference.core.records import Table
 from ....specs.races import OPERATOR
+from ...outcomes.outcomes import Grain, Outcome
 from ..base import Witness
-from ..outcomes import Grain, Outcome
 from ..run_options import PLAIN, RunOptions
 from .application import INNER, LEFT, Settings, running
 from .cohort import Pauses, folded, play

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ....reference.core.records import Key
 from ....spark_impl.runtime.logic import DROPPED
+from ...outcomes.outcomes import Outcome
 from ...registration.key_space import owner
-from ..outcomes import Outcome
 from .query import StreamOutput, stored_in
 from .shared import SharedOutput
 

@@ -23,10 +23,10 @@ from ....reference.core.records import Change, Dropped, Key, Record
 from ....spark_impl.runtime.logic import DROPPED
 from ....spark_impl.runtime.processor import STATE
 from ...generators.cohorts import clock_schedule
+from ...outcomes.outcomes import Grain, Outcome
 from ...registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from ...registration.registration import Registration, registration_of
 from ...registration.shared import FAILED, Shared, SharedChange
-from ..outcomes import Grain, Outcome
 from ..run_options import PLAIN, RunOptions
 from .isolation import isolated
 from .query import QueryFailed, StreamOutput, run_stream, stored_in

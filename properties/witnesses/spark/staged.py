@@ -28,6 +28,7 @@ from ....spark_impl.decoupled_foreign_key_join import decoupled_foreign_key_join
 from ....spark_impl.foreign_key_stages import ForeignKeyStages, foreign_key_stages
 from ....spark_impl.inputs import table
 from ....spark_impl.topics import FileTopic, Topics
+from ...outcomes.outcomes import Grain, Outcome
 from ...registration.bindings import (
     FOREIGN_KEY,
     KEY,
@@ -42,7 +43,6 @@ from ...registration.key_space import owner, prefixed_key
 from ...registration.mutants import LogicByHistory
 from ...system.work import temporary_folder
 from ..messages import Message, Staged, Waiting
-from ..outcomes import Grain, Outcome
 from .decode import entries_of
 from .query import StreamOutput, once_more_if_busy, reported_failures
 from .session import spark_session, work_folder

@@ -19,11 +19,11 @@ from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Key
 from ...generators.cohorts import Cohort, pack
 from ...generators.layouts import NULL_KEY, Layout, Typed
+from ...outcomes.outcomes import Difference, Outcome
 from ...registration.bindings import TIMESTAMP
 from ...registration.key_space import owner
 from ...registration.registration import Options, registration_of
 from ...system.work import temporary_folder
-from ..outcomes import Difference, Outcome
 from ..run_options import PLAIN, RunOptions
 from .answers import Label
 from .decode import entries_of, milliseconds_of

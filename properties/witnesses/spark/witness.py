@@ -18,10 +18,10 @@ from ....reference.core.play import Entry
 from ....reference.core.records import Change
 from ....spark_impl.runtime.processor import STATE
 from ...generators.cohorts import Cohort, cohorts_of, one_cohort, pack, unpack
+from ...outcomes.outcomes import Grain, Outcome
 from ...registration.bindings import Binding, Native
 from ...registration.registration import Options, registration_of
 from ..base import Witness
-from ..outcomes import Grain, Outcome
 from ..run_options import PLAIN, RunOptions
 from .answers import Answers, of_query, of_shared
 from .decode import entries_of

@@ -19,13 +19,13 @@ from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
+from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
 from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner import rounds
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.rounds import Round
 from streamproof.properties.system import requirements, room
 from streamproof.properties.witnesses.kafka import divergences, releases
-from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
 from streamproof.reference.core.history import History, parse_history, read_history
 from streamproof.reference.core.play import play
 

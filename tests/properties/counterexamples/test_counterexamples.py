@@ -18,8 +18,8 @@ from streamproof.properties.counterexamples.text import counterexample_text, sid
 from streamproof.properties.counterexamples.text import test_to_paste as to_paste
 from streamproof.properties.laws.all import ON_SPARK
 from streamproof.properties.laws.base import Comparison
-from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome, differences
-from streamproof.properties.witnesses.shown import both_shown, shown
+from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome, differences
+from streamproof.properties.outcomes.shown import both_shown, shown
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import Entry, play

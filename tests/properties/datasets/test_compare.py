@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from streamproof.properties.datasets.compare import compare_data, history_of
 from streamproof.properties.datasets.data import DataSet
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.base import Witness
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.reference import ReferenceWitness
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.reference.core.errors import BadInput

@@ -32,12 +32,12 @@ from streamproof.properties.generators.values import (
 from streamproof.properties.laws.all import OF_REFERENCE, asked_of
 from streamproof.properties.laws.base import LawResult
 from streamproof.properties.laws.runs import Kind, ReferenceRun, Sample
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.domain import Domain
 from streamproof.properties.registration.key_space import WATERMARK_DRIVER, owner, prefixed_key
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
-from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import Entry, play

@@ -19,7 +19,7 @@ from streamproof.properties.jobs.comparison import (
 )
 from streamproof.properties.jobs.model import Expected
 from streamproof.properties.jobs.queries.rows import flat, rows_of
-from streamproof.properties.witnesses.equality import EXACT, TWELVE_DIGITS
+from streamproof.properties.outcomes.equality import EXACT, TWELVE_DIGITS
 from streamproof.reference.core.errors import BadInput
 
 NOON = datetime(2024, 7, 15, 12, tzinfo=UTC)

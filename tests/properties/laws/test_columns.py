@@ -29,13 +29,13 @@ from streamproof.properties.laws.on_spark.columns import (
     with_null_keys_ahead,
 )
 from streamproof.properties.laws.runs import Kind, Sample, TypedRun
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner import confirm
 from streamproof.properties.runner.check import Check, check
 from streamproof.properties.runner.recheck import recheck
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import columns_sample
-from streamproof.properties.witnesses.outcomes import Difference
 from streamproof.properties.witnesses.spark import typed
 from streamproof.properties.witnesses.spark.decode import milliseconds_of
 from streamproof.properties.witnesses.spark.query import QueryFailed, StreamOutput

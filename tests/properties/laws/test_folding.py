@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from streamproof.properties.laws.folding import by_batch, folded_differences
-from streamproof.properties.witnesses.outcomes import Difference
+from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change, Record

@@ -16,9 +16,9 @@ from streamproof.properties.laws.of_reference.fold_is_meaning import FoldIsMeani
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.laws.on_spark.native import compared
 from streamproof.properties.laws.on_spark.table_at_every_cut import TableAtEveryCut
+from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.witnesses.duckdb import witness as duckdb_witness
-from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.properties.witnesses.spark.witness import NativeSparkWitness, SparkWitness
 from streamproof.reference.core.history import History, parse_history

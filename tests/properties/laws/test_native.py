@@ -16,11 +16,11 @@ from streamproof.properties.laws.all import ON_SPARK
 from streamproof.properties.laws.base import LawResult, Verdict
 from streamproof.properties.laws.on_spark.native import Native, compared
 from streamproof.properties.laws.runs import Kind
+from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.check import Check
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import native_sample
-from streamproof.properties.witnesses.outcomes import Outcome
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.decode import entries_of
 from streamproof.properties.witnesses.spark.query import run_stream

@@ -15,9 +15,9 @@ from streamproof.properties.laws.metamorphic.partitions import EMPTY, ONE, SCATT
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.laws.runs import CohortRun, Kind, Sample
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.pools import FEWEST_GROUPS, PARTITIONS
-from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History

@@ -16,6 +16,7 @@ from streamproof.properties.laws.base import OWN, CannotRecheck, LawResult, Verd
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.metamorphic.reruns import RerunLaw, numbered
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
+from streamproof.properties.outcomes.outcomes import differences
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.check import Check, judge_pools, query_threads
 from streamproof.properties.runner.mutation import check_mutants, chosen
@@ -23,7 +24,6 @@ from streamproof.properties.runner.pools import pools_on_spark
 from streamproof.properties.runner.recheck import recheck, witness_of
 from streamproof.properties.runner.report import Report
 from streamproof.properties.testing.recheck import assert_holds
-from streamproof.properties.witnesses.outcomes import differences
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, RunOptions, run_options
 from streamproof.properties.witnesses.spark.shared import Play, run_shared
 from streamproof.properties.witnesses.spark.witness import QueryWitness

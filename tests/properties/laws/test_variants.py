@@ -13,9 +13,9 @@ from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.metamorphic.keys import concerning, independence_of
 from streamproof.properties.laws.metamorphic.variants import VariantLaw
 from streamproof.properties.laws.runs import Kind, Sample, Variant
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.samples import STANDING, long_after
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Dropped

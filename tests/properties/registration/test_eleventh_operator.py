@@ -12,9 +12,9 @@ from shared_player import play_in_memory
 from streamproof import Registration, assert_holds, check
 from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import unregister
 from streamproof.properties.runner.mutation import check_mutants, chosen
-from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.play import play
 

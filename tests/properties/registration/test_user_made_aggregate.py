@@ -23,11 +23,11 @@ from streamproof.properties.generators.coverage import draw_covering
 from streamproof.properties.generators.registering import register
 from streamproof.properties.generators.values import kinds_taken
 from streamproof.properties.operators.session_windows import REGISTRATION as SESSIONS
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.bindings import VALUE, Binding, Field, aggregated_field, called
 from streamproof.properties.registration.registration import unregister
 from streamproof.properties.runner.check import check_reference
 from streamproof.properties.witnesses.by_name import witness_named
-from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference import session_windows
 from streamproof.reference.core.operator import Operator
 from streamproof.reference.core.play import play

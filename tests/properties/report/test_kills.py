@@ -15,6 +15,7 @@ from streamproof.properties.laws.all import ON_SPARK, law_named
 from streamproof.properties.laws.base import REFERENCE, Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.worth import KILLS_ALONE, STAYS, why
+from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.report.kills import (
     ENOUGH,
@@ -29,7 +30,6 @@ from streamproof.properties.report.kills import (
 from streamproof.properties.runner.check import check_operators
 from streamproof.properties.runner.mutation import Kill, check_mutants, chosen
 from streamproof.properties.runner.pools import definitions_drawn, histories_in_pools, pools_on_spark
-from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark import witness
 from streamproof.reference.core.history import CUT, ClockAdvance, History

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.properties.report.recordings import compare_recorded, drawn, record, recorded, recording, refuse_others
-from streamproof.properties.witnesses.outcomes import Outcome
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.operator import OPERATORS

@@ -15,9 +15,9 @@ from streamproof import ConformanceReport, Inconclusive, InvariantsReport, JobRe
 from streamproof.properties.jobs.comparison import RowDifference
 from streamproof.properties.jobs.counterexamples import JobCounterexample
 from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Row, Source, from_microseconds
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.report.of_jobs import content
 from streamproof.properties.testing.conformance import check_witness
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History

@@ -12,11 +12,11 @@ from streamproof.properties.counterexamples.text import counterexample_text, sid
 from streamproof.properties.counterexamples.text import test_to_paste as to_paste
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.generators.values import KEY_SETS, VALUE_KINDS
+from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
+from streamproof.properties.outcomes.shown import both_shown
 from streamproof.properties.registration.registration import registered
 from streamproof.properties.report.recordings import recorded, recording
 from streamproof.properties.system.visible import visible
-from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
-from streamproof.properties.witnesses.shown import both_shown
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change

@@ -10,13 +10,13 @@ from streamproof.properties.generators.coverage import coverage_goals, goals_met
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.base import Verdict
 from streamproof.properties.laws.scheduling import scheduled
+from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.check import check_reference
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import drawn_under
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
-from streamproof.properties.witnesses.outcomes import Outcome
 from streamproof.reference import foreign_key_protocol, table_table_join
 from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.reference.core.history import Delivery

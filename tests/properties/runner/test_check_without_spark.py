@@ -16,6 +16,7 @@ from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import OWN, Comparison, Law, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.runs import CohortRun, Pool, Run, Sample
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner.check import (
@@ -28,7 +29,6 @@ from streamproof.properties.runner.check import (
 from streamproof.properties.runner.pools import SCHEDULES
 from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.rounds import Round, Work
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark import session
 from streamproof.reference.core.errors import MissingTool, StreamproofError

@@ -27,7 +27,7 @@ from streamproof.properties.laws.base import Comparison
 from streamproof.properties.laws.of_reference.judging import ReferenceLaw
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.runner import check
-from streamproof.properties.witnesses.outcomes import Difference, Outcome
+from streamproof.properties.outcomes.outcomes import Difference, Outcome
 from streamproof.reference.core.play import play
 
 

@@ -13,11 +13,11 @@ from streamproof.properties.generators.draws import HistorySettings, draw_histor
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import CannotRecheck, Comparison, Violation
 from streamproof.properties.laws.case import Case
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.runner import confirm
 from streamproof.properties.runner.confirm import confirmed
 from streamproof.properties.runner.samples import STANDING
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.witness import QueryWitness

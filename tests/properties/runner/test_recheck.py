@@ -29,6 +29,7 @@ from streamproof.properties.laws.on_spark import retention
 from streamproof.properties.laws.on_spark.columns import expected
 from streamproof.properties.laws.runs import Kind
 from streamproof.properties.operators.range_aggregate import _with_retention as with_retention
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.key_space import prefixed_key
 from streamproof.properties.registration.mutants import Mutant
 from streamproof.properties.registration.registration import registration_of
@@ -39,7 +40,6 @@ from streamproof.properties.runner.report import Report
 from streamproof.properties.runner.samples import samples_on_spark
 from streamproof.properties.testing.recheck import assert_holds
 from streamproof.properties.witnesses.messages import Staged, play_protocol
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import staged as staged_player
 from streamproof.properties.witnesses.spark.query import StreamOutput

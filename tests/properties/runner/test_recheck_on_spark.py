@@ -12,11 +12,11 @@ from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.counterexamples.text import test_to_paste as to_paste
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.laws.on_spark import native as native_law
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.mutants import Mutant
 from streamproof.properties.registration.registration import Registration, registration_of
 from streamproof.properties.runner import mutation
 from streamproof.properties.testing.recheck import assert_holds
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.witness import NativeSparkWitness
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line

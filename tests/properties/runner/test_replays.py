@@ -14,11 +14,11 @@ from streamproof.properties.counterexamples.of_operators import FolderStore, sav
 from streamproof.properties.laws.all import LAWS, Subject
 from streamproof.properties.laws.base import OWN, CannotRecheck, Comparison, Law, Verdict
 from streamproof.properties.laws.case import Case
+from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.runner import check as check_module
 from streamproof.properties.runner.check import check, check_reference
 from streamproof.properties.runner.replays import Replayed, replay
 from streamproof.properties.runner.report import Report
-from streamproof.properties.witnesses.outcomes import Grain, Outcome, differences
 from streamproof.reference import table_table_join
 from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.reference.core.history import History, parse_history

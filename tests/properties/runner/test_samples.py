@@ -14,11 +14,11 @@ from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, d
 from streamproof.properties.laws.all import LAWS, ON_SPARK, asked_of
 from streamproof.properties.laws.base import Comparison, Verdict
 from streamproof.properties.laws.runs import Kind, Sample
+from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.check import check
 from streamproof.properties.runner.recheck import witness_of
 from streamproof.properties.runner.samples import long_after, samples_on_spark
-from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 from foreign_key_models import MODULE, MUTANTS, NOT_ON_SPARK, RACES, counterexample, graph
 from pyspark.sql import SparkSession
+from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.properties.runner import spec_replay
 from streamproof.properties.runner.spec_replay import Case, replay_cases_on_spark, replay_on_spark
 from streamproof.properties.witnesses.messages import Staged, play_protocol
-from streamproof.properties.witnesses.outcomes import Outcome
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History

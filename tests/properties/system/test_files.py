@@ -151,7 +151,7 @@ def test_a_file_that_grows_too_large_leaves_nothing(tmp_path: Path) -> None:
 def test_a_recording_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    from streamproof.properties.witnesses.outcomes import Outcome
+    from streamproof.properties.outcomes.outcomes import Outcome
     from streamproof.reference.core.history import parse_history
     from streamproof.reference.core.play import play
 

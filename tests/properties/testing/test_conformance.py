@@ -17,6 +17,7 @@ import pytest
 from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.generators.coverage import Drawn, draw_covering, emitted, goals, neighbours
 from streamproof.properties.laws.on_spark.changelog import Changelog
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.runner.samples import random_sample
 from streamproof.properties.testing import conformance
@@ -29,7 +30,6 @@ from streamproof.properties.testing.conformance import (
     running_test,
 )
 from streamproof.properties.witnesses.base import Witness
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.operator import OPERATORS, operator_named

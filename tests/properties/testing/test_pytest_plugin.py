@@ -128,7 +128,7 @@ import pytest
 from streamproof import BadInput
 from streamproof.properties.testing import conformance
 from streamproof.properties.witnesses.reference import ReferenceWitness
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 
 
 class Silent(ReferenceWitness):

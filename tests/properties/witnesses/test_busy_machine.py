@@ -10,7 +10,7 @@ from typing import NoReturn
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from streamproof.properties.witnesses.outcomes import Outcome, differences
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.witnesses.spark import query
 from streamproof.properties.witnesses.spark.query import MachineTooBusy, once_more_if_busy
 from streamproof.properties.witnesses.spark.witness import SPARK

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 from streamproof.properties.cli.witnesses import WitnessName
+from streamproof.properties.outcomes.outcomes import Grain
 from streamproof.properties.witnesses.by_name import WITNESSES, witness_named
-from streamproof.properties.witnesses.outcomes import Grain
 from streamproof.properties.witnesses.run_options import PLAIN
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history

@@ -18,8 +18,8 @@ import pytest
 from py4j.protocol import Py4JError
 from streamproof.properties.cli import doctor
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered
-from streamproof.properties.witnesses.outcomes import Grain, Outcome
 from streamproof.properties.witnesses.spark import cluster
 from streamproof.properties.witnesses.spark import session as spark_session
 from streamproof.reference.core.errors import BadInput, StreamproofError

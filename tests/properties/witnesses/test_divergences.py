@@ -3,6 +3,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.witnesses.kafka.builder import Dialect
 from streamproof.properties.witnesses.kafka.divergences import (
     DIALECTS,
@@ -15,7 +16,6 @@ from streamproof.properties.witnesses.kafka.divergences import (
 )
 from streamproof.properties.witnesses.kafka.versions import STORES, Stores
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
-from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import play

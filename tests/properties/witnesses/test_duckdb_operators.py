@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from registrations import change
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.registration.sql import AGGREGATES
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
-from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line, Record
 from streamproof.reference.core.operator import operator_named

@@ -4,8 +4,8 @@ import random
 from typing import Any
 
 import pytest
+from streamproof.properties.outcomes.outcomes import Grain
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
-from streamproof.properties.witnesses.outcomes import Grain
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History, Line, Record
 from streamproof.reference.core.play import play

@@ -10,6 +10,7 @@ from streamproof.properties.laws.base import LawResult, Verdict
 from streamproof.properties.laws.of_reference.kafka_schedules import SchedulesOnKafka
 from streamproof.properties.laws.runs import ReferenceRun
 from streamproof.properties.laws.scheduling import scheduled
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.runner.races import raced
 from streamproof.properties.runner.samples import reference_sample
@@ -20,7 +21,6 @@ from streamproof.properties.witnesses.kafka.held import play_held
 from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.properties.witnesses.messages import Message, play_protocol, staged_differences
-from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference import foreign_key_protocol
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.runner.races import races_of
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka import versions
@@ -24,7 +25,6 @@ from streamproof.properties.witnesses.kafka.versions import (
     version_in_use,
 )
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
-from streamproof.properties.witnesses.outcomes import Outcome, differences
 from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from streamproof.properties.outcomes.outcomes import Grain
 from streamproof.properties.witnesses.kafka import witness as kafka_witness
 from streamproof.properties.witnesses.kafka.builder import Dialect
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
-from streamproof.properties.witnesses.outcomes import Grain
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History
 from streamproof.reference.core.records import Record

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from streamproof.properties.witnesses.equality import EXACT, TWELVE_DIGITS, Equality, typed
+from streamproof.properties.outcomes.equality import EXACT, TWELVE_DIGITS, Equality, typed
 from streamproof.reference.core.errors import BadInput
 
 NOON = datetime(2024, 7, 15, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from streamproof.properties.generators.draws import HistorySettings, histories
-from streamproof.properties.witnesses.outcomes import Difference, Grain, Outcome, canonical, differences
+from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome, canonical, differences
 from streamproof.reference.core.history import CUT, History, Line
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change, Dropped, Output, Record, Table
