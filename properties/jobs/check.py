@@ -37,7 +37,6 @@ from .histories.shrinking import shrink, size
 from .histories.standing_alone import standing_alone
 from .model import Comparing, Expected, JobHistory, Oracle, Row, Source, Way
 from .oracles import BatchOracle, JobOracle, SqlOracle
-from .queries.clock import delays_in, derived_time, durations_in
 from .queries.rows import flat
 from .queries.running import RESTORED, Job, Output, Runner, Sink, name_of
 from .rendering.notebook import Shown
@@ -239,11 +238,11 @@ class JobCheck:
             self.why = "alone=True"
         elif (reason := why_alone(self.inputs)) is not None:
             self.alone, self.why = True, reason.removesuffix(f"; {ALONE}")
-        delays_us = delays_in(self.plan)
+        delays_us = self.plan.delays_us
         self.delay_us = max(delays_us, default=0)
         of_every_input = len(delays_us) == 1 and watermarks.count == len(self.inputs)
         self.only_delay_us = delays_us[0] if of_every_input else None
-        derived = derived_time(self.plan)
+        derived = self.plan.derived_time
         if derived is not None and not self.closes and not isinstance(self.oracle, (BatchOracle, JobOracle)):
             raise BadInput(
                 f"{self.name} has its watermark on {derived!r}, which it makes of other columns, and "
@@ -259,7 +258,7 @@ class JobCheck:
         Raises:
             BadInput: It calls what Spark knows in streams alone.
         """
-        forgets = FORGETS in self.plan
+        forgets = self.plan.has(FORGETS)
         if oracle.job is not None:  # it may be no stream: only a batch shows its plan
             none = {source.name: source.schema.empty_table() for source in self.sources}
             try:
@@ -326,7 +325,7 @@ class JobCheck:
     def distances_us(self) -> list[int]:
         """The durations that matter: those of what is expected, and those that the job's plan names."""
         of_oracle = getattr(self.oracle, "distances_us", ())
-        return sorted({*of_oracle, *durations_in(self.plan)})
+        return sorted({*of_oracle, *self.plan.durations_us})
 
     @property
     def out_of_order_us(self) -> int:
@@ -600,8 +599,8 @@ class JobCheck:
             missing.insert(0, f"{LEAST} histories at the least")
         if expecting < EMITTING * len(drawn):
             missing.insert(0, f"rows that are expected, on one in twenty histories (they are on {expecting})")
-        wanted_delays, delays = {*getattr(self.oracle, "delays_us", {}).values()}, {*delays_in(self.plan)}
-        if self.plan and wanted_delays - {0} != delays - {0} and isinstance(self.oracle, Rule):
+        wanted_delays, delays = {*getattr(self.oracle, "delays_us", {}).values()}, {*self.plan.delays_us}
+        if self.plan.operators and wanted_delays - {0} != delays - {0} and isinstance(self.oracle, Rule):
             # All inputs follow one clock, under which the largest of several delays is the only one that matters.
             named = [" and ".join(map(duration, sorted(each))) or "nothing" for each in (wanted_delays, delays)]
             missing.insert(0, f"watermarks that are delayed by {named[0]}, as expected (the job's are by {named[1]})")

@@ -14,6 +14,7 @@ import pytest
 import resent_events
 import unpaid_orders
 from streamproof import (
+    BadInput,
     Input,
     Sink,
     Violated,
@@ -88,6 +89,14 @@ def test_what_changes_nothing_changes_nothing_of_a_sink_and_a_crash_shows_the_wr
     assert "a crash" in invariants(Sink(payment_ledger.job, payment_ledger.read), payments, histories=20).held
     with pytest.raises(Violated, match="dying in batch"):
         invariants(Sink(payment_ledger.wrong, payment_ledger.read), payments, histories=20)
+
+
+def test_a_watermark_on_a_column_that_the_job_makes_is_refused_with_a_clock() -> None:
+    def delayed(payments: Any) -> Any:
+        return payments.selectExpr("store", "paid_at + INTERVAL 5 MINUTES AS due").withWatermark("due", "1 minute")
+
+    with pytest.raises(BadInput, match="has its watermark on 'due', which it makes of other columns"):
+        check_job(delayed, PAYMENTS, expect=drop_duplicates(["store"], delay="1 minute"), histories=HISTORIES)
 
 
 def test_a_job_with_state_of_its_own_is_compared_with_itself() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from .plans import class_of, members
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,22 +37,22 @@ def grouping_of(frame: DataFrame) -> Grouping | None:
     if found is None:
         return None
     by, known = found
-    return Grouping(by, [column.name() for column in _members(plan.output()) if column.exprId().id() in known])
+    return Grouping(by, [column.name() for column in members(plan.output()) if column.exprId().id() in known])
 
 
 def _grouping(plan: Any) -> tuple[list[str], set[int]] | None:
     """Return the grouping, and the ids of the plan's output columns that are made of it alone."""
-    kind = plan.getClass().getSimpleName()
+    kind = class_of(plan)
     if kind == "Aggregate":
-        made = {column.exprId().id() for column in _members(plan.aggregateExpressions()) if not _aggregates(column)}
-        return [by.sql() for by in _members(plan.groupingExpressions())], made
+        made = {column.exprId().id() for column in members(plan.aggregateExpressions()) if not _aggregates(column)}
+        return [by.sql() for by in members(plan.groupingExpressions())], made
     if kind == "Distinct":
-        columns = [*_members(plan.output())]
+        columns = [*members(plan.output())]
         return [column.name() for column in columns], {column.exprId().id() for column in columns}
     if kind.startswith(_BY_FUNCTION):
         names = _grouping_names(plan, kind)
-        return names, {column.exprId().id() for column in _members(plan.output()) if column.name() in names}
-    streams = [child for child in _members(plan.children()) if child.isStreaming()]
+        return names, {column.exprId().id() for column in members(plan.output()) if column.name() in names}
+    streams = [child for child in members(plan.children()) if child.isStreaming()]
     below = [found for child in streams if (found := _grouping(child)) is not None]
     if not below:
         return None
@@ -58,29 +60,22 @@ def _grouping(plan: Any) -> tuple[list[str], set[int]] | None:
         return below[0][0], set()
     by, known = below[0]
     if kind == "Project":
-        known |= {column.exprId().id() for column in _members(plan.projectList()) if _ids_used(column) <= known}
+        known |= {column.exprId().id() for column in members(plan.projectList()) if _ids_used(column) <= known}
     return by, known
 
 
 def _grouping_names(plan: Any, kind: str) -> list[str]:
     if kind.startswith("TransformWithStateIn"):
-        columns = [*_members(plan.children().apply(0).output())][: plan.groupingAttributesLen()]
+        columns = [*members(plan.children().apply(0).output())][: plan.groupingAttributesLen()]
     else:
-        columns = [*_members(plan.groupingAttributes())]
+        columns = [*members(plan.groupingAttributes())]
     return [column.name() for column in columns]
 
 
 def _ids_used(expression: Any) -> set[int]:
-    return {used.exprId().id() for used in _members(expression.references().toSeq())}
+    return {used.exprId().id() for used in members(expression.references().toSeq())}
 
 
 def _aggregates(expression: Any) -> bool:
     """Return whether an expression has an aggregate function within it."""
-    return expression.getClass().getSimpleName() in _AGGREGATES or any(
-        map(_aggregates, _members(expression.children()))
-    )
-
-
-def _members(sequence: Any) -> Iterator[Any]:
-    """Yield the members of a sequence of Scala's."""
-    return (sequence.apply(index) for index in range(sequence.size()))
+    return class_of(expression) in _AGGREGATES or any(map(_aggregates, members(expression.children())))

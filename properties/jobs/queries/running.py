@@ -27,18 +27,10 @@ from ...witnesses.spark.query import PlannedCrash, hand_over, reported_failures,
 from ...witnesses.spark.session import partitions_of_users_session, partitions_setting, session_for_query, work_folder
 from ...witnesses.spark.versions import arrow_table_of, frame_of_arrow
 from ..model import Row, Source, from_microseconds, microseconds
-from .clock import (
-    TIME,
-    Watermarks,
-    by_processing_time,
-    clock_behind_watermarks,
-    delays_in,
-    derived_time,
-    event_times,
-    plan_of,
-)
+from .clock import TIME, Watermarks, clock_behind_watermarks
 from .contract import called, frame_of, location, query_of, refused
 from .grouping import Grouping, grouping_of
+from .plans import Plan, plan_of
 from .rows import columns_of, rows_of
 
 if TYPE_CHECKING:
@@ -79,14 +71,14 @@ class Declared:
         names: The columns of its result.
         columns: Those that are compared: of the window its start and end.
         watermarks: The watermarks that it has declared.
-        plan: The text of its analyzed plan.
+        plan: Its analyzed plan.
         grouping: The grouping whose rows it updates, if it does.
     """
 
     names: Sequence[str] = ()
     columns: Sequence[str] = ()
     watermarks: Watermarks = field(default_factory=Watermarks)
-    plan: str = ""
+    plan: Plan = field(default_factory=Plan)
     grouping: Grouping | None = None
 
 
@@ -103,7 +95,7 @@ class Output:
         dropped: How many rows Spark's operators dropped because they were behind the watermark.
         ahead: Whether the watermark went beyond the clock.
         other_times: Whether the job derives its event time, and gets other times than the input's.
-        plan: The text of the query's analyzed plan.
+        plan: The query's analyzed plan.
     """
 
     batches: list[list[Row]]
@@ -114,7 +106,7 @@ class Output:
     dropped: int = 0
     ahead: bool = False
     other_times: bool = False
-    plan: str = ""
+    plan: Plan = field(default_factory=Plan)
 
 
 @dataclass(frozen=True)
@@ -213,8 +205,8 @@ class _Query:
         self.tables: dict[int, pa.Table] = {}
         self.available = 0
         self.before = {query.id for query in spark.streams.active}
-        self.plan = ""
-        self.delays_us: list[int] = []
+        self.plan = Plan()
+        self.delays_us: Sequence[int] = ()
         self.progress: Any = None
         self.committed, self.state_rows, self.dropped = -1, 0, 0
         self.stateful = self.other_times = False
@@ -255,22 +247,22 @@ class _Query:
             returned = called(job, self.inputs(), self.runner._static(self.spark, self.folder))
         frame = frame_of(job, returned, streaming=True)
         self.refuse_others(0)
-        self.take_up(plan_of(frame), watermarks)
+        self.take_up(frame._jdf.queryExecution().analyzed(), watermarks)
         return frame, watermarks
 
-    def take_up(self, plan: str, watermarks: Watermarks) -> None:
-        """Take up the job's plan.
+    def take_up(self, analyzed: Any, watermarks: Watermarks) -> None:
+        """Take up the job's analyzed plan.
 
         Raises:
             BadInput: The job goes by a clock that the check doesn't move.
         """
-        self.plan, where = plan, name_of(self.runner.job)
-        if by_processing_time(plan):
+        self.plan, where = plan_of(analyzed), name_of(self.runner.job)
+        if self.plan.by_processing_time:
             raise BadInput(
                 f"{where} has timeouts or timers of processing time, which a check can't move: such a query never "
                 "comes to an end; let the job take them by event time, or check the rest of it"
             )
-        for time in event_times(plan):
+        for time in self.plan.event_times:
             own = {source.time for source in self.runner.sources if [*source.schema.names] == [*time.beside]}
             if own and time.given not in own:
                 raise BadInput(
@@ -278,12 +270,12 @@ class _Query:
                     f"{' or '.join(sorted(own))!r}: name the column of the watermark, Input(…, time={time.given!r})"
                 )
         if watermarks.count and not watermarks.without_clock:
-            self.delays_us = delays_in(plan)
+            self.delays_us = self.plan.delays_us
 
     def take_up_of(self, query: StreamingQuery, watermarks: Watermarks) -> None:
         """Take up the plan of a query that a sink has started; stop the query where that is refused."""
         try:
-            self.take_up(str(query._jsq.streamingQuery().analyzedPlan().toString()), watermarks)
+            self.take_up(query._jsq.streamingQuery().analyzedPlan(), watermarks)
         except BadInput:
             query.stop()
             raise
@@ -345,7 +337,7 @@ class _Query:
             self.crashed,
             self.dropped,
             self.is_ahead_of_clock(),
-            derived_time(self.plan) is not None and self.other_times,
+            self.plan.derived_time is not None and self.other_times,
             self.plan,
         )
 

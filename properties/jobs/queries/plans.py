@@ -1,0 +1,168 @@
+"""Reads a job's analyzed plan: its durations, watermarks and operators, which decide what is drawn and asked of it.
+
+The operators are walked by py4j; an expression comes as JSON (`TreeNode.toJSON`): a list of its nodes, parents first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from ....reference.core.errors import BadInput
+from ....reference.spark.durations import UNITS_US, microseconds_of
+
+Expression: TypeAlias = Sequence[Mapping[str, Any]]
+
+DELAY_MS = "spark.watermarkDelayMs"
+"""The metadata of a column with a watermark."""
+_LONGEST_US = 400 * UNITS_US["day"]
+_IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicros"}
+"""Expressions that turn times into microseconds or back; windows by time are resolved to the first."""
+_WITH_STATE = "WithState"
+"""In the names of the operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
+_INTEGERS = ("integer", "long")
+
+
+class EventTime(NamedTuple):
+    """The column of a watermark.
+
+    Attributes:
+        name: Its name.
+        given: The input's column that it is, which the job may have renamed; None where the job derives it.
+        beside: All columns of that input.
+    """
+
+    name: str
+    given: str | None
+    beside: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An analyzed plan.
+
+    Attributes:
+        operators: The names of its operators' classes; none where the plan isn't known.
+        durations_us: The durations in its expressions and watermarks, in microseconds, sorted.
+        delays_us: The delays of its watermarks, in microseconds, sorted.
+        event_times: The columns of its watermarks.
+        by_processing_time: Whether it has timeouts or timers of processing time.
+    """
+
+    operators: frozenset[str] = frozenset()
+    durations_us: Sequence[int] = ()
+    delays_us: Sequence[int] = ()
+    event_times: Sequence[EventTime] = ()
+    by_processing_time: bool = False
+
+    def has(self, operator: str) -> bool:
+        """Return whether an operator is in the plan, by the name of its class."""
+        return operator in self.operators
+
+    @property
+    def derived_time(self) -> str | None:
+        """The column of a watermark that the job makes of others; None: there is none."""
+        return next((time.name for time in self.event_times if time.given is None), None)
+
+
+def plan_of(analyzed: Any) -> Plan:
+    """Read an analyzed plan, such as `frame._jdf.queryExecution().analyzed()`."""
+    nodes = [(class_of(node), node) for node in _walk(analyzed)]
+    expressions = [_read(expression) for _, node in nodes for expression in members(node.expressions())]
+    watermarks = [node for name, node in nodes if name == "EventTimeWatermark"]
+    delays_us = {delay_us for node in watermarks for delay_us in _delays_us(node)}
+    durations_us = {*delays_us, *(duration_us for one in expressions for duration_us in _durations_us(one))}
+    inputs = [node for name, node in nodes if name.startswith("StreamingRelation")]
+    return Plan(
+        operators=frozenset(name for name, _ in nodes),
+        durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
+        delays_us=sorted(delays_us),
+        event_times=_event_times(watermarks, inputs, expressions),
+        by_processing_time=any(_goes_by_processing_time(name, node) for name, node in nodes if _WITH_STATE in name),
+    )
+
+
+def members(sequence: Any) -> Iterator[Any]:
+    """Yield the members of a sequence of Scala's."""
+    return (sequence.apply(index) for index in range(sequence.size()))
+
+
+def class_of(node: Any) -> str:
+    """Return the name of an operator's or an expression's class."""
+    return str(node.getClass().getSimpleName())
+
+
+def _walk(plan: Any) -> Iterator[Any]:
+    yield plan
+    for below in (plan.children(), plan.subqueries()):
+        for node in members(below):
+            yield from _walk(node)
+
+
+def _read(expression: Any) -> Expression:
+    nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
+    return [{**node, "class": node["class"].rpartition(".")[2]} for node in nodes]
+
+
+def _delays_us(watermark: Any) -> Iterator[int]:
+    for column in json.loads(watermark.schema().json())["fields"]:
+        if DELAY_MS in column["metadata"]:
+            yield column["metadata"][DELAY_MS] * 1_000
+
+
+def _durations_us(expression: Expression) -> Iterator[int]:
+    in_microseconds = any(node["class"] in _IN_MICROSECONDS for node in expression)
+    for node in expression:
+        if node["class"] != "Literal" or node["value"] is None:
+            continue
+        kind, value = node["dataType"], node["value"]
+        if kind in _INTEGERS:
+            # Event times are whole milliseconds; a window's arithmetic has other numbers, such as 1.
+            if in_microseconds and int(value) % 1_000 == 0:
+                yield abs(int(value))
+        elif kind in ("string", "interval"):
+            yield from _duration_us(value)
+        elif isinstance(kind, str) and kind.startswith("interval") and not kind.endswith(("year", "month")):
+            yield abs(int(value))
+
+
+def _duration_us(text: str) -> Iterator[int]:
+    try:
+        yield abs(microseconds_of("", text))
+    except BadInput:
+        return  # another text, or an interval without a fixed length
+
+
+def _event_times(
+    watermarks: Iterable[Any], inputs: Iterable[Any], expressions: Iterable[Expression]
+) -> list[EventTime]:
+    given: dict[int, tuple[str, list[str]]] = {}
+    for node in inputs:
+        columns = [_read(column)[0] for column in members(node.output())]
+        names = [column["name"] for column in columns]
+        given |= {_id(column): (column["name"], names) for column in columns}
+    renamed = {
+        _id(nodes[0]): _id(nodes[1])
+        for nodes in expressions
+        if [node["class"] for node in nodes] == ["Alias", "AttributeReference"]
+    }
+    times = []
+    for watermark in watermarks:
+        column = _read(watermark.eventTime())[0]
+        origin = _id(column)
+        while origin in renamed:
+            origin = renamed[origin]
+        times.append(EventTime(column["name"], *given.get(origin, (None, ()))))
+    return times
+
+
+def _id(column: Mapping[str, Any]) -> int:
+    number: int = column["exprId"]["id"]
+    return number
+
+
+def _goes_by_processing_time(name: str, node: Any) -> bool:
+    clock = node.timeMode() if name.startswith("TransformWithState") else node.timeout()
+    return str(clock.toString()).startswith("ProcessingTime")

@@ -1,0 +1,205 @@
+"""What is read off a job's analyzed plan: durations, delays, the columns of watermarks, timers and operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import test_examples
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StatefulProcessor
+from streamproof import Sink
+from streamproof.properties.jobs.arguments import runner_of
+from streamproof.properties.jobs.queries.plans import EventTime, Plan, plan_of
+from streamproof.properties.witnesses.run_options import RunOptions
+
+MINUTE_US, SECOND_US = 60_000_000, 1_000_000
+CLICKS = ("user", "at", "amount")
+
+
+@pytest.fixture(scope="module")
+def clicks(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    # A folder is no duration, though the plan's text has its name.
+    folder = tmp_path_factory.mktemp("every 7 minutes")
+    return spark.readStream.schema("user string, at timestamp, amount bigint").parquet(str(folder))
+
+
+def read(frame: DataFrame) -> Plan:
+    return plan_of(frame._jdf.queryExecution().analyzed())
+
+
+def late(clicks: DataFrame, delay: str = "10 minutes") -> DataFrame:
+    return clicks.withWatermark("at", delay)
+
+
+def hopping(clicks: DataFrame) -> DataFrame:
+    return late(clicks).groupBy(F.window("at", "20 minutes", "5 minutes", "1 minute")).count()
+
+
+def tumbling(clicks: DataFrame) -> DataFrame:
+    return late(clicks).groupBy(F.window("at", "50 milliseconds")).count()
+
+
+def of_windows(clicks: DataFrame) -> DataFrame:
+    return late(clicks).groupBy(F.window("at", "5 minutes")).count().groupBy(F.window("window", "1 hour")).count()
+
+
+def sessions(clicks: DataFrame) -> DataFrame:
+    gap = F.when(F.col("user") == "a", "5 seconds").otherwise("3 minutes")
+    return late(clicks).groupBy(F.session_window("at", gap)).count()
+
+
+def joined(clicks: DataFrame) -> DataFrame:
+    views = clicks.select(F.col("user").alias("viewer"), F.col("at").alias("seen")).withWatermark("seen", "1 minute")
+    between = "seen BETWEEN at - INTERVAL 5 MINUTES AND at + INTERVAL '01:30' MINUTE TO SECOND"
+    return late(clicks).join(views, F.expr(f"user = viewer AND {between}"))
+
+
+def by_microseconds(clicks: DataFrame) -> DataFrame:
+    return late(clicks).where("unix_micros(at) % 300000000 = 0").where("amount > 2000000")
+
+
+def in_a_subquery(clicks: DataFrame) -> DataFrame:
+    late(clicks).createOrReplaceTempView("clicks_of_plans")
+    inner = "SELECT 1 FROM range(3) WHERE now() - INTERVAL '17' MINUTE > TIMESTAMP '2024-01-01'"
+    return clicks.sparkSession.sql(
+        f"WITH c AS (SELECT * FROM clicks_of_plans) SELECT user FROM c WHERE EXISTS ({inner})"
+    )
+
+
+def with_words(clicks: DataFrame) -> DataFrame:
+    return late(clicks).select(F.col("at").alias("in 30 minutes"), F.lit("within 40 minutes"), F.lit(50_000_000))
+
+
+@pytest.mark.parametrize(
+    ("job", "durations_us"),
+    [
+        (hopping, [MINUTE_US, *(minutes * MINUTE_US for minutes in (5, 10, 15, 20))]),
+        (tumbling, [50_000, 10 * MINUTE_US]),
+        (of_windows, [5 * MINUTE_US, 10 * MINUTE_US, 60 * MINUTE_US]),
+        (sessions, [5 * SECOND_US, 3 * MINUTE_US, 10 * MINUTE_US]),
+        (joined, [MINUTE_US, 90 * SECOND_US, 5 * MINUTE_US, 10 * MINUTE_US]),
+        (by_microseconds, [5 * MINUTE_US, 10 * MINUTE_US]),
+        (in_a_subquery, [10 * MINUTE_US, 17 * MINUTE_US]),
+        (with_words, [10 * MINUTE_US]),
+        (lambda clicks: clicks.where(F.col("at") > F.lit(timedelta(minutes=-4)) + F.now()), [4 * MINUTE_US]),
+        (lambda clicks: clicks.where("at + CAST('-2 minutes' AS INTERVAL) > now()"), [2 * MINUTE_US]),
+        (lambda clicks: clicks.where("at + INTERVAL 1 MONTH > now()"), []),
+        (lambda clicks: late(clicks, "1 hour 30 seconds"), [3_630 * SECOND_US]),
+    ],
+)
+def test_durations_are_those_of_windows_gaps_intervals_and_delays(
+    clicks: DataFrame, job: Callable[[DataFrame], DataFrame], durations_us: list[int]
+) -> None:
+    assert read(job(clicks)).durations_us == durations_us
+
+
+def test_delays_are_those_of_all_watermarks(clicks: DataFrame) -> None:
+    assert read(joined(clicks)).delays_us == [MINUTE_US, 10 * MINUTE_US]
+    assert read(clicks).delays_us == []
+
+
+@pytest.mark.parametrize(
+    ("column", "time"),
+    [
+        ("at", EventTime("at", "at", CLICKS)),
+        ("seen", EventTime("seen", "at", CLICKS)),
+        ("again", EventTime("again", "at", CLICKS)),
+        ("over", EventTime("over", None, ())),
+    ],
+)
+def test_a_watermark_is_on_a_column_of_the_input_or_on_one_that_is_made(
+    clicks: DataFrame, column: str, time: EventTime
+) -> None:
+    renamed = clicks.select("at", F.col("at").alias("seen"), (F.col("at") + F.expr("INTERVAL 5 MINUTES")).alias("over"))
+    plan = read(renamed.withColumn("again", F.col("seen")).withWatermark(column, "1 minute"))
+    (found,) = plan.event_times
+    assert found._replace(beside=tuple(found.beside)) == time
+    assert plan.derived_time == (None if time.given else column)
+
+
+class Silent(StatefulProcessor):
+    def init(self, handle: Any) -> None:
+        pass
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        return iter(())
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("form", ["rows", "pandas", "groups", "groups without state"])
+def test_timeouts_and_timers_are_of_event_time_or_of_processing_time(clicks: DataFrame, form: str) -> None:
+    by_user = late(clicks).groupBy("user")
+
+    def timed(clock: str) -> bool:
+        if form == "groups without state":
+            frame = by_user.applyInPandas(lambda rows: rows, clicks.schema)
+        elif form == "groups":
+            given = "user string", "user string", "append", f"{clock}Timeout"
+            frame = by_user.applyInPandasWithState(lambda key, rows, state: iter(()), *given)
+        else:
+            transform = by_user.transformWithState if form == "rows" else by_user.transformWithStateInPandas
+            frame = transform(Silent(), "user string", "append", clock)
+        return read(frame).by_processing_time
+
+    assert [timed("EventTime"), timed("ProcessingTime")] == [False, form != "groups without state"]
+
+
+def test_an_operator_is_known_by_its_class_and_not_by_a_name_in_the_job(clicks: DataFrame) -> None:
+    operator = "DeduplicateWithinWatermark"
+    assert read(late(clicks).dropDuplicatesWithinWatermark(["user"])).has(operator)
+    assert not read(late(clicks).withColumn(operator, F.lit(operator))).has(operator)
+    assert not Plan().has(operator)
+
+
+def test_the_plan_of_a_running_query_is_that_of_its_frame(clicks: DataFrame, tmp_path: Path) -> None:
+    frame = hopping(clicks)
+    writer = frame.writeStream.format("noop").outputMode("append").option("checkpointLocation", str(tmp_path))
+    query = writer.trigger(availableNow=True).start()
+    try:
+        running = plan_of(query._jsq.streamingQuery().analyzedPlan())
+    finally:
+        query.stop()
+    expected = read(frame)
+    assert (running.durations_us, running.delays_us) == (expected.durations_us, expected.delays_us)
+    assert running.event_times == expected.event_times
+    assert expected.operators <= running.operators
+
+
+MINUTES = {
+    "visit_sessions": [10],
+    "hourly_revenue": [10, 60],
+    "page_views": [5, 20],
+    "unpaid_orders": [10],
+    "meter_hours": [60],
+    "order_regions": [],
+    "business_days": [],
+    "resent_events": [60],
+    "order_shipments": [10, 20, 120],
+}
+"""Of each job of examples/ but the sink: the durations that the text of its plan names, once read by hand."""
+
+
+@pytest.mark.parametrize(("example", "check"), test_examples.EXAMPLES, ids=lambda given: given.__name__)
+def test_the_durations_of_the_examples_are_found(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, example: Any, check: Any
+) -> None:
+    declared = []
+
+    def declare(job: Any, *inputs: Any, static: Any = None, **others: Any) -> None:
+        declared.append(job if isinstance(job, Sink) else runner_of(job, inputs, 0, static)[1].declare(RunOptions()))
+
+    monkeypatch.setattr(test_examples, "check_job", declare)
+    monkeypatch.setattr(test_examples, "invariants", lambda *given: None)
+    check(example.job)
+    (found,) = declared
+    minutes = MINUTES.get(example.__name__)
+    assert isinstance(found, Sink) == (minutes is None)
+    if minutes is not None:
+        assert found.plan.durations_us == [each * MINUTE_US for each in minutes]
