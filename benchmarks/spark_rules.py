@@ -34,6 +34,7 @@ from streamproof.properties.witnesses.spark.query import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session, work_folder
 from streamproof.properties.witnesses.spark.versions import arrow_table_of
 from streamproof.reference.core.errors import StreamproofError
+from streamproof.reference.spark.durations import microseconds_of
 
 from .figures import Figure, Setting, Target, figure
 
@@ -313,7 +314,8 @@ def windows_case(size: str, slide: str | None, start: str | None, delay: str | N
         return F.window("at", size, slide, start)
 
     rule = windows(size, slide, start, delay, AGGREGATES)
-    ends = (rule.start_us + rule.size_us, rule.slide_us)
+    size_us, slide_us, start_us = (microseconds_of("windows", each or "0 seconds") for each in (size, slide, start))
+    ends = (start_us + size_us, slide_us or size_us)
     return Case(rule.name, rule, partial(_aggregated, "window", window, delay), mode, ends=ends)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -15,110 +14,13 @@ from ....reference.spark.aggregates import FUNCTIONS, Aggregate
 from ....reference.spark.durations import Duration, microseconds_of
 from ...system.arguments import checked
 from ...witnesses.run_options import Mode
-from ..model import Source
+from ..model import Row, Source
 from .declared import check_semantics, column_names, delays_of, look_for, named, only_input, positive_us
 from .rule import Rule, Stage, stepping
 
 Aggregates: TypeAlias = Mapping[str, str | Sequence[str]]
 """By the name of the output column: `count` for `count(*)`, or a function of Spark SQL and its column."""
-
-
-@dataclass(frozen=True)
-class Windows(Rule):
-    """What time windows and session windows have in common.
-
-    Attributes:
-        keys: The columns of the key; None for those of the input.
-        aggregates: The aggregates, by the name of their output column.
-        input: The name of the input; None for the only one.
-    """
-
-    keys: tuple[str, ...] | None
-    aggregates: Mapping[str, Aggregate]
-    input: str | None
-
-    def source(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> tuple[Source, tuple[str, ...]]:
-        """Return the input and the columns of the key."""
-        source = only_input(self.name, sources, self.input)
-        keys = source.key if self.keys is None else self.keys
-        columns = [*keys, *(aggregate.column for aggregate in self.aggregates.values() if aggregate.column is not None)]
-        look_for(self.name, source, columns)
-        for name, aggregate in self.aggregates.items():
-            decimal = aggregate.column and pa.types.is_decimal(source.schema.field(aggregate.column).type)
-            if aggregate.function == "avg" and decimal:
-                raise BadInput(
-                    f"{self.name}: the rules don't say how {name!r} is rounded, which averages decimals: expect their "
-                    "sum and count instead"
-                )
-        if mode == "append" and not watermark:
-            raise BadInput(
-                f"{self.name} has no delay, and Spark aggregates in append mode only with a watermark: "
-                'give it delay="10 minutes", or the job the mode "update" or "complete"'
-            )
-        return source, keys
-
-    def stage(self, source: Source, start: Callable[[], Any], *, follows: bool) -> Stage:
-        """Return the operator's stage."""
-        times = {name for name, aggregate in self.aggregates.items() if aggregate.column == source.time}
-        times -= {name for name, aggregate in self.aggregates.items() if aggregate.function == "count"}
-        why = "the event time is then a window: it is the last operator in what a rule can say"
-        return Stage(stepping(start, source.name), follows, frozenset({"start", "end", *times}), None, why)
-
-
-@dataclass(frozen=True)
-class SessionWindows(Windows):
-    """An aggregation by session windows.
-
-    Attributes:
-        gap_us: How long after its last row a session ends, in microseconds.
-    """
-
-    gap_us: int
-
-    @property
-    def distances_us(self) -> Sequence[int]:
-        """The gap and the delay, in microseconds."""
-        return sorted({self.gap_us, *self.delays_us.values()})
-
-    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
-        """Return the operator."""
-        source, keys = self.source(sources, mode, watermark=watermark)
-        if mode == "update":
-            raise BadInput(f'{self.name}: Spark refuses session windows in update mode: use "append" or "complete"')
-        windows = sessions.SessionWindows(source.time, keys, self.gap_us, self.aggregates, mode)
-        return [
-            self.stage(source, lambda: sessions.State(windows).batch, follows=windows.asks_for_batch_without_data),
-        ]
-
-
-@dataclass(frozen=True)
-class TimeWindows(Windows):
-    """An aggregation by tumbling or hopping windows, all durations in microseconds.
-
-    Attributes:
-        size_us: How long a window is.
-        slide_us: From one window's start to the next.
-        start_us: Where windows start, from 1970.
-    """
-
-    size_us: int
-    slide_us: int
-    start_us: int
-
-    @property
-    def distances_us(self) -> Sequence[int]:
-        """The size, the slide, the start and the delay, in microseconds."""
-        return sorted({self.size_us, self.slide_us, abs(self.start_us), *self.delays_us.values()} - {0})
-
-    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
-        """Return the operator."""
-        source, keys = self.source(sources, mode, watermark=watermark)
-        windows = time_windows.Windows(
-            source.time, keys, self.size_us, self.slide_us, self.start_us, self.aggregates, mode
-        )
-        return [
-            self.stage(source, lambda: time_windows.State(windows).batch, follows=windows.asks_for_batch_without_data),
-        ]
+Aggregation: TypeAlias = sessions.SessionWindows | time_windows.Windows
 
 
 @checked
@@ -130,7 +32,7 @@ def session_windows(
     keys: str | Sequence[str] | None = None,
     input: str | None = None,
     semantics: str = "spark",
-) -> SessionWindows:
+) -> Rule:
     """Expect `groupBy(keys, session_window(time, gap))` and its aggregates.
 
     Rows of the output: the columns of the key, `start`, `end` (a gap after the last row, exclusive) and the aggregates.
@@ -148,14 +50,22 @@ def session_windows(
         BadInput: A duration or an aggregate can't be read.
     """
     check_semantics("session_windows", semantics)
-    return SessionWindows(
-        named("session_windows", gap=gap, delay=delay),
-        delays_of("session_windows", delay),
-        None if keys is None else column_names("session_windows", "keys", keys),
-        _aggregates("session_windows", aggregates),
-        input,
-        positive_us("session_windows", "gap", gap),
-    )
+    name, delays_us = named("session_windows", gap=gap, delay=delay), delays_of("session_windows", delay)
+    given = None if keys is None else column_names("session_windows", "keys", keys)
+    functions = _aggregates("session_windows", aggregates)
+    gap_us = positive_us("session_windows", "gap", gap)
+
+    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
+        source = only_input(name, sources, input)
+        by = source.key if given is None else given
+        _look_at(name, source, by, functions)
+        _require_watermark(name, mode, watermark)
+        if mode == "update":
+            raise BadInput(f'{name}: Spark refuses session windows in update mode: use "append" or "complete"')
+        rule = sessions.SessionWindows(source.time, by, gap_us, functions, mode)
+        return [_stage(source, rule, lambda: sessions.State(rule).batch)]
+
+    return Rule(name, delays_us, sorted({gap_us, *delays_us.values()}), bind)
 
 
 @checked
@@ -169,7 +79,7 @@ def windows(
     keys: str | Sequence[str] | None = None,
     input: str | None = None,
     semantics: str = "spark",
-) -> TimeWindows:
+) -> Rule:
     """Expect `groupBy(keys, window(time, size, slide, start))` and its aggregates.
 
     Rows of the output: the columns of the key, `start`, `end` (exclusive) and the aggregates.
@@ -197,16 +107,52 @@ def windows(
         )
     if abs(start_us) >= slide_us:
         raise BadInput(f"windows: the start {start!r} must be shorter than the slide: give the rest of their division")
-    return TimeWindows(
-        named("windows", size=size, slide=slide, start=start, delay=delay),
-        delays_of("windows", delay),
-        None if keys is None else column_names("windows", "keys", keys),
-        _aggregates("windows", aggregates),
-        input,
-        size_us,
-        slide_us,
-        start_us,
-    )
+    name = named("windows", size=size, slide=slide, start=start, delay=delay)
+    delays_us = delays_of("windows", delay)
+    given = None if keys is None else column_names("windows", "keys", keys)
+    functions = _aggregates("windows", aggregates)
+
+    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
+        source = only_input(name, sources, input)
+        by = source.key if given is None else given
+        _look_at(name, source, by, functions)
+        _require_watermark(name, mode, watermark)
+        rule = time_windows.Windows(source.time, by, size_us, slide_us, start_us, functions, mode)
+        return [_stage(source, rule, lambda: time_windows.State(rule).batch)]
+
+    return Rule(name, delays_us, sorted({size_us, slide_us, abs(start_us), *delays_us.values()} - {0}), bind)
+
+
+def _look_at(name: str, source: Source, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
+    """Refuse an input without the columns, and an aggregate of it that the rules don't know."""
+    columns = [*keys, *(aggregate.column for aggregate in aggregates.values() if aggregate.column is not None)]
+    look_for(name, source, columns)
+    for column, aggregate in aggregates.items():
+        decimal = aggregate.column and pa.types.is_decimal(source.schema.field(aggregate.column).type)
+        if aggregate.function == "avg" and decimal:
+            raise BadInput(
+                f"{name}: the rules don't say how {column!r} is rounded, which averages decimals: expect their "
+                "sum and count instead"
+            )
+
+
+def _require_watermark(name: str, mode: Mode, watermark: bool) -> None:
+    if mode == "append" and not watermark:
+        raise BadInput(
+            f"{name} has no delay, and Spark aggregates in append mode only with a watermark: "
+            'give it delay="10 minutes", or the job the mode "update" or "complete"'
+        )
+
+
+def _stage(source: Source, rule: Aggregation, start: Callable[[], Callable[..., Sequence[Row]]]) -> Stage:
+    times = {
+        name
+        for name, aggregate in rule.aggregates.items()
+        if aggregate.column == source.time and aggregate.function != "count"
+    }
+    why = "the event time is then a window: it is the last operator in what a rule can say"
+    follows = rule.asks_for_batch_without_data
+    return Stage(stepping(start, source.name), follows, frozenset({"start", "end", *times}), None, why)
 
 
 def _aggregates(rule: str, given: Aggregates | None) -> dict[str, Aggregate]:

@@ -53,10 +53,10 @@ def positive_us(rule: str, name: str, duration: Duration) -> int:
 
 def delays_of(rule: str, delay: Duration | None) -> dict[str, int]:
     """Return the delay of the watermark of all inputs, in microseconds; empty where there is none."""
-    return {} if delay is None else {"": delay_us_of(rule, "delay", delay)}
+    return {} if delay is None else {"": watermark_delay_us(rule, "delay", delay)}
 
 
-def delay_us_of(rule: str, name: str, delay: Duration) -> int:
+def watermark_delay_us(rule: str, name: str, delay: Duration) -> int:
     """Return the delay of a watermark in microseconds."""
     delay_us = microseconds_of(f"{rule}: {name}", delay)
     if delay_us < 0:

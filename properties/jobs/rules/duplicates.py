@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ....reference.core.errors import BadInput
 from ....reference.spark import drop_duplicates as duplicates
@@ -12,42 +11,7 @@ from ...system.arguments import checked
 from ...witnesses.run_options import Mode
 from ..model import Source
 from .declared import check_semantics, column_names, delays_of, look_for, named, only_input
-from .rule import Rule, Stage, stepping
-
-
-@dataclass(frozen=True)
-class DropDuplicates(Rule):
-    """A deduplication.
-
-    Attributes:
-        columns: The columns in which duplicates are equal; None for all.
-        within_watermark: Whether a duplicate may come again once the watermark has passed it by the delay.
-        input: The name of the input; None for the only one.
-    """
-
-    columns: tuple[str, ...] | None
-    within_watermark: bool
-    input: str | None
-
-    @property
-    def distances_us(self) -> Sequence[int]:
-        """The delay, in microseconds."""
-        return sorted({*self.delays_us.values()} - {0})
-
-    @property
-    def allows_fewer_columns(self) -> bool:
-        """Whether a job may select some of the columns: those in which duplicates differ are to be left out."""
-        return True
-
-    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
-        """Return the operator."""
-        source = only_input(self.name, sources, self.input)
-        columns = tuple(source.schema.names) if self.columns is None else self.columns
-        look_for(self.name, source, columns)
-        delay_us = self.delay_us_of(source.name)
-        what = duplicates.DropDuplicates(columns, source.time, delay_us, self.within_watermark)
-        start = stepping(lambda: duplicates.State(what).batch, source.name)
-        return [Stage(start, what.asks_for_batch_without_data, frozenset({source.time}), source)]
+from .rule import Rule, Stage, delay_us_of, stepping
 
 
 @checked
@@ -58,7 +22,7 @@ def drop_duplicates(
     *,
     input: str | None = None,
     semantics: str = "spark",
-) -> DropDuplicates:
+) -> Rule:
     """Expect `dropDuplicates(columns)`, or `dropDuplicatesWithinWatermark(columns)`: rows of the input.
 
     Of several duplicates in one batch Spark emits any, and this rule the first: let the job select only columns in
@@ -79,12 +43,18 @@ def drop_duplicates(
     if within_watermark and delay is None:
         raise BadInput('drop_duplicates: within_watermark needs the delay of the watermark: give it delay="10 minutes"')
     given = None if columns is None else column_names("drop_duplicates", "columns", columns)
-    return DropDuplicates(
-        named(
-            "drop_duplicates", columns=given and "+".join(given), delay=delay, within_watermark=within_watermark or None
-        ),
-        delays_of("drop_duplicates", delay),
-        given,
-        within_watermark,
-        input,
+    name = named(
+        "drop_duplicates", columns=given and "+".join(given), delay=delay, within_watermark=within_watermark or None
     )
+    delays_us = delays_of("drop_duplicates", delay)
+
+    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
+        source = only_input(name, sources, input)
+        equal = tuple(source.schema.names) if given is None else given
+        look_for(name, source, equal)
+        rule = duplicates.DropDuplicates(equal, source.time, delay_us_of(delays_us, source.name), within_watermark)
+        start = stepping(lambda: duplicates.State(rule).batch, source.name)
+        return [Stage(start, rule.asks_for_batch_without_data, frozenset({source.time}), source)]
+
+    # Columns in which duplicates differ are to be left out.
+    return Rule(name, delays_us, sorted({*delays_us.values()} - {0}), bind, allows_fewer_columns=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -36,18 +35,30 @@ class Stage:
     why_none: str = ""
 
 
+Bind: TypeAlias = Callable[[Sequence[Source], Mode, bool], list[Stage]]
+"""Takes the inputs, the output mode and whether there is a watermark; returns the operators over these inputs. Raises
+BadInput where the rule doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark."""
+
+
 @dataclass(frozen=True)
-class Rule(ABC):
+class Rule:
     """What is expected by the rules of one of Spark's operators, or of several in a row.
 
     Attributes:
         name: What reports call it.
         delays_us: The delay of the watermark, in microseconds: of each input by its name, or of all of them under an
             empty name; empty where there is no watermark.
+        distances_us: The durations that matter to it, in microseconds, sorted.
+        bind: Returns its operators over the job's inputs.
+        allows_fewer_columns: Whether a job may select some of the columns that it emits: where these are columns of
+            the inputs.
     """
 
     name: str
     delays_us: Mapping[str, int]
+    distances_us: Sequence[int]
+    bind: Bind
+    allows_fewer_columns: bool = False
 
     @property
     def takes_late(self) -> bool:
@@ -59,28 +70,6 @@ class Rule(ABC):
         """Whether the end of a history must close everything: never."""
         return False
 
-    @property
-    def allows_fewer_columns(self) -> bool:
-        """Whether a job may select some of the columns that it emits: where these are columns of the inputs."""
-        return False
-
-    @property
-    @abstractmethod
-    def distances_us(self) -> Sequence[int]:
-        """The durations that matter to it, in microseconds."""
-
-    @abstractmethod
-    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
-        """Return its operators over the given inputs.
-
-        Raises:
-            BadInput: It doesn't fit the inputs, or Spark refuses it in this mode, or without a watermark.
-        """
-
-    def delay_us_of(self, input: str) -> int | None:
-        """Return the delay of an input's watermark in microseconds; None where it has none."""
-        return self.delays_us.get(input, self.delays_us.get(""))
-
     def __rshift__(self, after: Rule) -> Rule:
         """Return this rule, and another over its output."""
         if not isinstance(after, Rule):
@@ -89,7 +78,17 @@ class Rule(ABC):
             raise BadInput(
                 f"{self.name} >> {after.name} has two watermarks, and an input takes one: leave out the second delay"
             )
-        return Chain(f"{self.name} >> {after.name}", {**self.delays_us, **after.delays_us}, (self, after))
+        name = f"{self.name} >> {after.name}"
+
+        def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
+            stages = self.bind(sources, mode, watermark)
+            output = stages[-1].output
+            if output is None:
+                raise BadInput(f"{name}: no operator can follow here, for {stages[-1].why_none}")
+            return [*stages, *after.bind([output], mode, watermark)]
+
+        distances_us = sorted({*self.distances_us, *after.distances_us})
+        return Rule(name, {**self.delays_us, **after.delays_us}, distances_us, bind, after.allows_fewer_columns)
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
         """Return what Spark emits of each history: in each batch, or the table after each where the mode is complete.
@@ -101,7 +100,7 @@ class Rule(ABC):
         if unknown:
             names = ", ".join(source.name for source in sources)
             raise BadInput(f"{self.name} has a delay for {unknown[0]!r}, which is no input: the inputs are {names}")
-        stages = self.stages(sources, way.mode, watermark=bool(self.delays_us))
+        stages = self.bind(sources, way.mode, bool(self.delays_us))
         if way.mode == "complete" and stages[-1].output is not None:
             raise BadInput(f'{self.name}: Spark takes the mode "complete" only for aggregations: use "append"')
         return [self._of(history, sources, way, stages) for history in histories]
@@ -120,7 +119,7 @@ class Rule(ABC):
                 for name, of_input in rows.items()
             }
             largest_us.append(dict.fromkeys(rows, history.clock[number]) if history.clock else own)
-        delays_us = {name: delay_us for name in time_of if (delay_us := self.delay_us_of(name)) is not None}
+        delays_us = {name: delay_us for name in time_of if (delay_us := delay_us_of(self.delays_us, name)) is not None}
         steps = [stage.start() for stage in stages]
         emitted: list[list[Row]] = [[] for _ in batches]
         by_force = way.empty_batches and way.trigger == "default"
@@ -141,37 +140,9 @@ class Rule(ABC):
         return Expected("cuts" if way.mode == "complete" else "batches", emitted)
 
 
-@dataclass(frozen=True)
-class Chain(Rule):
-    """Several operators in a row, each over the output of the one before it.
-
-    Attributes:
-        parts: The rules, in order.
-    """
-
-    parts: tuple[Rule, Rule]
-
-    @property
-    def distances_us(self) -> Sequence[int]:
-        """The durations that matter to it, in microseconds."""
-        return sorted({distance for part in self.parts for distance in part.distances_us})
-
-    @property
-    def allows_fewer_columns(self) -> bool:
-        """Whether a job may select some of the columns that the last one emits."""
-        return self.parts[-1].allows_fewer_columns
-
-    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
-        """Return the operators of all parts."""
-        stages: list[Stage] = []
-        for part in self.parts:
-            if stages:
-                output = stages[-1].output
-                if output is None:
-                    raise BadInput(f"{self.name}: no operator can follow here, for {stages[-1].why_none}")
-                sources = [output]
-            stages += part.stages(sources, mode, watermark=watermark)
-        return stages
+def delay_us_of(delays_us: Mapping[str, int], input: str) -> int | None:
+    """Return the delay of an input's watermark in microseconds; None where it has none."""
+    return delays_us.get(input, delays_us.get(""))
 
 
 def stepping(start: Callable[[], Callable[..., Sequence[Row]]], name: str) -> Callable[[], Step]:

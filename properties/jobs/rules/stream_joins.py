@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ....reference.core.errors import BadInput
@@ -18,146 +17,117 @@ from .declared import (
     both_sides,
     check_semantics,
     column_names,
-    delay_us_of,
     delays_of,
     look_for,
     named,
     only_input,
     version_of,
+    watermark_delay_us,
 )
-from .rule import Rule, Stage, Step
+from .rule import Rule, Stage, Step, delay_us_of
 
 Sides: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """Columns of the left and of the right input, in the same order."""
+SIDES: tuple[joins.Side, joins.Side] = ("left", "right")
 StreamJoinKind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi"]
 
 
-@dataclass(frozen=True)
-class StreamJoin(Rule):
-    """A join of two streams.
+Columns: TypeAlias = Mapping[str, tuple[str, ...]] | None
+"""What each column of the output is made of: columns as `input.column`, of which the first that isn't null counts; None
+for all columns of both sides."""
 
-    Attributes:
-        join: The kind.
-        on: The columns of the key on each side.
-        before_us: How long before the left row's time the right one's may be, in microseconds; None for any time.
-        after_us: How long after it; None for any time.
-        columns: What each column of the output is made of: columns as `input.column`, of which the first that isn't
-            null counts; None for all columns of both sides.
-        left: The name of the left input; None for the first.
-        right: The name of the right input; None for the second.
-        dialect: What the version of Spark does whose rules they are.
-    """
 
-    join: StreamJoinKind
-    on: Sides
-    before_us: int | None
-    after_us: int | None
-    columns: Mapping[str, tuple[str, ...]] | None
-    left: str | None
-    right: str | None
-    dialect: joins.Dialect
+def _inputs(rule: str, sources: Sequence[Source], left: str | None, right: str | None) -> tuple[Source, Source]:
+    """Return the inputs that are joined: those that are named, else the first and the second."""
+    if len(sources) < 2:
+        raise BadInput(f"{rule} joins two inputs, and the job has {len(sources)}: give it a second one")
+    return (
+        only_input(rule, sources, sources[0].name if left is None else left),
+        only_input(rule, sources, sources[1].name if right is None else right),
+    )
 
-    @property
-    def distances_us(self) -> Sequence[int]:
-        """Both ends of the time range, and the delays, in microseconds."""
-        reaches = {abs(reach) for reach in (self.before_us, self.after_us) if reach is not None}
-        return sorted({*reaches, *self.delays_us.values()} - {0})
 
-    def stages(self, sources: Sequence[Source], mode: Mode, *, watermark: bool) -> list[Stage]:
-        """Return the operator."""
-        if len(sources) < 2:
-            raise BadInput(f"{self.name} joins two inputs, and the job has {len(sources)}: give it a second one")
-        left = only_input(self.name, sources, sources[0].name if self.left is None else self.left)
-        right = only_input(self.name, sources, sources[1].name if self.right is None else self.right)
-        for source, keys in zip((left, right), self.on, strict=True):
-            look_for(self.name, source, keys)
-        if mode != "append":
-            raise BadInput(f'{self.name}: Spark joins two streams in append mode alone: use mode="append"')
-        sides: tuple[tuple[joins.Side, Source], ...] = (("left", left), ("right", right))
-        have = frozenset(side for side, source in sides if self.delay_us_of(source.name) is not None)
-        times_of = (left.time, right.time)
-        what = joins.StreamJoin(self.join, self.on, times_of, self.before_us, self.after_us, have, self.dialect)
-        bounded = {side for side, _ in sides if what.reach_us(side) is not None}
-        on = self.on if self.on[0] else _keys(left, right)
-        needed = [] if self.on[0] else [f"on={_as_argument(on)}, the columns that are equal"]
-        if (self.join in ("left", "right") and self.join not in bounded) or (self.join == "full" and not bounded):
-            bound = "before" if self.join == "right" else "after"
-            needed.append(
-                f'{bound}="1 hour" and delay="10 minutes", for Spark takes an outer join only where both sides have a '
-                "watermark and time is bounded"
-            )
-        twice = self._twice(left, right)
-        if twice:
-            suggested = json.dumps(self._suggested(left, right, on))
-            named = f"column {twice[0]}" if len(twice) == 1 else f"columns {', '.join(twice)}"
-            needed.append(f"columns={suggested}, with the job's names, for both inputs have the {named}")
-        if needed:
-            raise BadInput(f"{self.name}: give it {'; and '.join(needed)}")
-        parts = self.parts(left, right)
-        times = frozenset(name for name, of in parts.items() if any(column == sides[n][1].time for n, column in of))
+def _missing(rule: joins.StreamJoin, columns: Columns, left: Source, right: Source) -> list[str]:
+    """Return the arguments that a join must be given before Spark takes it, and why."""
+    bounded = {side for side in SIDES if rule.reach_us(side) is not None}
+    on = rule.keys if rule.keys[0] else _keys(left, right)
+    missing = [] if rule.keys[0] else [f"on={_as_argument(on)}, the columns that are equal"]
+    if (rule.join in ("left", "right") and rule.join not in bounded) or (rule.join == "full" and not bounded):
+        bound = "before" if rule.join == "right" else "after"
+        missing.append(
+            f'{bound}="1 hour" and delay="10 minutes", for Spark takes an outer join only where both sides have a '
+            "watermark and time is bounded"
+        )
+    all_columns = columns is None and rule.join != "left_semi"
+    twice = [name for name in left.schema.names if name in right.schema.names] if all_columns else []
+    if twice:
+        suggested = json.dumps(_suggested(rule.join, left, right, on))
+        named = f"column {twice[0]}" if len(twice) == 1 else f"columns {', '.join(twice)}"
+        missing.append(f"columns={suggested}, with the job's names, for both inputs have the {named}")
+    return missing
 
-        def shown(pair: joins.Pair) -> Row:
-            values = {
-                name: [row[column] for n, column in of if (row := pair[n]) is not None and row[column] is not None]
-                for name, of in parts.items()
-            }
-            return {name: found[0] if found else None for name, found in values.items()}
 
-        def start() -> Step:
-            state = joins.State(what)
+def _suggested(join: StreamJoinKind, left: Source, right: Source, on: Sides) -> dict[str, str | list[str]]:
+    """Return columns of an output that has all of both sides, those that are equal once."""
+    equal = [one for one, two in zip(*on, strict=False) if one == two]
+    columns: dict[str, str | list[str]] = {}
+    for source, other in ((left, right), (right, left)):
+        for name in source.schema.names:
+            if name in equal:
+                sides = {"right": [right], "full": [left, right]}.get(join, [left])
+                texts = [f"{side.name}.{name}" for side in sides]
+                columns[name] = texts if len(texts) > 1 else texts[0]
+            else:
+                shown = f"{source.name}_{name}" if name in other.schema.names else name
+                columns[shown] = f"{source.name}.{name}"
+    return columns
 
-            def step(rows: Mapping[str, Sequence[Row]], late_ms: int, eviction_ms: int) -> list[Row]:
-                sided = rows.get(left.name, ()), rows.get(right.name, ())
-                return [shown(pair) for pair in state.batch(*sided, late_ms, eviction_ms)]
 
-            return step
+def _parts(rule: str, columns: Columns, sides: Sequence[Source]) -> dict[str, list[tuple[int, str]]]:
+    """Return what each column of the output is made of: 0 or 1 for the side, and the column there."""
+    if columns is None:
+        return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
+    parts: dict[str, list[tuple[int, str]]] = {}
+    for name, texts in columns.items():
+        parts[name] = []
+        for text in texts:
+            found = [
+                (n, text.removeprefix(f"{source.name}."))
+                for n, source in enumerate(sides)
+                if text.startswith(f"{source.name}.") and text.removeprefix(f"{source.name}.") in source.schema.names
+            ]
+            if not found:
+                known = ", ".join(f"{source.name}.{column}" for source in sides for column in source.schema.names)
+                raise BadInput(f"{rule}: the column {name!r} is {text!r}, and there is none: use some of {known}")
+            parts[name] += found
+    return parts
 
-        why = "both sides have an event time"
-        return [Stage(start, what.asks_for_batch_without_data, times, None, why)]
 
-    def _twice(self, left: Source, right: Source) -> list[str]:
-        """Return the columns that both sides have, where no columns of the output are named."""
-        if self.columns is not None or self.join == "left_semi":
-            return []
-        return [name for name in left.schema.names if name in right.schema.names]
+def _output_row(parts: Mapping[str, Sequence[tuple[int, str]]], pair: joins.Pair) -> Row:
+    values = {
+        name: [row[column] for n, column in of if (row := pair[n]) is not None and row[column] is not None]
+        for name, of in parts.items()
+    }
+    return {name: found[0] if found else None for name, found in values.items()}
 
-    def _suggested(self, left: Source, right: Source, on: Sides) -> dict[str, str | list[str]]:
-        """Return columns of an output that has all of both sides, those that are equal once."""
-        equal = [one for one, two in zip(*on, strict=False) if one == two]
-        columns: dict[str, str | list[str]] = {}
-        for source, other in ((left, right), (right, left)):
-            for name in source.schema.names:
-                if name in equal:
-                    sides = {"right": [right], "full": [left, right]}.get(self.join, [left])
-                    texts = [f"{side.name}.{name}" for side in sides]
-                    columns[name] = texts if len(texts) > 1 else texts[0]
-                else:
-                    shown = f"{source.name}_{name}" if name in other.schema.names else name
-                    columns[shown] = f"{source.name}.{name}"
-        return columns
 
-    def parts(self, left: Source, right: Source) -> dict[str, list[tuple[int, str]]]:
-        """Return what each column of the output is made of: 0 or 1 for the side, and the column there."""
-        sides = [left] if self.join == "left_semi" else [left, right]
-        if self.columns is None:
-            return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
-        parts: dict[str, list[tuple[int, str]]] = {}
-        for name, columns in self.columns.items():
-            parts[name] = []
-            for text in columns:
-                found = [
-                    (n, text.removeprefix(f"{source.name}."))
-                    for n, source in enumerate(sides)
-                    if text.startswith(f"{source.name}.")
-                    and text.removeprefix(f"{source.name}.") in source.schema.names
-                ]
-                if not found:
-                    known = ", ".join(f"{source.name}.{column}" for source in sides for column in source.schema.names)
-                    raise BadInput(
-                        f"{self.name}: the column {name!r} is {text!r}, and there is none: use some of {known}"
-                    )
-                parts[name] += found
-        return parts
+def _stage(name: str, rule: joins.StreamJoin, columns: Columns, left: Source, right: Source) -> Stage:
+    if missing := _missing(rule, columns, left, right):
+        raise BadInput(f"{name}: give it {'; and '.join(missing)}")
+    sides = [left] if rule.join == "left_semi" else [left, right]
+    parts = _parts(name, columns, sides)
+    times = frozenset(name for name, of in parts.items() if any(column == sides[n].time for n, column in of))
+
+    def start() -> Step:
+        state = joins.State(rule)
+
+        def step(rows: Mapping[str, Sequence[Row]], late_ms: int, eviction_ms: int) -> list[Row]:
+            sided = rows.get(left.name, ()), rows.get(right.name, ())
+            return [_output_row(parts, pair) for pair in state.batch(*sided, late_ms, eviction_ms)]
+
+        return step
+
+    return Stage(start, rule.asks_for_batch_without_data, times, None, "both sides have an event time")
 
 
 def _keys(left: Source, right: Source) -> Sides:
@@ -182,7 +152,7 @@ def stream_join(
     right: str | None = None,
     semantics: str = "spark",
     spark: str | None = None,
-) -> StreamJoin:
+) -> Rule:
     """Expect the join of two streams, where `right.time BETWEEN left.time - before AND left.time + after`.
 
     Args:
@@ -204,19 +174,27 @@ def stream_join(
     """
     check_semantics("stream_join", semantics)
     if isinstance(delay, Mapping):
-        delays = {name: delay_us_of("stream_join", f"the delay of {name}", one) for name, one in delay.items()}
+        delays = {name: watermark_delay_us("stream_join", f"the delay of {name}", one) for name, one in delay.items()}
     else:
         delays = delays_of("stream_join", delay)
     sides = both_sides("stream_join", on) if on else ((), ())  # which the check refuses with all else that is missing
-    return StreamJoin(
-        named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay),
-        delays,
-        join,
-        sides,
-        None if before is None else microseconds_of("stream_join: before", before),
-        None if after is None else microseconds_of("stream_join: after", after),
-        None if columns is None else {name: column_names("stream_join", name, of) for name, of in columns.items()},
-        left,
-        right,
-        joins.dialect_of(version_of("stream_join", spark)),
-    )
+    name = named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay)
+    before_us = None if before is None else microseconds_of("stream_join: before", before)
+    after_us = None if after is None else microseconds_of("stream_join: after", after)
+    dialect = joins.dialect_of(version_of("stream_join", spark))
+    made_of = None if columns is None else {to: column_names("stream_join", to, of) for to, of in columns.items()}
+
+    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
+        inputs = _inputs(name, sources, left, right)
+        for source, keys in zip(inputs, sides, strict=True):
+            look_for(name, source, keys)
+        if mode != "append":
+            raise BadInput(f'{name}: Spark joins two streams in append mode alone: use mode="append"')
+        delayed = [delay_us_of(delays, source.name) is not None for source in inputs]
+        have = frozenset(side for side, has_watermark in zip(SIDES, delayed, strict=True) if has_watermark)
+        times = inputs[0].time, inputs[1].time
+        rule = joins.StreamJoin(join, sides, times, before_us, after_us, watermarks=have, dialect=dialect)
+        return [_stage(name, rule, made_of, *inputs)]
+
+    reaches = {abs(reach_us) for reach_us in (before_us, after_us) if reach_us is not None}
+    return Rule(name, delays, sorted({*reaches, *delays.values()} - {0}), bind)
