@@ -10,7 +10,7 @@ KILLS_ALONE: Mapping[str, tuple[str, str]] = {
     "partitions": ("table_table_join", "third_partition_lost"),
     "replay": ("table_table_join", "takes_no_row_twice"),
     "restart": ("table_table_join", "forgets_at_second_restart"),
-    "schedules": ("foreign_key_join", "asks_both"),
+    "schedules": ("foreign_key_join", "asks_the_old_key"),
     "state": ("session_windows", "state_never_expires"),
 }
 """By law: an operator, and a mutant of it that no other law kills."""

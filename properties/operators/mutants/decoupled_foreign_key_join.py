@@ -22,7 +22,7 @@ IN_THREE_QUERIES = "in three queries"
 """The profile of histories that these are checked on: every definition, with a schedule of delivery."""
 
 
-class AsksBoth(SenderLogic):
+class AsksTheOldKey(SenderLogic):
     """A changed foreign key asks both the old and the new key for an answer (KAFKA-18713)."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
@@ -31,14 +31,14 @@ class AsksBoth(SenderLogic):
         return [*(one._replace(instruction=both, digest=digest) for one in asked[:-1]), *asked[-1:]]
 
 
-class NeverUnsubscribes(SenderLogic):
+class UnsubscribeNotSent(SenderLogic):
     """A changed foreign key is not unsubscribed, which no result shows (KAFKA-9244)."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         return super().subscriptions(before, after, digest)[-1:]
 
 
-class SilentDelete(SenderLogic):
+class DeletedRowSilent(SenderLogic):
     """A deleted row is unsubscribed in silence."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
@@ -67,9 +67,9 @@ MUTANTS = staged_mutants_of(
     "foreign_key_join",
     foreign_key_stages,
     {
-        AsksBoth: ("sender", IN_THREE_QUERIES),
-        NeverUnsubscribes: ("sender", IN_THREE_QUERIES),
-        SilentDelete: ("sender", IN_THREE_QUERIES),
+        AsksTheOldKey: ("sender", IN_THREE_QUERIES),
+        UnsubscribeNotSent: ("sender", IN_THREE_QUERIES),
+        DeletedRowSilent: ("sender", IN_THREE_QUERIES),
         AnswersDeletesTwice: ("right", IN_THREE_QUERIES),
         NoHashCheck: ("receiver", IN_THREE_QUERIES),
     },

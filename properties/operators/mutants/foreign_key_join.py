@@ -32,14 +32,15 @@ class StaySubscribed(SenderLogic):
         return [*(one._replace(instruction=again, digest=digest) for one in asked[:-1]), *asked[-1:]]
 
 
-class SilentMove(SenderLogic):
-    """A move to a foreign key without a row says nothing, so that the old result lives on (KAFKA-3705)."""
+class MoveSilent(SenderLogic):
+    """A move to a foreign key without a row isn't answered, so that the old result lives on (KAFKA-3705)."""
 
     def instruction_for(self, before: Key | None, after: Key) -> Instruction:
-        return Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
+        moved = before not in (None, after)
+        return Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE if moved else super().instruction_for(before, after)
 
 
-class SilentNull(SenderLogic):
+class DeleteSilent(SenderLogic):
     """A foreign key that becomes null is unsubscribed in silence (KAFKA-16434)."""
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
@@ -56,7 +57,7 @@ class DeafToInserts(SenderLogic):
         return [] if before is None else super().subscriptions(before, after, digest)
 
 
-class TombstoneStays(ResponderLogic):
+class RightTombstoneSilent(ResponderLogic):
     """A deleted right row isn't reported to those who refer to it."""
 
     def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
@@ -135,13 +136,13 @@ IN_ONE_QUERY = staged_mutants_of(
     foreign_key_stages,
     {
         StaySubscribed: ("sender", "inner"),
-        SilentMove: ("sender", "inner"),
-        SilentNull: ("sender", "inner"),
+        MoveSilent: ("sender", "inner"),
+        DeleteSilent: ("sender", "inner"),
         DeafToInserts: ("sender", "inner"),
         ReferenceForgotten: ("sender", "inner"),
         RepeatUnsubscribes: ("sender", "inner"),
         StateOfAnotherKey: ("sender", "inner"),
-        TombstoneStays: ("right", "inner"),
+        RightTombstoneSilent: ("right", "inner"),
         OneSubscriber: ("right", "inner"),
         OwnTimestamp: ("right", "inner"),
         ForgetsRow: ("right", "inner"),

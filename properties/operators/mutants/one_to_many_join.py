@@ -10,7 +10,7 @@ from ....spark_impl.runtime.stages import ReferredState, Row
 from ...registration.mutants import SharingState, staged_mutants_of
 
 
-class OldRowStays(LeftLogic):
+class OldKeyKept(LeftLogic):
     """A row that has moved stays under its old foreign key too."""
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
@@ -77,7 +77,7 @@ MUTANTS = staged_mutants_of(
     "one_to_many_join",
     one_to_many_stages,
     {
-        OldRowStays: ("left", "inner"),
+        OldKeyKept: ("left", "inner"),
         DeletionSilent: ("left", "inner"),
         RemovedAfterPut: ("left", "inner"),
         StateOfAnotherKey: ("left", "inner"),

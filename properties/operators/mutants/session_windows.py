@@ -16,7 +16,7 @@ from ....spark_impl.session_windows import Session, SessionLogic
 from ...registration.mutants import logics_in, mutants_of
 
 
-class ExclusiveGap(SessionLogic):
+class GapExclusive(SessionLogic):
     """Records exactly one gap apart don't merge."""
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
@@ -34,7 +34,7 @@ class OneMillisecondTooFar(SessionLogic):
         return sorted(found, key=lambda session: session.end)
 
 
-class OneNeighbour(SessionLogic):
+class MergesOne(SessionLogic):
     """A record that bridges two sessions merges with the earlier one only."""
 
     def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
@@ -56,7 +56,7 @@ class ClosedStaysOpen(SessionLogic):
         return [session for session in sessions if session.end >= timestamp - gap and session.start <= timestamp + gap]
 
 
-class NoTombstones(SessionLogic):
+class NoTombstone(SessionLogic):
     """Merged sessions are not retracted (bug museum 17: a double count downstream)."""
 
     def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
@@ -110,14 +110,14 @@ class GapForgotten(SessionLogic):
         return super().take(key, sessions, row, clock + self.windows.gap_ms if clock else 0)
 
 
-class CloseEdgeIncluded(SessionLogic):
+class ClosesEarly(SessionLogic):
     """A session closes one tick early: `<=` for `<` (KAFKA-8289)."""
 
     def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:
         return super().take(key, sessions, row, clock + 1 if clock else 0)
 
 
-class LatenessOfRecord(SessionLogic):
+class RescueForgotten(SessionLogic):
     """Lateness is tested on the record alone, though the declaration says the merged session."""
 
     def __init__(self, windows: SessionWindows) -> None:
@@ -125,7 +125,7 @@ class LatenessOfRecord(SessionLogic):
         self.windows = _declared(windows, late="own")
 
 
-class NothingIsLate(SessionLogic):
+class LateKept(SessionLogic):
     """Late records are never dropped."""
 
     def take(self, key: tuple[Any, ...], sessions: list[Session], row: Arrived, clock: int) -> list[Emitted]:

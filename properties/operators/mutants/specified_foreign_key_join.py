@@ -21,9 +21,9 @@ from ....spark_impl.foreign_key_stages import (
 )
 from ....spark_impl.runtime.logic import Key
 from ....spark_impl.runtime.stages import ReferredState
-from ...registration.mutants import MakeLogic
-from .decoupled_foreign_key_join import AsksBoth, NeverUnsubscribes, NoHashCheck
-from .foreign_key_join import SilentNull, TombstoneStays
+from ...registration.mutants import MakeLogic, name_of
+from .decoupled_foreign_key_join import AsksTheOldKey, NoHashCheck, UnsubscribeNotSent
+from .foreign_key_join import DeleteSilent, MoveSilent, RightTombstoneSilent
 
 
 class UnsubscribesWithHash(SenderLogic):
@@ -46,15 +46,7 @@ class StoresTheHash(ResponderLogic):
         return emitted
 
 
-class SilentMoveAlone(SenderLogic):
-    """A move to a foreign key without a row says nothing (KAFKA-3705); a left join asks about all else as it should."""
-
-    def instruction_for(self, before: Key | None, after: Key) -> Instruction:
-        moved = before not in (None, after)
-        return Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE if moved else super().instruction_for(before, after)
-
-
-class SilentNewNull(ReceiverLogic):
+class NullKeySilent(ReceiverLogic):
     """A new row without a foreign key has no result."""
 
     def owes_an_answer(self, state: LeftState) -> bool:
@@ -67,13 +59,15 @@ def _with(**bugs: type) -> MakeLogic:
 
 LOGICS: Mapping[str, MakeLogic] = {
     "none": foreign_key_stages,
-    "no hash check": _with(receiver=NoHashCheck),
-    "asks the old key": _with(sender=AsksBoth),
-    "unsubscribe not sent": _with(sender=NeverUnsubscribes),
     "unsubscribe stores the hash": _with(sender=UnsubscribesWithHash, right=StoresTheHash),
-    "move silent": _with(sender=SilentMoveAlone),
-    "delete silent": _with(sender=SilentNull),
-    "null key silent": _with(receiver=SilentNewNull),
-    "right tombstone silent": _with(right=TombstoneStays),
+    **{
+        name_of(bug).replace("_", " "): _with(**{stage: bug})
+        for stage, bugs in {
+            "sender": (AsksTheOldKey, UnsubscribeNotSent, MoveSilent, DeleteSilent),
+            "right": (RightTombstoneSilent,),
+            "receiver": (NoHashCheck, NullKeySilent),
+        }.items()
+        for bug in bugs
+    },
 }
 """What decides in the stages, for each value of the constant `Mutant` that there can be on Spark."""

@@ -50,7 +50,7 @@ class LeftDrivesAlone(StreamStreamLogic):
         return super().partners(state, side, timestamp, clock) if side == "left" else []
 
 
-class NothingIsLate(StreamStreamLogic):
+class LateRecordsJoin(StreamStreamLogic):
     """Records beyond the grace are taken (KAFKA-16123)."""
 
     def is_late(self, side: str, timestamp: int, clock: int) -> bool:

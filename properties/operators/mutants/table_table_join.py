@@ -54,7 +54,7 @@ class SidesSwapped(TableTableLogic):
         return None if value is None else joined(value["right"], value["left"])
 
 
-class LeftDrivesAlone(TableTableLogic):
+class RightSilent(TableTableLogic):
     """A change of the right table isn't emitted, as in a stream-table join."""
 
     def emits(self, row: Arrived, old: Side, other: Side) -> bool:

@@ -110,7 +110,7 @@ class ShuffleOrder(WindowLogic):
         return super().in_order(rows)[::-1]
 
 
-class ExclusiveGap(WindowLogic):
+class GapExclusive(WindowLogic):
     """A row exactly a gap away from a session isn't in it."""
 
     def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:
@@ -213,7 +213,7 @@ class StateOfAnotherKey(SharingState, WindowLogic):
 
 
 _OF_SESSIONS = (
-    ExclusiveGap,
+    GapExclusive,
     BridgesNothing,
     LateAlone,
     GapForgotten,

@@ -320,7 +320,7 @@ def test_the_test_to_paste_keeps_any_text(text: str) -> None:
 
 def test_the_test_to_paste_asks_the_law_that_found_it_about_all_that_it_needs() -> None:
     original = parse_history(HISTORY.replace("9", "8"))
-    found = counterexample(law="keys", subject="reference", mutant="exclusive_gap", original=original)
+    found = counterexample(law="keys", subject="reference", mutant="gap_exclusive", original=original)
     names = names_of(pasted(found))
     asked: list[Any] = []
     names["assert_holds"] = lambda *arguments, **named: asked.append((arguments, named))
@@ -328,7 +328,7 @@ def test_the_test_to_paste_asks_the_law_that_found_it_about_all_that_it_needs() 
     (((law, history), named),) = asked
     assert (law, parse_history(history)) == ("keys", found.history)
     assert parse_history(named.pop("original")) == original
-    assert named == {"subject": "reference", "mutant": "exclusive_gap"}
+    assert named == {"subject": "reference", "mutant": "gap_exclusive"}
 
 
 def test_what_is_no_longer_confirmed_loses_its_test_and_says_why(tmp_path: Path) -> None:

@@ -600,8 +600,8 @@ COMMANDS = [
     command("a test raises", "test_that_raises", r"error: test_that_raises \(shop\.py:\d+\) raised Assert.+"),
     Fault(
         "a mutant of the reference",
-        ("check", "session_windows", "--mutant", "exclusive_gap", "--only", "reference"),
-        "error: --mutant exclusive_gap runs on Spark, and --only reference leaves Spark out: leave one of them out",
+        ("check", "session_windows", "--mutant", "gap_exclusive", "--only", "reference"),
+        "error: --mutant gap_exclusive runs on Spark, and --only reference leaves Spark out: leave one of them out",
     ),
     Fault(
         "a counterexample is saved where standard output is full",

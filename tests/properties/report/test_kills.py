@@ -37,7 +37,7 @@ from streamproof.reference.core.records import Record
 
 ELSEWHERE = {"partitions", "replay", "restart", "schedules"}
 """Laws whose mutants tests/properties/laws/test_reruns.py and tests/properties/runner/test_mutation.py show."""
-SOME = ["tombstones_in_wrong_order", "causeless_tombstones", "state_never_expires", "exclusive_gap", "no_tombstones"]
+SOME = ["tombstones_in_wrong_order", "causeless_tombstones", "state_never_expires", "gap_exclusive", "no_tombstone"]
 
 
 READING = RunOptions(read_state=True)
@@ -100,9 +100,9 @@ def test_the_table_counts_what_each_law_kills_and_names_what_it_kills_alone(kill
 
 
 def test_of_many_mutants_that_a_law_kills_alone_three_are_named() -> None:
-    names = ["exclusive_gap", "one_neighbour", "no_tombstones", "forward_only", "closes_twice"]
+    names = ["gap_exclusive", "merges_one", "no_tombstone", "forward_only", "closes_twice"]
     (row,) = worth_of_laws([killed(name, "changelog", 10, [history()]) for name in names])
-    assert row == ("changelog", 5, names, "exclusive_gap, one_neighbour, no_tombstones and 2 more")
+    assert row == ("changelog", 5, names, "gap_exclusive, merges_one, no_tombstone and 2 more")
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_shrunk_histories_are_few_arrivals_in_few_batches(kills: list[Kill]) -> 
 
 
 def test_batches_after_the_last_record_do_not_count_and_of_nothing_shrunk_nothing_is_said() -> None:
-    one, other, third = (Kill(registration_of("session_windows").mutants["exclusive_gap"]) for _ in range(3))
+    one, other, third = (Kill(registration_of("session_windows").mutants["gap_exclusive"]) for _ in range(3))
     a = Record("events", "a", 1, 5)
     one.shrunk, other.shrunk = history(a, batches=3), history(a, a, a)
     assert shrunk_sentence([third]) is None
@@ -148,22 +148,22 @@ def test_a_mutant_that_shows_in_few_histories_is_listed_with_the_size_at_which_i
     definitions = definitions_drawn(registration, 0)
     of = histories_in_pools(registration, definitions, OF_CHECK)
     few, many = (
-        killed("exclusive_gap", "changelog", of, [history()] * 3),
-        killed("one_neighbour", "labels", 20, [history()]),
+        killed("gap_exclusive", "changelog", of, [history()] * 3),
+        killed("merges_one", "labels", 20, [history()]),
     )
     (found,) = rare([few, many])
     assert (found.kill, found.law, found.histories) == (few, "changelog", 3)
     assert histories_in_pools(registration, definitions, found.needed) * 3 >= ENOUGH * of
     assert histories_in_pools(registration, definitions, int(0.85 * found.needed)) * 3 < ENOUGH * of
     assert str(found).startswith(
-        f"killed in fewer than 10 histories of a check: exclusive_gap (3 of {of:,}; by changelog): "
+        f"killed in fewer than 10 histories of a check: gap_exclusive (3 of {of:,}; by changelog): "
         f"check --histories {found.needed:,} would show it 10 times"
     )
 
 
 def test_of_what_a_check_asks_of_a_part_only_that_part_counts() -> None:
     plain, again, variants = (
-        killed("exclusive_gap", law, 4000, [history()] * 30) for law in ("changelog", "restart", "keys")
+        killed("gap_exclusive", law, 4000, [history()] * 30) for law in ("changelog", "restart", "keys")
     )
     assert [one.law for one in rare([plain, again, variants])] == ["restart", "keys"]
     assert [math.ceil(1 / asked_by_check(law_named(law))) for law in ("changelog", "restart", "keys")] == [1, 5, 3]
@@ -171,8 +171,8 @@ def test_of_what_a_check_asks_of_a_part_only_that_part_counts() -> None:
 
 
 def test_the_law_that_shows_a_mutant_most_often_in_a_check_is_reckoned_with() -> None:
-    kill = killed("exclusive_gap", "restart", 4000, [history()] * 10)
-    kill.results |= (other := killed("exclusive_gap", "changelog", 4000, [history()] * 3)).results
+    kill = killed("gap_exclusive", "restart", 4000, [history()] * 10)
+    kill.results |= (other := killed("gap_exclusive", "changelog", 4000, [history()] * 3)).results
     kill.shown |= other.shown
     assert [one.law for one in rare([kill])] == ["changelog"]
 
@@ -181,31 +181,27 @@ def test_an_option_that_all_killing_histories_have_and_few_definitions_is_named(
     shown = [history(late="own", aggregate="max", emit=emit) for emit in ("update", "close", "update")]
     definitions = definitions_drawn(registration_of("session_windows"), 0)
     of_max = sum(one.get("aggregate") == "max" for one in definitions)
-    (found,) = rare([killed("exclusive_gap", "changelog", 4000, shown)])
+    (found,) = rare([killed("gap_exclusive", "changelog", 4000, shown)])
     assert len(found.options) == 2
     assert f"aggregate=max ({of_max} of {len(definitions)} definitions)" in found.options
     assert not any(option.startswith("emit=") for option in found.options)
     assert "; all have " in str(found)
-    (too_few,) = rare([killed("exclusive_gap", "changelog", 4000, shown[:2])])
+    (too_few,) = rare([killed("gap_exclusive", "changelog", 4000, shown[:2])])
     assert too_few.options == []
 
 
 def test_a_survivor_is_named_with_what_its_survival_shows_and_the_remedy() -> None:
-    (line,) = survivors(
-        [killed("one_neighbour", "changelog", 300, []), killed("exclusive_gap", "labels", 9, [history()])]
-    )
-    assert line.startswith(
-        "survived: one_neighbour (0 of 300): it shows in less than one of 100 histories, if in any: "
-    )
-    assert "mutants session_windows one_neighbour --histories 3,000 would look further" in line
+    (line,) = survivors([killed("merges_one", "changelog", 300, []), killed("gap_exclusive", "labels", 9, [history()])])
+    assert line.startswith("survived: merges_one (0 of 300): it shows in less than one of 100 histories, if in any: ")
+    assert "mutants session_windows merges_one --histories 3,000 would look further" in line
     assert "session_windows isn't asked schedules: its registration has no protocol" in line
 
 
 @pytest.mark.slow
 def test_the_command_prints_the_tables_and_the_lines(kills: list[Kill]) -> None:
     with results.capture() as captured:
-        command._print_worth([*kills, killed("one_neighbour", "changelog", 300, [])], seed=0)
+        command._print_worth([*kills, killed("merges_one", "changelog", 300, [])], seed=0)
     printed = captured.get()
     assert "laws by mutants" in printed
     assert "Shrunk histories of 5 mutants: arrivals median" in printed
-    assert "survived: one_neighbour (0 of 300)" in printed
+    assert "survived: merges_one (0 of 300)" in printed

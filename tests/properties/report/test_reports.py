@@ -253,8 +253,8 @@ def test_a_record_that_is_dropped_unseen_moves_no_clock() -> None:
 
 
 def test_a_mutant_is_named() -> None:
-    found = counterexample_found(replace(counterexample_of(history_of()), mutant="one_neighbour"), SUBJECT)
-    assert found.actual_by == "Spark, the mutant one_neighbour"
+    found = counterexample_found(replace(counterexample_of(history_of()), mutant="merges_one"), SUBJECT)
+    assert found.actual_by == "Spark, the mutant merges_one"
 
 
 def report_of(**changed: object) -> Report:

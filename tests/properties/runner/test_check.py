@@ -65,7 +65,7 @@ def in_memory() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def mutated(in_memory: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
     folder = tmp_path_factory.mktemp("counterexamples")
-    mutant = witness_of("session_windows", "one_neighbour")
+    mutant = witness_of("session_windows", "merges_one")
     return check("session_windows", FolderStore(folder), 100, seed=1, witness=mutant), folder
 
 
@@ -105,14 +105,14 @@ def test_the_test_on_disk_fails_with_the_mutant_that_it_names_and_passes_without
     with pytest.raises(AssertionError) as failed:
         names[name]()
     assert str(failed.value).startswith(mutated[0].found[0][0].sentence)
-    exec(compile(code.replace(", mutant='one_neighbour'", ""), str(path), "exec"), names)
+    exec(compile(code.replace(", mutant='merges_one'", ""), str(path), "exec"), names)
     names[name]()
 
 
 @pytest.mark.slow
 def test_a_saved_counterexample_is_replayed_first_and_is_enough_to_violate(mutated: tuple[Report, Path]) -> None:
     steps: list[str] = []
-    mutant = witness_of("session_windows", "one_neighbour")
+    mutant = witness_of("session_windows", "merges_one")
 
     def stop_at_the_second(step: str) -> None:
         steps.append(step)

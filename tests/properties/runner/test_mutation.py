@@ -112,5 +112,5 @@ def test_an_operator_without_mutants_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_unknown_mutant_is_refused_with_those_there_are() -> None:
-    with pytest.raises(BadInput, match="unknown mutant 'x': use one of exclusive_gap"):
+    with pytest.raises(BadInput, match="unknown mutant 'x': use one of gap_exclusive"):
         chosen("session_windows", ["x"])

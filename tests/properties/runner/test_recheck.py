@@ -491,7 +491,7 @@ JOIN = '{"operator": "table_table_join", "clock": "batch"}\n{"input": "left", "k
         ("keys", {"original": HISTORY}, "the history isn't its original without what doesn't concern a key: one of"),
         ("order", {"original": HISTORY.replace("5", "6")}, "the history and its original don't travel together: one"),
         ("retention", {}, "the law 'retention' isn't asked of session_windows: its registration has no retention"),
-        ("changelog", {"mutant": "x"}, "unknown mutant 'x': use one of exclusive_gap"),
+        ("changelog", {"mutant": "x"}, "unknown mutant 'x': use one of gap_exclusive"),
     ],
 )
 def test_what_cannot_be_asked_again_is_refused_with_the_reason(

@@ -96,8 +96,8 @@ STALE = History(
 )
 
 CASES: list[tuple[str, str, History, History | None]] = [
-    ("changelog", "one_neighbour", THREE, None),
-    ("table at every cut", "one_neighbour", THREE, None),
+    ("changelog", "merges_one", THREE, None),
+    ("table at every cut", "merges_one", THREE, None),
     ("state", "state_never_expires", FORGOTTEN, None),
     ("order", "forward_only", OUT_OF_ORDER, IN_ORDER),
     ("cuts", "forgets_between_batches", APART, TOGETHER),
@@ -187,7 +187,7 @@ def test_the_pasted_test_of_the_partial_merge_fails_where_the_merge_rescues_a_la
 
 def test_a_failing_test_shows_both_outcomes_side_by_side(spark: SparkSession) -> None:
     with pytest.raises(AssertionError) as failed:
-        assert_holds("changelog", THREE.to_text(), mutant="one_neighbour")
+        assert_holds("changelog", THREE.to_text(), mutant="merges_one")
     lines = str(failed.value).splitlines()
     assert lines[0].startswith("violated: the changelog is the reference's, as ordered lists per key and batch; but")
     assert "    " + json.dumps({"input": "events", "key": "a", "value": 2, "timestamp": 8}) in lines

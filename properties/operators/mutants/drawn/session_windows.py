@@ -111,7 +111,7 @@ class GapOfOneExclusive(SessionLogic):
         return found if self.windows.gap_ms > 1 else [one for one in found if one.start <= timestamp <= one.end]
 
 
-class ForgetsAtTheEdge(SessionLogic):
+class ForgetsEarly(SessionLogic):
     """A session is forgotten 1 ms too early, just when it can be merged for the last time."""
 
     def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
