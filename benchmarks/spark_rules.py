@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from streamproof.properties.jobs.model import Arrival, JobHistory, Row, Source, Way, from_microseconds
+from streamproof.properties.jobs.model import Arrival, JobHistory, Row, Source, from_microseconds
 from streamproof.properties.jobs.rules import (
     Rule,
     StaticJoinKind,
@@ -29,7 +29,7 @@ from streamproof.properties.jobs.rules import (
     windows,
 )
 from streamproof.properties.system.work import temporary_folder
-from streamproof.properties.witnesses.run_options import Mode, Trigger
+from streamproof.properties.witnesses.run_options import Mode, RunOptions, Trigger
 from streamproof.properties.witnesses.spark.query import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session, work_folder
 from streamproof.properties.witnesses.spark.versions import arrow_table_of
@@ -112,7 +112,7 @@ def differences(case: Case, trigger: Trigger, count: int, seed: int) -> tuple[in
     """
     drawn = random.Random(f"{case.name} {trigger} {seed}")
     emitted, differing = 0, []
-    way = Way(trigger, case.mode)
+    way = RunOptions(trigger=trigger, mode=case.mode)
     sources = [Source(name, SCHEMA, "at", ("key",)) for name in case.inputs]
     for first in range(0, count, LARGEST_COHORT):
         histories = draw(case, min(LARGEST_COHORT, count - first), drawn)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from ...reference.core.errors import BadInput
 from ...reference.spark.durations import Duration, microseconds_of
+from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.arguments import fits, short
 from ..system.visible import visible
+from ..witnesses.run_options import Mode, RunOptions, Trigger
 from .histories.inputs import Input, ResolvedInput, distinct_names, resolve_all
 from .histories.key_spaces import MOST
-from .model import Oracle
-from .oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, sql
+from .oracle import Oracle
+from .oracles import BatchOracle, FunctionOracle, ModelOracle, sql
 from .queries.rows import rows_of
 from .queries.running import Job, Runner, Sink
 
@@ -38,7 +41,61 @@ def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_or
         raise BadInput(f"out_of_order is {out_of_order!r}: give zero or more, for rows can't be out of order by less")
 
 
-def oracle_of(expect: Any, job: Job | None = None) -> Oracle | BatchOracle | JobOracle:
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """What the checks of one job have in common.
+
+    Attributes:
+        runner: Runs the job.
+        inputs: Its inputs.
+        seed: The seed that histories are drawn from.
+        unique: The columns that tell the rows of an updated table apart, if they are given.
+        out_of_order: How far out of order rows may be, if it is given.
+        alone: Whether each history runs in a query of its own.
+        equality: When two values count as equal.
+    """
+
+    runner: Runner
+    inputs: Sequence[ResolvedInput]
+    seed: int = 0
+    unique: Sequence[str] | None = None
+    out_of_order: Duration | None = None
+    alone: bool = False
+    equality: Equality = TWELVE_DIGITS
+
+
+def check_options(
+    job: Job,
+    inputs: Sequence[Input],
+    *,
+    histories: int,
+    seed: int,
+    static: Mapping[str, Any] | None,
+    unique: Sequence[str] | None,
+    out_of_order: Duration | None,
+    alone: bool,
+    seconds: float,
+    digits: int | None,
+) -> CheckOptions:
+    """Return what the checks of a job have in common; the arguments are those of `check_job`.
+
+    Raises:
+        BadInput: One of them is out of range, an input can't be drawn for, or a static table is no table.
+    """
+    check_arguments(histories, seed, seconds, out_of_order)
+    resolved, runner = runner_of(job, inputs, seed, static)
+    return CheckOptions(
+        runner=runner,
+        inputs=resolved,
+        seed=seed,
+        unique=unique,
+        out_of_order=out_of_order,
+        alone=alone,
+        equality=Equality(digits),
+    )
+
+
+def oracle_of(expect: Any, job: Job | None = None) -> Oracle:
     """Return what says what is expected.
 
     Raises:
@@ -47,8 +104,8 @@ def oracle_of(expect: Any, job: Job | None = None) -> Oracle | BatchOracle | Job
     if isinstance(expect, BatchOracle) and isinstance(expect.job or job, Sink):
         raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
     is_class = isinstance(expect, type)
-    if isinstance(expect, (BatchOracle, JobOracle)) or (hasattr(expect, "expected") and not is_class):
-        return expect  # type: ignore[no-any-return]
+    if isinstance(expect, Oracle):
+        return expect
     if isinstance(expect, str):
         return sql(expect)
     if is_class and hasattr(expect, "arrive"):
@@ -92,6 +149,16 @@ def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
             )
         tables[name] = found
     return tables
+
+
+def job_options(trigger: Trigger, mode: Mode, settings: Mapping[str, str | int] | None, seconds: float) -> RunOptions:
+    """Return how a job's query is run plainly.
+
+    Raises:
+        BadInput: A setting has characters that no setting has.
+    """
+    given = settings_of(settings)
+    return RunOptions(trigger=trigger, mode=mode, empty_batches=True, settings=given, seconds=seconds)
 
 
 def settings_of(settings: Mapping[str, str | int] | None) -> dict[str, str]:

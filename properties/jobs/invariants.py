@@ -11,13 +11,14 @@ from ...reference.spark.durations import Duration
 from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.arguments import checked, folder_at
 from ..witnesses.run_options import Mode, RunOptions, Trigger
-from .arguments import check_arguments, runner_of, settings_of
-from .check import FORGETS, JobCheck
+from .arguments import CheckOptions, check_options, job_options
+from .check import JobCheck
 from .histories.inputs import Input
-from .oracles import JobOracle
-from .queries.running import Job, Sink
+from .oracles import FORGETS, JobOracle
+from .queries.running import Job
 from .rendering.notebook import Shown
 from .variations import BATCHES, Variation, variations_of
+from .witness import Emitted
 
 
 @dataclass(frozen=True)
@@ -94,41 +95,68 @@ def invariants(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    check_arguments(histories, seed, seconds, out_of_order)
-    resolved, runner = runner_of(job, inputs, seed, static)
-    run = RunOptions(trigger=trigger, mode=mode, settings=settings_of(settings), seconds=seconds)
-    equality = Equality(digits)
-    common: Any = {"seed": seed, "unique": unique, "out_of_order": out_of_order, "equality": equality}
-    held: dict[str, int] = {}
-    emitted: dict[str, Any] = {}
+    options = check_options(
+        job,
+        inputs,
+        histories=histories,
+        seed=seed,
+        static=static,
+        unique=unique,
+        out_of_order=out_of_order,
+        alone=alone,
+        seconds=seconds,
+        digits=digits,
+    )
+    run, kept = job_options(trigger, mode, settings, seconds), None if folder is None else folder_at(folder)
+    return _Invariants(options, run, kept).report(histories, examples)
 
-    def check_of(variation: Variation) -> JobCheck:
-        plain = JobOracle(job, run, variation.comparing, f"the job {variation.otherwise}".strip(), plain=emitted)
-        own = None if folder is None else folder_at(folder) / variation.law.replace(" ", "-")
-        late = False if variation.comparing == "end" else None
-        return JobCheck(
-            runner, resolved, plain, variation, **common, folder=own, alone=alone, late=late, again=not variation.law
+
+class _Invariants:
+    """The checks of one job's invariants, each against the plain run of the job, which they share."""
+
+    def __init__(self, options: CheckOptions, run: RunOptions, folder: Path | None) -> None:
+        self.options, self.run, self.folder = options, run, folder
+        self.emitted: dict[str, list[Emitted]] = {}
+        # A history that is drawn for append mode has one batch more, which closes everything.
+        variations = variations_of(run, options.seed, BATCHES + (run.mode == "append"))
+        self.checks = [self.check_of(variation) for variation in variations]
+
+    def check_of(self, variation: Variation) -> JobCheck:
+        """Return the check of a variation against the plain run."""
+        plain = JobOracle(
+            run=self.run,
+            comparing=variation.comparing,
+            called=f"the job {variation.otherwise}".strip(),
+            plain=self.emitted,
         )
+        folder = None if self.folder is None else self.folder / variation.law.replace(" ", "-")
+        late = False if variation.comparing == "end" else None
+        return JobCheck(self.options, plain, variation, folder=folder, late=late, again=not variation.law)
 
-    # A history that is drawn for append mode has one batch more, which closes everything.
-    checks = [*map(check_of, variations_of(run, seed, BATCHES + (mode == "append")))]
-    for check in checks:
-        check.replay(examples)
-    before, unsure = checks[0], []
-    for check in checks:
-        forgets = before.plan.has(FORGETS) or before.last.plan.has(FORGETS)
-        if check.variation.comparing == "end" and forgets:
-            unsure.append(f"{check.variation.law}: dropDuplicatesWithinWatermark forgets at the end of a batch")
-            continue
-        check.alone, check.why = before.alone, before.why
-        held[check.variation.law] = check.check(histories).histories
-        before = check
-    if isinstance(job, Sink) and not any(check.crashed for check in checks):
-        del held["a crash"]
-        unsure.append("a crash, and rows after a stop with state: the sink doesn't write by foreachBatch")
-    if before.alone:
-        unsure.append(f"histories of other keys, for each runs in a query of its own: {before.why}")
-    else:
-        alone_again = Variation(run, otherwise="beside histories of other keys", when="alone in its query")
-        held["histories of other keys in the query"] = check_of(alone_again).check_others(histories)
-    return InvariantsReport(before.name, held, unsure, equality)
+    def report(self, histories: int, examples: Sequence[str | Path]) -> InvariantsReport:
+        """Replay what is saved, check each variation, and return what changed nothing."""
+        __tracebackhide__ = True
+        for check in self.checks:
+            check.replay(examples)
+        before = self.checks[0]
+        held: dict[str, int] = {}
+        unsure: list[str] = []
+        for check in self.checks:
+            forgets = before.judge.declared.plan.has(FORGETS) or before.judge.met.plan.has(FORGETS)
+            if check.variation.comparing == "end" and forgets:
+                unsure.append(f"{check.variation.law}: dropDuplicatesWithinWatermark forgets at the end of a batch")
+                continue
+            if before.why_alone:
+                check.run_each_alone(before.why_alone)
+            held[check.variation.law] = check.check(histories).histories
+            before = check
+        if before.judge.is_sink and not any(check.judge.met.crashed for check in self.checks):
+            del held["a crash"]
+            unsure.append("a crash, and rows after a stop with state: the sink doesn't write by foreachBatch")
+        if before.why_alone:
+            why = before.why_alone
+            unsure.append(f"histories of other keys, for each runs in a query of its own: {why}")
+        else:
+            alone_again = Variation(self.run, otherwise="beside histories of other keys", when="alone in its query")
+            held["histories of other keys in the query"] = self.check_of(alone_again).check_others(histories)
+        return InvariantsReport(before.name, held, unsure, self.options.equality)

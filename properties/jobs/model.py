@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
-
-from ..witnesses.run_options import Mode, Trigger
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,27 +87,6 @@ class JobHistory:
 
 
 @dataclass(frozen=True)
-class Way:
-    """How a job's query is run.
-
-    Attributes:
-        trigger: Whether batches without data come between.
-        mode: The output mode.
-        delays_us: The delay of each input's watermark in microseconds, by the input's name, where it has one.
-        policy: Which of several watermarks is the query's.
-        time_zone: The session's time zone.
-        empty_batches: Whether under the default trigger an empty batch follows each, whatever the operators ask for.
-    """
-
-    trigger: Trigger = "default"
-    mode: Mode = "append"
-    delays_us: Mapping[str, int] = field(default_factory=dict)
-    policy: Literal["min", "max"] = "min"
-    time_zone: str = "UTC"
-    empty_batches: bool = False
-
-
-@dataclass(frozen=True)
 class Expected:
     """What is expected of a history.
 
@@ -117,42 +94,9 @@ class Expected:
         comparing: What `rows` are.
         rows: For each batch the rows that it emits (`batches`), or the rows of all batches so far or of the table after
             it (`cuts`); or one list, of the end (`end`). In no order.
+        at_end: Of `batches`: whether only the table that they make at the end is compared.
     """
 
     comparing: Comparing
     rows: Sequence[Sequence[Row]]
-
-
-class Oracle(Protocol):
-    """Says what a job should emit.
-
-    Attributes:
-        name: What reports call it, such as `the SQL statement`.
-        takes_late: Whether it knows what becomes of late rows; without, histories have none.
-        distances_us: The durations that matter to it, in microseconds: gaps, sizes, delays.
-        closes: Whether the end of a history must close everything: the watermark is then moved far beyond it.
-    """
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        ...
-
-    @property
-    def takes_late(self) -> bool:
-        """Whether it knows what becomes of late rows."""
-        ...
-
-    @property
-    def distances_us(self) -> Sequence[int]:
-        """The durations that matter to it, in microseconds."""
-        ...
-
-    @property
-    def closes(self) -> bool:
-        """Whether the end of a history must close everything."""
-        ...
-
-    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
-        """Return what is expected of each history."""
-        ...
+    at_end: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,15 @@ import pyarrow as pa
 from ...reference.core.errors import BadInput, StreamproofError
 from ..system.arguments import checked
 from ..system.exits import without_exit
-from ..witnesses.run_options import RunOptions
+from ..witnesses.run_options import Mode, RunOptions
 from .histories.packing import table_of
-from .model import Comparing, Expected, JobHistory, Row, Source, Way, from_microseconds
+from .model import Comparing, Expected, JobHistory, Row, Source, from_microseconds
+from .oracle import Oracle
 from .queries.contract import location
-from .queries.rows import rows_of
-from .queries.running import Job
+from .queries.plans import Plan
+from .queries.rows import flat, rows_of
+from .queries.running import Job, Sink, name_of
+from .witness import Emitted, JobWitness
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 WITH_ROWS = ("SELECT", "MULTI", "CALL")
 """The kinds of statements that have rows; `MULTI` is a PIVOT."""
+FORGETS = "DeduplicateWithinWatermark"
+"""An operator that emits a row once more when the watermark has passed it: when that is, depends on the batches."""
 
 
 def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> datetime | None:
@@ -60,7 +65,7 @@ def _raising(function: Any, history: JobHistory) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class FunctionOracle:
+class FunctionOracle(Oracle):
     """A Python function from rows to the rows that are expected of them.
 
     It takes a list of rows for each input and, where it has one parameter more, the clock: the largest event time so
@@ -72,16 +77,13 @@ class FunctionOracle:
     """
 
     function: Callable[..., Any]
-    takes_late = False
-    distances_us: Sequence[int] = ()
 
     @property
     def name(self) -> str:
         """What reports call it."""
         return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
 
-    @property
-    def closes(self) -> bool:
+    def closes(self, mode: Mode) -> bool:
         """Whether it knows no clock."""
         return not self._takes_clock
 
@@ -90,7 +92,7 @@ class FunctionOracle:
         parameters = inspect.signature(self.function).parameters.values()
         return any(parameter.name in ("clock", "now") for parameter in parameters)
 
-    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Return what the function says of each history."""
         return [self._of(history, sources) for history in histories]
 
@@ -110,7 +112,7 @@ class FunctionOracle:
 
 
 @dataclass(frozen=True)
-class ModelOracle:
+class ModelOracle(Oracle):
     """A class whose objects take one row at a time.
 
     `arrive(row)`, or `arrive(input, row)`, returns the rows that it emits, or None; `advance(clock)` is called after
@@ -122,19 +124,21 @@ class ModelOracle:
 
     model: Callable[[], Any]
     takes_late = True
-    closes = False
-    distances_us: Sequence[int] = ()
 
     @property
     def name(self) -> str:
         """What reports call it."""
         return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
 
-    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
-        """Return what the model emits in each batch, or the table after it where the job updates one."""
-        return [self._of(history, sources, way) for history in histories]
+    def closes(self, mode: Mode) -> bool:
+        """Whether the end of a history must close everything: never, for it is given the clock."""
+        return False
 
-    def _of(self, history: JobHistory, sources: Sequence[Source], way: Way) -> Expected:
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Return what the model emits in each batch, or the table after it where the job updates one."""
+        return [self._of(history, sources) for history in histories]
+
+    def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
         with _raising(self.model, history):
             model = self.model()
             where = location(self.model)
@@ -153,7 +157,7 @@ class ModelOracle:
 
 
 @dataclass(frozen=True)
-class SqlOracle:
+class SqlOracle(Oracle):
     """A SQL statement that DuckDB runs over the inputs, each a table of its name: the rows that are expected.
 
     Timestamps are of the type TIMESTAMP, in UTC. In append mode it says what is emitted by the end, when everything is
@@ -167,11 +171,16 @@ class SqlOracle:
     statement: str
     static: Mapping[str, pa.Table] = field(default_factory=dict)
     name = "the SQL statement"
-    takes_late = False
-    closes = True
-    distances_us: Sequence[int] = ()
 
-    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
+    def closes(self, mode: Mode) -> bool:
+        """Whether the end of a history must close everything: always."""
+        return True
+
+    def beside(self, witness: JobWitness) -> SqlOracle:
+        """Return the statement over the job's static tables, too."""
+        return replace(self, static=witness.runner.static) if witness.runner.static else self
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Return what the statement gives of each history.
 
         Raises:
@@ -179,7 +188,7 @@ class SqlOracle:
         """
         from ..witnesses.duckdb.connection import connect
 
-        comparing: Comparing = "end" if way.mode == "append" else "cuts"
+        comparing: Comparing = "end" if run.mode == "append" else "cuts"
         with connect() as connection:
             for name, table in self.static.items():
                 connection.register(name, in_utc(table))
@@ -223,7 +232,28 @@ def in_utc(table: pa.Table) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class BatchOracle:
+class OracleOfJob(Oracle):
+    """An oracle that runs a job itself.
+
+    Attributes:
+        witness: Runs the job that is checked; None until there is one.
+    """
+
+    witness: JobWitness | None = field(default=None, kw_only=True)
+    follows_clock = False
+
+    def beside(self, witness: JobWitness) -> OracleOfJob:
+        """Return the oracle with the runner, the inputs and the static tables of the job that is checked."""
+        return replace(self, witness=witness)
+
+    def of(self, job: Job | None) -> JobWitness:
+        """Return what runs a job; None: the job that is checked."""
+        assert self.witness is not None
+        return self.witness if job is None else self.witness.of(job)
+
+
+@dataclass(frozen=True)
+class BatchOracle(OracleOfJob):
     """The same job over the same rows as a batch: what Spark promises of a streaming query.
 
     Attributes:
@@ -232,26 +262,67 @@ class BatchOracle:
 
     job: Job | None = None
 
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return "the same job as a batch" if self.job is None else f"{name_of(self.job)} as a batch"
+
+    def refuses(self, plan: Plan, run: RunOptions) -> str | None:
+        """Refuse a job that calls what Spark knows in streams alone; of no rows it may fail in other ways."""
+        forgets, witness = plan.has(FORGETS), self.of(self.job)
+        if self.job is not None:  # it may be no stream: only a batch shows its plan
+            try:
+                witness.as_batch([JobHistory(((),))], run)
+                forgets = False
+            except StreamproofError as error:
+                forgets = "dropDuplicatesWithinWatermark is not supported" in error.message
+        if not forgets:
+            return None
+        return (
+            f"{witness.name} calls dropDuplicatesWithinWatermark, which Spark refuses in a batch: expect the rule "
+            'drop_duplicates([…], delay="…", within_watermark=True), or give as_batch another job'
+        )
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Return the rows of the batch of each history."""
+        return [Expected("end", [rows]) for rows in self.of(self.job).as_batch(histories, run)]
+
 
 @dataclass(frozen=True)
-class JobOracle:
+class JobOracle(OracleOfJob):
     """Another job, such as the last version of the one that is checked, over the same batches.
 
     Attributes:
-        job: The other job.
+        job: The other job; None: the one that is checked.
         run: How it is run; None: as the job is.
         comparing: What is compared: the rows of each batch, or the table at the end.
         called: What reports call it; by default its name and line.
-        late: Whether histories have late rows.
+        takes_late: Whether histories have late rows.
         plain: What it has emitted of histories, by their text, for checks that share them; None: it runs each time.
     """
 
-    job: Job
+    job: Job | None = None
     run: RunOptions | None = None
     comparing: Comparing = "batches"
     called: str = ""
-    late: bool = True
-    plain: dict[str, Any] | None = None
+    takes_late: bool = True
+    plain: dict[str, list[Emitted]] | None = None
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return self.called or self.of(self.job).name
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Return what the other job emits of each history."""
+        witness, known = self.of(self.job), {} if self.plain is None else self.plain
+        text = repr([(history.batches, history.clock) for history in histories])
+        if text not in known:
+            known[text] = witness.evaluate(histories, self.run or run).emitted
+        if isinstance(witness.runner.job, Sink):
+            return [Expected("end", emitted[-1:]) for emitted in known[text]]
+        at_end = self.comparing == "end"
+        return [Expected("batches", [*map(flat, emitted)], at_end=at_end) for emitted in known[text]]
 
 
 @checked
@@ -283,4 +354,4 @@ def other_job(job: Job, *, late: bool = True) -> JobOracle:
         job: The other job.
         late: Whether histories have late rows; without, two jobs that are right may differ in what is late to them.
     """
-    return JobOracle(job, late=late)
+    return JobOracle(job, takes_late=late)

@@ -48,6 +48,8 @@ class RunOptions:
         partitions: How many shuffle partitions the query has; None for the session's number.
         trigger: Of a job: whether a batch without data follows each batch, or the last one alone.
         mode: Of a job: its output mode; a sink has its own.
+        empty_batches: Of a job: whether under the default trigger an empty batch follows each batch, whatever its
+            operators ask for.
         settings: Of a job: further settings of the session.
         seconds: Of a job: how long its query may take.
     """
@@ -59,6 +61,7 @@ class RunOptions:
     partitions: int | None = None
     trigger: Trigger = "default"
     mode: Mode = "append"
+    empty_batches: bool = False
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     seconds: float = 120
 
@@ -66,6 +69,11 @@ class RunOptions:
     def is_rerun(self) -> bool:
         """Whether it differs from how histories are run first, which reads the state at most."""
         return replace(self, read_state=False) != PLAIN
+
+    @property
+    def watermark_policy(self) -> Literal["min", "max"]:
+        """Which of several watermarks is the query's, by its settings."""
+        return "max" if self.settings.get("spark.sql.streaming.multipleWatermarkPolicy") == "max" else "min"
 
     @property
     def steps(self) -> int:

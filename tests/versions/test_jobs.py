@@ -25,7 +25,8 @@ from streamproof import (
     other_job,
     static_join,
 )
-from streamproof.properties.jobs.model import Source, Way
+from streamproof.properties.jobs.model import Source
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.spark.stream_join import dialect_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
@@ -130,7 +131,9 @@ def test_the_histories_of_the_semi_join_tell_the_dialects_apart(rules: Any) -> N
     histories = rules.draw(case, 300, random.Random(f"{case.name} {trigger} {SEED}"))
     sources = [Source(one, rules.SCHEMA, "at", ("key",)) for one in case.inputs]
     (before, since) = (
-        replace(case.rule, dialect=dialect_of(version)).expected(histories, sources, Way(trigger, mode))
+        replace(case.rule, dialect=dialect_of(version)).expected(
+            histories, sources, RunOptions(trigger=trigger, mode=mode)
+        )
         for version in ((4, 1), (4, 2))
     )
     assert before != since

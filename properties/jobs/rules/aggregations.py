@@ -65,7 +65,7 @@ def session_windows(
         rule = sessions.SessionWindows(source.time, by, gap_us, functions, mode)
         return [_stage(source, rule, lambda: sessions.State(rule).batch)]
 
-    return Rule(name, delays_us, sorted({gap_us, *delays_us.values()}), bind)
+    return Rule(name, delays_us, bind, sorted({gap_us, *delays_us.values()}))
 
 
 @checked
@@ -120,7 +120,7 @@ def windows(
         rule = time_windows.Windows(source.time, by, size_us, slide_us, start_us, functions, mode)
         return [_stage(source, rule, lambda: time_windows.State(rule).batch)]
 
-    return Rule(name, delays_us, sorted({size_us, slide_us, abs(start_us), *delays_us.values()} - {0}), bind)
+    return Rule(name, delays_us, bind, sorted({size_us, slide_us, abs(start_us), *delays_us.values()} - {0}))
 
 
 def _look_at(name: str, source: Source, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:

@@ -57,4 +57,4 @@ def drop_duplicates(
         return [Stage(start, rule.asks_for_batch_without_data, frozenset({source.time}), source)]
 
     # Columns in which duplicates differ are to be left out.
-    return Rule(name, delays_us, sorted({*delays_us.values()} - {0}), bind, allows_fewer_columns=True)
+    return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), allows_fewer_columns=True)

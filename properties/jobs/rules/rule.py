@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.watermarks import micro_batches
-from ...witnesses.run_options import Mode
-from ..model import Expected, JobHistory, Row, Source, Way, from_microseconds, microseconds
+from ...witnesses.run_options import Mode, RunOptions
+from ..model import Expected, JobHistory, Row, Source, from_microseconds, microseconds
+from ..oracle import Oracle
 
 Step: TypeAlias = Callable[[Mapping[str, Sequence[Row]], int, int], Sequence[Row]]
 """Takes the rows of a micro-batch by input, its watermark for late rows and the one for eviction (ms); returns what it
@@ -41,32 +42,32 @@ BadInput where the rule doesn't fit the inputs, or Spark refuses it in this mode
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Oracle):
     """What is expected by the rules of one of Spark's operators, or of several in a row.
 
     Attributes:
         name: What reports call it.
         delays_us: The delay of the watermark, in microseconds: of each input by its name, or of all of them under an
             empty name; empty where there is no watermark.
-        distances_us: The durations that matter to it, in microseconds, sorted.
         bind: Returns its operators over the job's inputs.
+        distances_us: The durations that matter to it, in microseconds, sorted.
         allows_fewer_columns: Whether a job may select some of the columns that it emits: where these are columns of
             the inputs.
     """
 
     name: str
     delays_us: Mapping[str, int]
-    distances_us: Sequence[int]
     bind: Bind
+    distances_us: Sequence[int] = ()
     allows_fewer_columns: bool = False
+    takes_late = True
 
     @property
-    def takes_late(self) -> bool:
-        """Whether it knows what becomes of late rows: always."""
-        return True
+    def watermark_delays_us(self) -> Mapping[str, int]:
+        """The delays of the watermarks that it expects, in microseconds."""
+        return self.delays_us
 
-    @property
-    def closes(self) -> bool:
+    def closes(self, mode: Mode) -> bool:
         """Whether the end of a history must close everything: never."""
         return False
 
@@ -88,9 +89,9 @@ class Rule:
             return [*stages, *after.bind([output], mode, watermark)]
 
         distances_us = sorted({*self.distances_us, *after.distances_us})
-        return Rule(name, {**self.delays_us, **after.delays_us}, distances_us, bind, after.allows_fewer_columns)
+        return Rule(name, {**self.delays_us, **after.delays_us}, bind, distances_us, after.allows_fewer_columns)
 
-    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], way: Way) -> list[Expected]:
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Return what Spark emits of each history: in each batch, or the table after each where the mode is complete.
 
         Raises:
@@ -100,12 +101,12 @@ class Rule:
         if unknown:
             names = ", ".join(source.name for source in sources)
             raise BadInput(f"{self.name} has a delay for {unknown[0]!r}, which is no input: the inputs are {names}")
-        stages = self.bind(sources, way.mode, bool(self.delays_us))
-        if way.mode == "complete" and stages[-1].output is not None:
+        stages = self.bind(sources, run.mode, bool(self.delays_us))
+        if run.mode == "complete" and stages[-1].output is not None:
             raise BadInput(f'{self.name}: Spark takes the mode "complete" only for aggregations: use "append"')
-        return [self._of(history, sources, way, stages) for history in histories]
+        return [self._of(history, sources, run, stages) for history in histories]
 
-    def _of(self, history: JobHistory, sources: Sequence[Source], way: Way, stages: Sequence[Stage]) -> Expected:
+    def _of(self, history: JobHistory, sources: Sequence[Source], run: RunOptions, stages: Sequence[Stage]) -> Expected:
         batches: list[dict[str, list[Row]]] = []
         largest_us: list[dict[str, int | None]] = []
         time_of = {source.name: source.time for source in sources}
@@ -122,12 +123,12 @@ class Rule:
         delays_us = {name: delay_us for name in time_of if (delay_us := delay_us_of(self.delays_us, name)) is not None}
         steps = [stage.start() for stage in stages]
         emitted: list[list[Row]] = [[] for _ in batches]
-        by_force = way.empty_batches and way.trigger == "default"
+        by_force = run.empty_batches and run.trigger == "default"
         executed = micro_batches(
             largest_us,
             delays_us,
-            policy=way.policy,
-            trigger=way.trigger,
+            policy=run.watermark_policy,
+            trigger=run.trigger,
             follows=by_force or any(stage.follows for stage in stages),
         )
         for micro in executed:
@@ -136,8 +137,8 @@ class Rule:
                 out = step(given, micro.late_ms, micro.eviction_ms)
                 given = {"": out}
             shown = [_with_times(row, stages[-1].times) for row in out]
-            emitted[micro.data] = shown if way.mode == "complete" else [*emitted[micro.data], *shown]
-        return Expected("cuts" if way.mode == "complete" else "batches", emitted)
+            emitted[micro.data] = shown if run.mode == "complete" else [*emitted[micro.data], *shown]
+        return Expected("cuts" if run.mode == "complete" else "batches", emitted)
 
 
 def delay_us_of(delays_us: Mapping[str, int], input: str) -> int | None:

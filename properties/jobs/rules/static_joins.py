@@ -69,4 +69,4 @@ def static_join(
         output = replace(source, schema=pa.schema([*source.schema, *fields]))
         return [Stage(stepping(lambda: rule.batch, source.name), False, frozenset({source.time}), output)]
 
-    return Rule(name, {}, [], bind, allows_fewer_columns=True)
+    return Rule(name, {}, bind, allows_fewer_columns=True)

@@ -197,4 +197,4 @@ def stream_join(
         return [_stage(name, rule, made_of, *inputs)]
 
     reaches = {abs(reach_us) for reach_us in (before_us, after_us) if reach_us is not None}
-    return Rule(name, delays, sorted({*reaches, *delays.values()} - {0}), bind)
+    return Rule(name, delays, bind, sorted({*reaches, *delays.values()} - {0}))

@@ -41,7 +41,8 @@ from streamproof import (
 from streamproof.properties.jobs.arguments import oracle_of
 from streamproof.properties.jobs.counterexamples import saved_histories
 from streamproof.properties.jobs.histories.inputs import resolve, resolve_all
-from streamproof.properties.jobs.model import Arrival, JobHistory, Way, from_microseconds
+from streamproof.properties.jobs.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.witnesses.run_options import RunOptions
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 SOURCE = resolve(CLICKS).source
@@ -113,7 +114,7 @@ def right(clicks: DataFrame) -> DataFrame:
 
 
 def said_by(expect: Any) -> Callable[[Path], object]:
-    return lambda folder: oracle_of(expect).expected([HISTORY], [SOURCE], Way())  # type: ignore[union-attr]
+    return lambda folder: oracle_of(expect).expected([HISTORY], [SOURCE], RunOptions())
 
 
 def read(content: str | bytes | None, name: str = "history.jsonl") -> Callable[[Path], object]:

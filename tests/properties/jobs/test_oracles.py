@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from streamproof.properties.jobs.check import oracle_of
 from streamproof.properties.jobs.histories.inputs import Input, resolve
-from streamproof.properties.jobs.model import Arrival, JobHistory, Way
+from streamproof.properties.jobs.model import Arrival, JobHistory
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
 
 SOURCE = resolve(Input("user string, at timestamp", key="user", name="clicks")).source
@@ -73,4 +74,4 @@ class Unmakeable:
 def test_an_oracle_that_says_no_rows_is_named(expect: Any, message: str) -> None:
     oracle: Any = oracle_of(expect)
     with pytest.raises(BadInput, match=message):
-        oracle.expected([JobHistory(((ROW,),))], [SOURCE], Way())
+        oracle.expected([JobHistory(((ROW,),))], [SOURCE], RunOptions())

@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.jobs.model import Arrival, JobHistory, Source, Way, from_microseconds
+from streamproof.properties.jobs.model import Arrival, JobHistory, Source, from_microseconds
 from streamproof.properties.jobs.rules import drop_duplicates, session_windows, static_join, stream_join, windows
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
 
 SCHEMA = pa.schema([("user", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("amount", pa.int64())])
@@ -26,8 +27,8 @@ def history(*batches: list[dict[str, Any]], clock: tuple[float, ...] = ()) -> Jo
     return JobHistory(arrivals, tuple(int(seconds * SECOND) for seconds in clock))
 
 
-def expected(rule: Any, given: JobHistory, way: Way | None = None, sources: Any = (CLICKS,)) -> Any:
-    (found,) = rule.expected([given], sources, Way() if way is None else way)
+def expected(rule: Any, given: JobHistory, way: RunOptions | None = None, sources: Any = (CLICKS,)) -> Any:
+    (found,) = rule.expected([given], sources, RunOptions() if way is None else way)
     return found
 
 
@@ -51,11 +52,13 @@ def test_under_available_now_lateness_is_a_batch_behind() -> None:
     rule = session_windows("30 seconds", "10 seconds", TOTAL)
     late = history([], [row(100)], [], clock=(145, 146, 200))
     assert [len(rows) for rows in expected(rule, late).rows] == [0, 0, 0]
-    assert [len(rows) for rows in expected(rule, late, Way("available_now")).rows] == [0, 1, 0]
+    assert [len(rows) for rows in expected(rule, late, RunOptions(trigger="available_now")).rows] == [0, 1, 0]
 
 
 def test_the_table_after_each_batch_is_expected_where_the_mode_is_complete() -> None:
-    found = expected(windows("10 seconds", aggregates=TOTAL), history([row(1)], [row(2)], []), Way(mode="complete"))
+    found = expected(
+        windows("10 seconds", aggregates=TOTAL), history([row(1)], [row(2)], []), RunOptions(mode="complete")
+    )
     assert found.comparing == "cuts"
     assert [[one["total"] for one in rows] for rows in found.rows] == [[1], [2], [2]]
 
@@ -63,7 +66,7 @@ def test_the_table_after_each_batch_is_expected_where_the_mode_is_complete() -> 
 def test_times_come_back_as_times_and_counts_as_numbers() -> None:
     aggregates = {"n": ("count", "at"), "last": ("max", "at"), "all": ("collect_list", "at"), "rows": "count"}
     (found,) = expected(
-        windows("10 seconds", aggregates=aggregates), history([row(1), row(2)]), Way(mode="update")
+        windows("10 seconds", aggregates=aggregates), history([row(1), row(2)]), RunOptions(mode="update")
     ).rows
     times = [row(1)["at"], row(2)["at"]]
     assert found == [
@@ -73,7 +76,7 @@ def test_times_come_back_as_times_and_counts_as_numbers() -> None:
 
 def test_other_columns_can_be_the_key() -> None:
     rule = windows("10 seconds", keys=["amount"])
-    (found,) = expected(rule, history([row(1, "a", 5), row(2, "b", 5)]), Way(mode="update")).rows
+    (found,) = expected(rule, history([row(1, "a", 5), row(2, "b", 5)]), RunOptions(mode="update")).rows
     assert [(one["amount"], one["count"]) for one in found] == [(5, 2)]
 
 
@@ -164,7 +167,7 @@ def test_rules_follow_one_another_under_one_watermark() -> None:
 
 def test_a_batch_without_data_leaves_one_table_where_the_mode_is_complete() -> None:
     rule = drop_duplicates(["user"], "0 seconds") >> windows("10 seconds")
-    found = expected(rule, history([row(1)], [row(2), row(3, "b")]), Way(mode="complete")).rows
+    found = expected(rule, history([row(1)], [row(2), row(3, "b")]), RunOptions(mode="complete")).rows
     assert [len(rows) for rows in found] == [1, 2]
 
 
@@ -258,7 +261,7 @@ def test_what_cannot_be_declared_is_refused_with_the_remedy(call: Any, said: str
 )
 def test_what_does_not_fit_the_inputs_is_refused(rule: Any, mode: Any, sources: Any, said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        expected(rule, history([]), Way(mode=mode), sources)
+        expected(rule, history([]), RunOptions(mode=mode), sources)
 
 
 @pytest.mark.parametrize(("spark", "emitted"), [("3.5", 1), ("4.1", 1), ("4.1.4", 1), ("4.2", 0), ("4.3", 0)])
@@ -269,7 +272,7 @@ def test_the_rules_are_those_of_the_named_version(spark: str, emitted: int) -> N
         ((Arrival("clicks", row(1000)),), (Arrival("clicks", row(990)), Arrival("views", row(990)))),
         (1000 * SECOND, 1000 * SECOND),
     )
-    (found,) = rule.expected([both], (CLICKS, views), Way("available_now"))
+    (found,) = rule.expected([both], (CLICKS, views), RunOptions(trigger="available_now"))
     assert len(found.rows[1]) == emitted
 
 
@@ -281,7 +284,7 @@ def test_a_version_that_is_not_known_is_named_with_those_that_are() -> None:
 def test_one_message_names_all_that_a_join_lacks() -> None:
     orders = replace(CLICKS, name="orders")
     with pytest.raises(BadInput) as raised:
-        expected(stream_join("left"), history([]), Way(), (CLICKS, orders))
+        expected(stream_join("left"), history([]), RunOptions(), (CLICKS, orders))
     assert raised.value.message == (
         'stream_join(join=left): give it on=["user"], the columns that are equal; and after="1 hour" and '
         'delay="10 minutes", for Spark takes an outer join only where both sides have a watermark and time is bounded; '
@@ -290,14 +293,16 @@ def test_one_message_names_all_that_a_join_lacks() -> None:
         "columns user, at, amount"
     )
     with pytest.raises(BadInput, match=r'on=\(\["user"\], \["id"\]\), the columns that are equal$'):
-        expected(stream_join("inner"), history([]), Way(), (CLICKS, VIEWS))
+        expected(stream_join("inner"), history([]), RunOptions(), (CLICKS, VIEWS))
 
 
 def test_what_is_suggested_for_a_join_is_taken() -> None:
     orders = replace(CLICKS, name="orders")
     with pytest.raises(BadInput) as raised:
-        expected(stream_join("full", "user", after="1 hour", delay="1 second"), history([]), Way(), (CLICKS, orders))
+        expected(
+            stream_join("full", "user", after="1 hour", delay="1 second"), history([]), RunOptions(), (CLICKS, orders)
+        )
     columns = json.loads(raised.value.message.partition("columns=")[2].partition("}")[0] + "}")
     assert columns["user"] == ["clicks.user", "orders.user"]
     rule = stream_join("full", "user", after="1 hour", delay="1 second", columns=columns)
-    assert expected(rule, history([row(1)]), Way(), (CLICKS, orders)).rows == [[]]
+    assert expected(rule, history([row(1)]), RunOptions(), (CLICKS, orders)).rows == [[]]

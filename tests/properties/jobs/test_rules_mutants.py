@@ -12,8 +12,9 @@ from types import ModuleType
 from typing import NamedTuple
 
 import pytest
-from streamproof.properties.jobs.model import Source, Way
+from streamproof.properties.jobs.model import Source
 from streamproof.properties.jobs.rules import aggregations, duplicates, rule, stream_joins
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.spark import drop_duplicates, session_windows, stream_join, watermarks, windows
 
 COHORTS, HISTORIES = 4, 150
@@ -86,7 +87,7 @@ def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch, mutant: Mutant) 
     sources = [Source(name, spark_rules.SCHEMA, "at", ("key",)) for name in case.inputs]
     drawn = random.Random(5)
     histories = [history for _ in range(COHORTS) for history in spark_rules.draw(case, HISTORIES, drawn)]
-    way = Way("available_now" if mutant.trigger == NOW else "default", case.mode)
+    way = RunOptions(trigger="available_now" if mutant.trigger == NOW else "default", mode=case.mode)
     right = case.rule.expected(histories, sources, way)
     module = mutated(mutant)
     for user in (aggregations, duplicates, rule, stream_joins):

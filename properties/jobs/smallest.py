@@ -1,0 +1,91 @@
+"""Finds the smallest history, and the smallest part of a variation, on which a job still differs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from ..generators.shrinking import Deadline, one_by_one
+from .draws import Draws
+from .histories.shrinking import shrink
+from .histories.standing_alone import standing_alone
+from .judging import Answer, Judge
+from .model import JobHistory
+from .queries.running import Output
+from .variations import Variation
+
+MAX_WITHOUT_CLOCK = 3
+"""Ways to write a counterexample without its clock that are tried, each in a query of its own."""
+MAX_PARTS = 4
+"""Parts of a variation that are tried alone, each in a query of its own."""
+SHRINKING = 2
+"""Shrinking takes at most this many times as long as the check took until it found the violation,"""
+SHRINKING_S = 30
+"""and at least so many seconds, if `seconds` allows as many."""
+_LOG = logging.getLogger("streamproof")
+
+
+def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
+    """Return when shrinking ends that begins now, of a check that was `started` at that `time.monotonic()`."""
+    return Deadline(min(max(SHRINKING * (time.monotonic() - started), SHRINKING_S), seconds))
+
+
+def shrunk(
+    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, output: Output, deadline: Deadline
+) -> tuple[JobHistory, Variation]:
+    """Return the smallest history found in time on which the job differs, and the part of the variation that shows it.
+
+    It has no late rows where none may be.
+
+    Args:
+        judge: Compares the job.
+        draws: What the history was drawn from.
+        history: The history.
+        variation: How the query was run.
+        output: What that query wrote, and what it met.
+        deadline: When shrinking ends.
+    """
+    rows = len(history.arrivals)
+    _LOG.info("%s: shrinking a history of %d rows, %.0f s at most", judge.name, rows, deadline.seconds)
+    part = narrowed(judge, history, variation, output, deadline)
+
+    def differs_alone(candidate: JobHistory) -> bool:
+        return judge.alone(candidate, part).differs
+
+    def differ(candidates: Sequence[JobHistory]) -> Sequence[bool]:
+        _LOG.info("%s: trying %d smaller histories", judge.name, len(candidates))
+        if judge.witness.alone:
+            return one_by_one(differs_alone, deadline)(candidates)
+        return [answer.differs for answer in judge.answers(candidates, part)]
+
+    delay_us = None if draws.takes_late else draws.out_of_order_us
+    return shrink(history, draws.inputs, differ, delay_us=delay_us, deadline=deadline), part
+
+
+def narrowed(judge: Judge, history: JobHistory, variation: Variation, output: Output, deadline: Deadline) -> Variation:
+    """Return the smallest part of a variation under which the job still differs on a history."""
+    for part in variation.parts(output)[:MAX_PARTS] if variation.parts is not None else ():
+        if deadline.is_over():
+            break
+        answer = judge.alone(history, part)
+        if answer.differs:
+            return narrowed(judge, history, part, answer.output, deadline)
+    return variation
+
+
+def plainest(
+    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, deadline: Deadline
+) -> tuple[JobHistory, Answer]:
+    """Return the history as one would write it by hand, without its clock, where it fails so, too; and its answer."""
+    answer = judge.alone(history, variation)
+    if draws.closes:  # only its clock says that everything is closed
+        return history, answer
+    first = None if answer.difference is None else answer.difference.batch
+    for plain in standing_alone(history, draws.inputs, first, variation.run.trigger)[:MAX_WITHOUT_CLOCK]:
+        if deadline.is_over():
+            break
+        plain_answer = judge.alone(plain, variation)
+        if plain_answer.differs:
+            return plain, plain_answer
+    return history, answer
