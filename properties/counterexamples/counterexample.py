@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from ...reference.core.history import History
 from ..laws.all import Subject
-from ..laws.base import REFERENCE, Comparison
+from ..laws.base import REFERENCE, Comparison, Violation
 from ..outcomes.outcomes import Difference, Outcome, are_same
 from ..outcomes.shown import both_shown
 from ..system.visible import visible
@@ -94,6 +94,45 @@ class Metadata:
 
 
 Saved: TypeAlias = tuple[History, Metadata]
+
+
+def counterexample_of(
+    law: str,
+    sentence: str,
+    violation: Violation,
+    unconfirmed: str,
+    *,
+    seed: int,
+    subject: Subject = "spark",
+    mutant: str | None = None,
+) -> Counterexample:
+    """Make a counterexample of a violation.
+
+    Args:
+        law: The name of the law that is broken.
+        sentence: What the law says of the operator.
+        violation: The case on which it is broken.
+        unconfirmed: Why it isn't confirmed; empty where it is.
+        seed: The seed of the run.
+        subject: What was checked.
+        mutant: The mutant that stood in for the operator's own logic, if any.
+    """
+    case, comparison = violation.case, violation.comparison
+    return Counterexample(
+        law,
+        verdict_sentence(sentence, comparison),
+        case.history,
+        comparison.expected,
+        comparison.actual,
+        comparison.differences,
+        not unconfirmed,
+        seed,
+        subject=subject,
+        mutant=mutant,
+        original=case.original,
+        unconfirmed=unconfirmed,
+        way=case.way,
+    )
 
 
 def verdict_sentence(says: str, comparison: Comparison) -> str:

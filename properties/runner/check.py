@@ -20,7 +20,7 @@ from typing import TypeAlias
 from ...reference.core.errors import MissingTool
 from ...reference.core.history import History
 from ...reference.core.play import Played
-from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
+from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, counterexample_of
 from ..counterexamples.of_operators import FolderStore
 from ..generators.coverage import without_neighbours
 from ..generators.neighbours import neighbour_goals_of, neighbours_met
@@ -469,21 +469,14 @@ class Check:
         self, result: LawResult, violation: Violation, unconfirmed: str, seed: int | None = None
     ) -> Counterexample:
         """Make a counterexample of a violation; `unconfirmed` says why it isn't confirmed, if it isn't."""
-        case, comparison = violation.case, violation.comparison
-        return Counterexample(
+        return counterexample_of(
             result.law.name,
-            verdict_sentence(result.sentence, comparison),
-            case.history,
-            comparison.expected,
-            comparison.actual,
-            comparison.differences,
-            not unconfirmed,
-            self.seed if seed is None else seed,
+            result.sentence,
+            violation,
+            unconfirmed,
+            seed=self.seed if seed is None else seed,
             subject=self.subject,
             mutant=self.witness.mutant,
-            original=case.original,
-            unconfirmed=unconfirmed,
-            way=case.way,
         )
 
     def save(self, counterexample: Counterexample) -> tuple[Counterexample, Path]:

@@ -17,32 +17,33 @@ from typing import TYPE_CHECKING, Any
 
 from ...reference.core.history import History
 from ...reference.core.operator import operator_named
-from ...reference.core.play import play
-from ..counterexamples.counterexample import ALONE, Counterexample, verdict_sentence
+from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, counterexample_of
 from ..counterexamples.of_operators import FolderStore, saved
 from ..counterexamples.text import counterexample_text, test_to_paste
 from ..generators.coverage import draw_covering
 from ..jobs.arguments import check_arguments
+from ..jobs.check import MAX_GOALS_SHOWN
+from ..jobs.conclusion import MIN_HISTORIES
 from ..jobs.counterexamples import SAVED, folder_of
 from ..jobs.queries.contract import location
 from ..jobs.verdicts import ConformanceReport, Inconclusive, Violated
-from ..laws.base import REFERENCE, Comparison
+from ..laws.base import OWN, Comparison, Violation, violations
+from ..laws.case import Case
 from ..laws.on_spark.changelog import Changelog
-from ..outcomes.outcomes import Difference, Outcome, differences
+from ..laws.on_spark.judging import by_reference
+from ..outcomes.outcomes import differences
 from ..registration.registration import registration_of
-from ..runner.shrinking import shrink, size, trimmed, without_clock_advances
+from ..runner.confirm import confirmed
+from ..runner.shrinking import size
 from ..system.arguments import checked, folder_at
 from ..witnesses.base import Witness
-from ..witnesses.spark.witness import JobWitness
+from ..witnesses.spark.witness import JobWitness, QueryWitness
 
 if TYPE_CHECKING:
     from ..witnesses.spark.witness import Job
 
 BATCHES = 6
 """How many batches a job's histories have."""
-LEAST = 10
-"""So few histories are no sample, whatever they cover."""
-SHOWN = 5
 
 
 @checked
@@ -130,19 +131,20 @@ def check_witness(
     __tracebackhide__ = True
     operator_named(operator).declare(options)
     check_arguments(histories, seed)
-    if folder is not None:
-        _replay_saved(witness, options, operator, folder, job)
+    law, store = ChangelogOf(witness), None if folder is None else FolderStore(folder, job)
+    if store is not None:
+        _replay_saved(law, options, operator, store, job)
     drawn = draw_covering(operator, options, histories, seed, BATCHES)
-    failing = differing(witness, drawn.histories)
+    failing = law.violations(drawn.histories)
     if failing:
-        counterexample, path = _smallest(witness, failing[0], seed, folder, job)
+        counterexample, path = _smallest(law, failing[0], seed, store)
         head = f"{len(failing)} of {histories} histories differ from the reference."
         raise _violated(head, counterexample, path, job)
     name = witness.name if job is None else location(job)
-    missing = [*[f"{LEAST} histories at the least"] * (histories < LEAST), *drawn.missing]
+    missing = [*[f"{MIN_HISTORIES} histories at the least"] * (histories < MIN_HISTORIES), *drawn.missing]
     if missing:
-        rest = len(missing) - SHOWN
-        named = "; ".join([*missing[:SHOWN], *[f"and {rest} more"] * (rest > 0)])
+        rest = len(missing) - MAX_GOALS_SHOWN
+        named = "; ".join([*missing[:MAX_GOALS_SHOWN], *[f"and {rest} more"] * (rest > 0)])
         raise Inconclusive(
             f"inconclusive: {name} agrees with the reference on all histories ({histories}), but that shows "
             f"nothing of {operator}, for they leave unmet: {named}. Give more histories, such as "
@@ -152,18 +154,32 @@ def check_witness(
     return ConformanceReport(name, operator, dict(options), histories, seed, drawn.covered)
 
 
-def differing(witness: Witness, histories: Sequence[History]) -> list[History]:
-    """Return the histories on which a witness differs from the reference."""
-    return [one for one, found in zip(histories, _differences(witness, histories), strict=True) if found]
+class ChangelogOf(Changelog):
+    """The law *changelog*, of any witness: it emits what the reference emits.
+
+    Args:
+        witness: The witness.
+    """
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness = witness
+
+    def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
+        """Compare what the law's own witness emits of histories with what the reference does."""
+        histories = [case.history for case in cases]
+        comparisons = []
+        for history, outcome in zip(histories, self.witness.evaluate(histories), strict=True):
+            expected = by_reference(history)
+            actual = self.witness.name, outcome
+            comparisons.append(Comparison(expected, actual, differences(expected[1], outcome)))
+        return comparisons
+
+    def violations(self, histories: Sequence[History]) -> list[Violation]:
+        """Return the violations on histories that travel together."""
+        return [*violations(histories, self.recheck([*map(Case, histories)]))] if histories else []
 
 
-def _differences(witness: Witness, histories: Sequence[History]) -> list[list[Difference]]:
-    """Return for each history where the witness's changelog differs from the reference's."""
-    expected = [Outcome.of_play(history.name, play(history)) for history in histories]
-    return [differences(*both) for both in zip(expected, witness.evaluate(histories), strict=True)]
-
-
-def _replay_saved(witness: Witness, options: Mapping[str, Any], operator: str, folder: Path, job: object) -> None:
+def _replay_saved(law: ChangelogOf, options: Mapping[str, Any], operator: str, store: FolderStore, job: object) -> None:
     """Replay the saved counterexamples, all at once; a warning names those of other options, which aren't replayed.
 
     Raises:
@@ -171,67 +187,41 @@ def _replay_saved(witness: Witness, options: Mapping[str, Any], operator: str, f
         BadInput: One can't be read.
     """
     __tracebackhide__ = True
-    histories, others = [], []
-    for history, metadata in saved(folder, operator):
-        if dict(history.options) == dict(options):
-            histories.append(history)
-        else:
-            others.append(metadata.folder.name)
+    found = [*saved(store.folder, operator)]
+    histories = [history for history, _ in found if dict(history.options) == dict(options)]
+    others = [metadata.folder.name for history, metadata in found if dict(history.options) != dict(options)]
     if others:
         warnings.warn(
-            f"saved under other options, and not replayed: {', '.join(others)} in {folder / operator}: "
+            f"saved under other options, and not replayed: {', '.join(others)} in {store.folder / operator}: "
             "remove what is of no more use",
             stacklevel=4,
         )
-    outcomes = witness.evaluate(histories) if histories else []
-    replayed = [_counterexample(witness, *one, 0) for one in zip(histories, outcomes, strict=True)]
-    failing = [counterexample for counterexample in replayed if counterexample.differences]
+    failing = law.violations(histories)
     if failing:
-        smallest = min(failing, key=lambda counterexample: size(counterexample.history))
+        smallest = min(failing, key=lambda violation: size(violation.case.history))
         count = f"{len(failing)} of {len(histories)} saved counterexamples"
         head = f"{count} still differ from the reference; no other history was drawn."
-        raise _violated(head, smallest, folder / operator / smallest.history.name, job)
+        path = store.folder / operator / smallest.case.history.name
+        raise _violated(head, _counterexample(smallest, "", 0), path, job)
 
 
 def _smallest(
-    witness: Witness, history: History, seed: int, folder: Path | None, job: object
+    law: ChangelogOf, violation: Violation, seed: int, store: FolderStore | None
 ) -> tuple[Counterexample, Path | None]:
-    """Shrink a history on which a witness differs, where it differs on it alone too; save it before and after."""
-
-    def fails(candidates: Sequence[History]) -> list[bool]:
-        return [bool(found) for found in _differences(witness, candidates)]
-
-    store = None if folder is None else FolderStore(folder, job)
-
-    def written(history: History) -> tuple[Counterexample, Path | None]:
-        counterexample = _counterexample(witness, history, witness.evaluate([history])[0], seed)
-        return counterexample, None if store is None else store.save(counterexample)
-
-    first, before = written(history)
-    if not first.confirmed:
-        return first, before
-    smallest = shrink(history, fails)
-    for plainer in (without_clock_advances(smallest), trimmed(smallest)):
-        if plainer.lines != smallest.lines and fails([plainer])[0]:
-            smallest = plainer
-            break
-    counterexample, after = written(smallest)
-    if store is not None and before is not None and before != after:
+    """Confirm a violation alone, and shrink it; it is saved before and after."""
+    before = None if store is None else store.save(_counterexample(violation, NOT_RECHECKED, seed))
+    smallest = _counterexample(*confirmed(law, violation), seed)
+    if store is None or before is None:
+        return smallest, None
+    after = store.save(smallest)
+    if before != after:
         store.forget(before)
-    return counterexample, after
+    return smallest, after
 
 
-def _counterexample(witness: Witness, history: History, outcome: Outcome, seed: int) -> Counterexample:
-    """Make a counterexample of a witness's outcome of a history alone, and where that differs from the reference."""
-    reference = Outcome.of_play(history.name, play(history))
-    found = differences(reference, outcome)
-    sides = (REFERENCE, reference), (witness.name, outcome)
-    says = Changelog().sentence(registration_of(history.operator))
-    said = verdict_sentence(says, Comparison(*sides, found)) if found else f"violated: {says}; but in its cohort only."
-    unconfirmed = "" if found else ALONE
-    return Counterexample(
-        Changelog.name, said, history, *sides, found, bool(found), seed, subject="job", unconfirmed=unconfirmed
-    )
+def _counterexample(violation: Violation, unconfirmed: str, seed: int) -> Counterexample:
+    sentence = Changelog().sentence(registration_of(violation.case.history.operator))
+    return counterexample_of(Changelog.name, sentence, violation, unconfirmed, seed=seed, subject="job")
 
 
 def _violated(head: str, counterexample: Counterexample, path: Path | None, job: object) -> Violated:

@@ -19,13 +19,13 @@ from streamproof.properties.generators.coverage import Drawn, draw_covering, emi
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.runner import confirm
 from streamproof.properties.runner.samples import random_sample
-from streamproof.properties.testing import conformance
 from streamproof.properties.testing.conformance import (
+    ChangelogOf,
     Inconclusive,
     Violated,
     check_witness,
-    differing,
     folder_of_test,
     running_test,
 )
@@ -155,12 +155,12 @@ def shown(one: tuple[str, Options]) -> str:
 
 def differs(witness: Witness, histories: Sequence[History]) -> bool:
     """Whether a witness is violated by some of the histories; a few are asked at a time."""
-    return any(differing(witness, histories[first : first + 20]) for first in range(0, len(histories), 20))
+    return any(ChangelogOf(witness).violations(histories[first : first + 20]) for first in range(0, len(histories), 20))
 
 
 def never_passed(operator: str, options: Options, drawn: Drawn) -> None:
     assert drawn.missing == ()
-    assert differing(reference_under(options), drawn.histories) == []
+    assert ChangelogOf(reference_under(options)).violations(drawn.histories) == []
     assert differs(silent, drawn.histories)
     own = operator_named(operator).declare(options)
     for neighbour in neighbours(operator, options):
@@ -333,8 +333,8 @@ def test_the_test_to_paste_fails_on_the_saved_history_as_long_as_the_job_is_wron
     space: dict[str, Any] = {}
     exec(compile(next(tmp_path.rglob("test_*.py")).read_text(), "t", "exec"), space)
     history = parse_history(space["HISTORY"])
-    assert differing(wrong, [history]) == [history]
-    assert differing(reference_under(ISSUE), [history]) == []
+    assert [violation.case.history for violation in ChangelogOf(wrong).violations([history])] == [history]
+    assert ChangelogOf(reference_under(ISSUE)).violations([history]) == []
 
 
 def test_the_next_run_replays_the_saved_one_first_and_draws_nothing_while_it_fails(tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ def test_an_interruption_while_shrinking_leaves_the_history_saved_as_it_was(
     def interrupted(*arguments: object) -> History:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(conformance, "shrink", interrupted)
+    monkeypatch.setattr(confirm, "shrink", interrupted)
     with pytest.raises(KeyboardInterrupt):
         check_witness(wrong, ISSUE, 60, folder=tmp_path)
     with pytest.raises(AssertionError, match="1 of 1 saved counterexamples still differ"):
@@ -389,7 +389,7 @@ def test_what_a_history_shows_in_its_cohort_alone_is_saved_without_a_test(tmp_pa
     def only_together(histories: Sequence[History]) -> list[Outcome]:
         return (wrong if len(histories) > 1 else reference_under(ISSUE)).evaluate(histories)
 
-    with pytest.raises(AssertionError, match="in its cohort only") as found:
+    with pytest.raises(AssertionError, match="alone, outside its cohort, the history doesn.t show it") as found:
         check_witness(only_together, ISSUE, 60, folder=tmp_path, job=my_job)
     assert "The test to paste" not in str(found.value)
     assert not list(tmp_path.rglob("test_*.py"))
