@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from doc_pages import PAGES, ROOT, Block, blocks_of, write_files
 from streamproof import check_job, conforms, invariants
-from streamproof.properties.jobs import check
+from streamproof.properties.jobs import smallest
 from streamproof.properties.witnesses.spark.workers import import_as_here
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_a_test_module_does_what_its_page_says(
     before = set(sys.modules)
     write_files([block for block in blocks_of(module.page) if block.line <= module.line], tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(check, "SHRINKING_S", 600)  # what is printed is the smallest, however busy the machine is
+    monkeypatch.setattr(smallest, "SHRINKING_S", 600)  # what is printed is the smallest, however busy the machine is
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(os.fspath(ROOT / "examples"))
     import_as_here(spark)  # a suite's workers start in its folder; these have started elsewhere

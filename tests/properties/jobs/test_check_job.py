@@ -31,7 +31,7 @@ from streamproof import (
     sql,
     windows,
 )
-from streamproof.properties.jobs import check
+from streamproof.properties.jobs import draws, smallest
 
 pytestmark = pytest.mark.spark
 
@@ -260,7 +260,7 @@ def test_a_job_that_can_be_no_batch_is_refused_before_anything_is_drawn(
     def drawn(*arguments: object, **named: object) -> None:
         raise AssertionError("histories were drawn")
 
-    monkeypatch.setattr(check, "draw_histories", drawn)
+    monkeypatch.setattr(draws, "draw_histories", drawn)
     with pytest.raises(BadInput, match=r"which Spark refuses in a batch: expect the rule drop_duplicates"):
         check_job(within_watermark, CLICKS, expect=expect)
 
@@ -483,7 +483,7 @@ def test_what_a_check_that_is_interrupted_was_shrinking_is_saved_and_run_first_t
         return clicks.select("user", (F.col("amount") + 1).alias("amount"))
 
     given: dict[str, Any] = {"expect": 'select "user", amount from clicks', "alone": alone, "folder": tmp_path}
-    monkeypatch.setattr(check, "shrink", interrupted)
+    monkeypatch.setattr(smallest, "shrink", interrupted)
     with pytest.raises(KeyboardInterrupt):
         check_job(more_by_one, CLICKS, seed=3, **given)
     (path,) = tmp_path.iterdir()
@@ -519,7 +519,7 @@ def test_a_history_of_an_invariant_is_refused_by_check_job_and_one_of_no_law_by_
 
 def test_shrinking_stops_by_its_limit_with_the_smallest_history_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("SHRINKING", "SHRINKING_S"):
-        monkeypatch.setattr(f"streamproof.properties.jobs.check.{limit}", 0)
+        monkeypatch.setattr(f"streamproof.properties.jobs.smallest.{limit}", 0)
     with pytest.raises(Violated, match="Shrinking stopped by its limit of time: a smaller history may differ, too"):
         check_job(later_by_a_millisecond, CLICKS, expect=expected_sessions(), histories=30)
 

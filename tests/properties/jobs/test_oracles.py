@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from streamproof.properties.jobs.check import oracle_of
+from streamproof.properties.jobs.arguments import oracle_of
 from streamproof.properties.jobs.histories.inputs import Input, resolve
 from streamproof.properties.jobs.model import Arrival, JobHistory
 from streamproof.properties.witnesses.run_options import RunOptions
