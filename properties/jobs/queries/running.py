@@ -20,15 +20,16 @@ import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.arguments import checked
-from ...system.exits import without_exit
 from ...system.work import temporary_folder
-from ...witnesses.run_options import PLAIN, Crash, Moment, RunOptions
-from ...witnesses.spark.query import PlannedCrash, hand_over, reported_failures, schema_of_file
+from ...witnesses.run_options import PLAIN, Crash, RunOptions
+from ...witnesses.spark.query import reported_failures
 from ...witnesses.spark.session import partitions_of_users_session, partitions_setting, session_for_query, work_folder
 from ...witnesses.spark.versions import arrow_table_of, frame_of_arrow
 from ..model import Row, Source, from_microseconds, microseconds
-from .clock import TIME, Watermarks, clock_behind_watermarks
+from .clock import Watermarks
 from .contract import called, frame_of, location, query_of, refused
+from .crashes import Crashes
+from .files import InputFiles, Tables
 from .grouping import Grouping, grouping_of
 from .plans import Plan, plan_of
 from .rows import columns_of, rows_of
@@ -36,11 +37,7 @@ from .rows import columns_of, rows_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
-    from pyspark.sql.types import StructType
 
-Tables: TypeAlias = Mapping[str, pa.Table]
-"""By the name of an input: its rows of one batch."""
-_CLOCK_SCHEMA = pa.schema([(TIME, pa.timestamp("us", "UTC"))])
 REPEATED = "rows in a repeated batch"
 RESTORED = "state before a stop, rows after it"
 
@@ -203,48 +200,26 @@ class _Query:
         self.steps = run.steps
         self.batches, self.clock = batches, clock
         self.tables: dict[int, pa.Table] = {}
-        self.available = 0
+        self.files = InputFiles(spark, folder, runner.sources, batches, clock, run.steps)
+        self.crashes = Crashes(run)
         self.before = {query.id for query in spark.streams.active}
         self.plan = Plan()
         self.delays_us: Sequence[int] = ()
         self.progress: Any = None
         self.committed, self.state_rows, self.dropped = -1, 0, 0
         self.stateful = self.other_times = False
-        self.to_crash = {(at.batch * self.steps + (not at.data), at.moment): at for at in run.crash_in}
-        self.crashed: list[tuple[Crash, bool]] = []
         self.with_rows: set[int] = set()
         self.restored_in: set[int] = set()
         self.own = folder / "job"
         self.own.mkdir()
         self.checkpoint = folder / "checkpoint"
-        self.schemas: dict[str, StructType] = {}
-        self.folders: dict[str, Path] = {}
-        for number, (name, schema) in enumerate(self._streams()):
-            self.folders[name] = folder / f"input {number}"  # Spark skips or splits some of the names
-            self.folders[name].mkdir()
-            self.schemas[name] = schema_of_file(spark, schema, folder / f"schema {number}.parquet")
-
-    def _streams(self) -> Iterator[tuple[str, pa.Schema]]:
-        yield from ((source.name, source.schema) for source in self.runner.sources)
-        if self.clock:
-            yield TIME, _CLOCK_SCHEMA
-
-    def stream(self, name: str) -> DataFrame:
-        reader = self.spark.readStream.schema(self.schemas[name]).option("maxFilesPerTrigger", 1)
-        return reader.parquet(str(self.folders[name]))
-
-    def inputs(self) -> list[DataFrame]:
-        return [self.stream(source.name) for source in self.runner.sources]
-
-    def watermarks(self) -> contextlib.AbstractContextManager[Watermarks]:
-        return clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None)
 
     def result(self) -> tuple[DataFrame, Watermarks]:
         """Declare the job anew, as one that is restarted does."""
         job = self.runner.job
         assert not isinstance(job, Sink)
-        with self.watermarks() as watermarks:
-            returned = called(job, self.inputs(), self.runner._static(self.spark, self.folder))
+        with self.files.watermarks() as watermarks:
+            returned = called(job, self.files.streams(), self.runner._static(self.spark, self.folder))
         frame = frame_of(job, returned, streaming=True)
         self.refuse_others(0)
         self.take_up(frame._jdf.queryExecution().analyzed(), watermarks)
@@ -295,22 +270,11 @@ class _Query:
             started = "a query" if len(active) == 1 else f"{len(active)} queries"
             raise BadInput(f"{name_of(job)} started {started}, of which the check would see {own or 'none'}: {remedy}")
 
-    def make_available(self, count: int) -> None:
-        """Write the files of the first `count` batches, each a second younger than the one before it."""
-        for number in range(self.available * self.steps, count * self.steps):
-            batch, rest = divmod(number, self.steps)
-            tables = dict(self.batches[batch])
-            if self.clock:
-                tables[TIME] = pa.table({TIME: [from_microseconds(self.clock[batch])]}, _CLOCK_SCHEMA)
-            for name, table in tables.items():
-                hand_over(table.schema.empty_table() if rest else table, number, self.folders[name])
-        self.available = max(self.available, count)
-
     def output(self) -> Output:
         """Run all batches, with the stops that are asked for."""
         job, last = self.runner.job, len(self.batches) - 1
         for stop in sorted({*(min(stop, last) for stop in self.run.stop_after), last}):
-            self.make_available(stop + 1)
+            self.files.make_available(stop + 1)
             while not self.drained():
                 pass
         if isinstance(job, Sink):
@@ -326,15 +290,17 @@ class _Query:
 
     def output_of(self, batches: list[list[Row]], parts: Sequence[Sequence[Row]]) -> Output:
         """Return the rows that the query wrote, with the faults and late rows that it met."""
-        covered = {REPEATED} if any(has_rows for _, has_rows in self.crashed) else set()
-        if any(number >= restored for restored in self.restored_in for number in self.with_rows):
+        covered = {REPEATED} if any(has_rows for _, has_rows in self.crashes.happened) else set()
+        if any(
+            number >= restored for restored in self.restored_in for number in self.with_rows | self.crashes.with_rows
+        ):
             covered.add(RESTORED)
         return Output(
             batches,
             parts,
             frozenset(covered),
             self.stateful,
-            self.crashed,
+            self.crashes.happened,
             self.dropped,
             self.is_ahead_of_clock(),
             self.plan.derived_time is not None and self.other_times,
@@ -362,13 +328,13 @@ class _Query:
 
     def drained(self) -> bool:
         """Run what is available; return whether all is done, which it isn't where a crash was planned and happened."""
-        job, crashes = self.runner.job, len(self.to_crash)
+        job, crashes = self.runner.job, len(self.crashes.planned)
         with reported_failures(planned=bool(crashes)), refused():
-            with _limited(self.run.seconds), self.crashing():
+            with _limited(self.run.seconds), self.crashes.within():
                 if isinstance(job, Sink):
-                    with self.watermarks() as watermarks:
+                    with self.files.watermarks() as watermarks:
                         started = called(
-                            job.start, self.inputs(), self.runner._static(self.spark, self.folder), [self.own]
+                            job.start, self.files.streams(), self.runner._static(self.spark, self.folder), [self.own]
                         )
                     query = query_of(job, started, self.own)
                     self.refuse_others(1)
@@ -379,7 +345,7 @@ class _Query:
                 _wait(query, self.run.seconds)
             finally:
                 self.note(query.recentProgress)
-        return len(self.to_crash) == crashes
+        return len(self.crashes.planned) == crashes
 
     def note(self, progress: Sequence[Any]) -> None:
         """Note what the query said of the micro-batches that it has committed since it was started."""
@@ -410,37 +376,6 @@ class _Query:
 
         writer = frame.writeStream.foreachBatch(keep).outputMode(self.run.mode)
         return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-
-    @contextlib.contextmanager
-    def crashing(self) -> Iterator[None]:
-        """Let functions that are given to `foreachBatch` within it raise where a crash is planned."""
-        from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-        original = DataStreamWriter.foreachBatch
-
-        def for_each_batch(writer: DataStreamWriter, function: Callable[[DataFrame, int], None]) -> DataStreamWriter:
-            def and_crash(rows: DataFrame, batch_id: int) -> None:
-                self.crash(rows, batch_id, "before its output")
-                with without_exit(location(function)):  # Spark would wait for it forever
-                    function(rows, batch_id)
-                self.crash(rows, batch_id, "between its output and its commit")
-
-            return original(writer, and_crash)
-
-        DataStreamWriter.foreachBatch = for_each_batch  # type: ignore[assignment,method-assign]
-        try:
-            yield
-        finally:
-            DataStreamWriter.foreachBatch = original  # type: ignore[method-assign]
-
-    def crash(self, rows: DataFrame, number: int, moment: Moment) -> None:
-        """Raise where a crash is planned, once each, and note whether the micro-batch has rows."""
-        at = self.to_crash.pop((number, moment), None)
-        if at is not None:
-            has_rows = not rows.isEmpty()
-            self.with_rows |= {number} if has_rows else set()
-            self.crashed.append((at, has_rows))
-            raise PlannedCrash
 
 
 def _wait(query: StreamingQuery, seconds: float) -> None:

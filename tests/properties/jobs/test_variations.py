@@ -13,6 +13,7 @@ from streamproof.properties.jobs.comparison import RowDifference
 from streamproof.properties.jobs.counterexamples import JobCounterexample
 from streamproof.properties.jobs.histories.text import parse, to_text
 from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Source
+from streamproof.properties.jobs.queries.crashes import Crashes
 from streamproof.properties.jobs.queries.plans import Plan
 from streamproof.properties.jobs.queries.running import REPEATED, RESTORED, Output, _Query
 from streamproof.properties.jobs.variations import LAWS, cuts, saved_variation, variations_of
@@ -122,7 +123,8 @@ def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with
     crashed: list[bool], with_rows: set[int], restored_in: set[int], goals: set[str]
 ) -> None:
     query = object.__new__(_Query)
-    query.crashed = [(Crash(0, True, "before its output"), has_rows) for has_rows in crashed]
+    query.crashes = Crashes(RUN)
+    query.crashes.happened = [(Crash(0, True, "before its output"), has_rows) for has_rows in crashed]
     query.with_rows, query.restored_in, query.clock, query.delays_us = with_rows, restored_in, (), []
     query.stateful, query.other_times, query.dropped, query.plan = True, False, 0, Plan()
     assert query.output_of([], []).covered == goals
