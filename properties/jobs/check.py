@@ -475,7 +475,7 @@ def _why_alone(options: CheckOptions, declared: Declared) -> str:
 
 
 def _draws(options: CheckOptions, oracle: Oracle, variation: Variation, takes_late: bool, declared: Declared) -> Draws:
-    delay_us = max(declared.plan.delays_us, default=0)
+    delay_us = variation.run.delay_us(declared.plan.delays_us)
     given = options.out_of_order
     return Draws(
         inputs=options.inputs,

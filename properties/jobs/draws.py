@@ -22,7 +22,7 @@ class Draws:
         seed: The same seed draws the same histories.
         distances_us: The durations that matter, in microseconds: those of the oracle and those of the job's plan.
         takes_late: Whether rows may be late.
-        delay_us: The largest delay of the job's watermarks, in microseconds.
+        delay_us: The delay of the query's watermark, in microseconds.
         out_of_order_us: How far out of order rows may be without being late, in microseconds.
         closes: Whether the end of a history closes everything.
     """

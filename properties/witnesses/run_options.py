@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -74,6 +74,14 @@ class RunOptions:
     def watermark_policy(self) -> Literal["min", "max"]:
         """Which of several watermarks is the query's, by its settings."""
         return "max" if self.settings.get("spark.sql.streaming.multipleWatermarkPolicy") == "max" else "min"
+
+    def delay_us(self, delays_us: Sequence[int]) -> int:
+        """Return by how much the query's watermark is behind a clock that all its inputs follow, in microseconds.
+
+        Args:
+            delays_us: The delays of its watermarks.
+        """
+        return (min if self.watermark_policy == "max" else max)(delays_us, default=0)
 
     @property
     def steps(self) -> int:

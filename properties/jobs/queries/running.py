@@ -316,7 +316,7 @@ class _Query:
         if not (self.clock and self.delays_us):
             return False
         reached = (self.progress or {}).get("eventTime", {}).get("watermark")
-        expected = from_microseconds((self.clock[-1] - max(self.delays_us)) // 1000 * 1000)
+        expected = from_microseconds((self.clock[-1] - self.run.delay_us(self.delays_us)) // 1000 * 1000)
         if reached is None or datetime.fromisoformat(reached) < expected:
             if self.run.trigger != "default" or isinstance(self.runner.job, Sink):
                 return False  # the last batch may be run under an earlier watermark

@@ -29,6 +29,7 @@ from streamproof import (
     other_job,
     session_windows,
     sql,
+    stream_join,
     windows,
 )
 from streamproof.properties.jobs import draws, smallest
@@ -495,6 +496,24 @@ def test_what_a_check_that_is_interrupted_was_shrinking_is_saved_and_run_first_t
     assert (found.value.path, found.value.counterexample.seed) == (path, 3)
     assert json.loads((path / "counterexample.json").read_text()) == {**metadata, "confirmed": True}
     assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.exhaustive
+def test_a_join_whose_inputs_have_two_delays_follows_the_watermark_policy_of_its_settings() -> None:
+    def nearby(clicks: DataFrame, views: DataFrame) -> DataFrame:
+        left, right = (
+            clicks.withWatermark("at", "1 minute").alias("c"),
+            views.withWatermark("seen", "1 hour").alias("v"),
+        )
+        near = F.expr("c.user = v.user and v.seen between c.at - interval 1 minute and c.at + interval 1 minute")
+        return left.join(right, near, "left").select("c.user", "c.at", "v.seen")
+
+    views = Input("user string, seen timestamp", key="user", name="views")
+    delays, of_clicks = {"clicks": "1 minute", "views": "1 hour"}, {"user": "clicks.user"}
+    expected = stream_join("left", "user", "1 minute", "1 minute", delays, columns=of_clicks)
+    for policy in ("min", "max"):
+        settings = {"spark.sql.streaming.multipleWatermarkPolicy": policy}
+        assert check_job(nearby, CLICKS, views, expect=expected, settings=settings).expecting
 
 
 def test_a_value_of_another_type_that_prints_alike_is_shown_with_its_type() -> None:

@@ -276,6 +276,17 @@ def test_the_rules_are_those_of_the_named_version(spark: str, emitted: int) -> N
     assert len(found.rows[1]) == emitted
 
 
+@pytest.mark.parametrize(("policy", "unmatched"), [("min", 0), ("max", 1)])
+def test_the_watermark_of_two_inputs_follows_the_policy_of_the_settings(policy: str, unmatched: int) -> None:
+    delays, of_clicks = {"clicks": "1 second", "views": "1 hour"}, {"user": "clicks.user", "at": "clicks.at"}
+    rule = stream_join("left", "user", "1 second", "1 second", delays, columns=of_clicks)
+    views = Source("views", SCHEMA, "at", ("user",))
+    given = JobHistory(((Arrival("clicks", row(1000)),), ()), (1000 * SECOND, 1010 * SECOND))
+    settings = {"spark.sql.streaming.multipleWatermarkPolicy": policy}
+    (found,) = rule.expected([given], (CLICKS, views), RunOptions(empty_batches=True, settings=settings))
+    assert sum(map(len, found.rows)) == unmatched
+
+
 def test_a_version_that_is_not_known_is_named_with_those_that_are() -> None:
     with pytest.raises(BadInput, match=r"spark is '3\.4': give one of 3\.5, 4\.0, 4\.1, 4\.2 and 4\.3"):
         stream_join("inner", "user", "1 second", "1 second", "1 second", spark="3.4")
