@@ -31,7 +31,7 @@ from .histories.inputs import Input, ResolvedInput
 from .histories.key_spaces import ALONE, why_alone
 from .histories.packing import UnreadableKey
 from .histories.shrinking import size
-from .judging import Answer, Judge
+from .judging import Compared, Judge
 from .model import Comparing, JobHistory
 from .oracle import Oracle
 from .queries.running import Declared, Job
@@ -40,7 +40,7 @@ from .rendering.values import shown_row
 from .smallest import deadline_of_shrinking, plainest, shrunk
 from .variations import Variation, saved_variation
 from .verdicts import Inconclusive, Violated
-from .witness import JobWitness
+from .witness import RowsWitness
 
 MAX_ALONE_AGAIN = 3
 """Histories that run alone and in a shared query, to see whether the others in it play a part."""
@@ -183,7 +183,7 @@ class JobCheck:
         declared = options.runner.declare(variation.run)
         late = oracle.takes_late if late is None else late
         self.why_alone = _why_alone(options, declared)
-        witness = JobWitness(options.runner, options.inputs, options.seed, takes_late=late, alone=bool(self.why_alone))
+        witness = RowsWitness(options.runner, options.inputs, options.seed, takes_late=late, alone=bool(self.why_alone))
         self.judge = Judge(witness, oracle, declared, options.unique, options.equality)
         self.draws = _draws(options, oracle, variation, late, declared)
         self._require_clock()
@@ -236,15 +236,15 @@ class JobCheck:
                     "it to invariants(…), as examples=, or remove its variation"
                 )
         found = [(history, variation) for history, variation in found if variation.law == self.variation.law]
-        failing: list[tuple[JobHistory, Variation, Answer]] = []
+        failing: list[tuple[JobHistory, Variation, Compared]] = []
         for history, variation in found:
             with self.named_failure([history], variation):
-                answer = self.judge.alone(history, variation)
-            failing += [(history, variation, answer)] if answer.differs else []
+                compared = self.judge.compare_alone(history, variation)
+            failing += [(history, variation, compared)] if compared.differs else []
         if failing:
-            history, variation, answer = min(failing, key=lambda each: size(each[0], self.options.inputs))
+            history, variation, compared = min(failing, key=lambda each: size(each[0], self.options.inputs))
             head = f"{len(failing)} of {len(found)} histories that were found before still differ; no other was drawn."
-            raise self.violation(history, variation, answer, head)
+            raise self.violation(history, variation, compared, head)
 
     def check(self, count: int) -> JobReport:
         """Draw histories, run them, and compare: each in a query of its own where a shared one can't be told apart.
@@ -299,27 +299,27 @@ class JobCheck:
         """
         __tracebackhide__ = True
         with self.named_failure(histories, self.variation):
-            answers = self.judge.answers(histories, self.variation)
-        failing = [pair for pair in zip(histories, answers, strict=True) if pair[1].differs]
+            comparisons = self.judge.compare(histories, self.variation)
+        failing = [pair for pair in zip(histories, comparisons, strict=True) if pair[1].differs]
         if failing:
-            history, answer = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
+            history, compared = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
             differ = f"{len(failing)} of {len(histories)} histories differ"
-            self.raise_smallest(history, answer, self.variation, f"{differ}.", started)
+            self.raise_smallest(history, compared, self.variation, head=f"{differ}.", started=started)
             self.run_each_alone(
-                f"{differ} in one query, such as one that {_in_words(answer.difference)}; alone in its query it "
+                f"{differ} in one query, such as one that {_in_words(compared.difference)}; alone in its query it "
                 "agrees. So a history's result depends on the others, though no two share a key"
             )
             seconds = self.variation.run.seconds
             _LOG.info("%s: %s; running each history alone for %g s", self.name, self.why_alone, seconds)
         elif self.again:
             (number,) = _fullest(histories, 1)
-            if self.judge.beside(histories[number], answers[number].expected, self.variation).differs:
-                answer = self.judge.alone(histories[number], self.variation)
-                if answer.differs:
+            if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
+                compared = self.judge.compare_alone(histories[number], self.variation)
+                if compared.differs:
                     head = "It differs where it runs alone, and not beside others."
-                    raise self.violation(histories[number], self.variation, answer, head)
+                    raise self.violation(histories[number], self.variation, compared, head)
                 self.run_each_alone("another result is expected of a history alone than beside others")
-        return sum(answer.expects_rows for answer in answers)
+        return sum(compared.expects_rows for compared in comparisons)
 
     def check_alone(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
         """Run as many histories alone as the time allows; return them, and on how many rows were expected.
@@ -336,11 +336,11 @@ class JobCheck:
                 break
             variation = self.variation if self.variation.share is None else self.variation.share(len(done))
             with self.named_failure([history], variation):
-                answer = self.judge.alone(history, variation)
-            if answer.differs:
+                compared = self.judge.compare_alone(history, variation)
+            if compared.differs:
                 head = f"1 of {len(done) + 1} histories that ran alone differs."
-                self.raise_smallest(history, answer, variation, head, started)
-            expecting += answer.expects_rows
+                self.raise_smallest(history, compared, variation, head=head, started=started)
+            expecting += compared.expects_rows
             done.append(history)
         return done, expecting
 
@@ -357,14 +357,14 @@ class JobCheck:
         histories = self.draws.draw(count)
         expected = self.judge.expected(histories, self.variation)
         for number in _fullest(histories, MAX_ALONE_AGAIN):
-            answer = self.judge.beside(histories[number], expected[number], self.variation)
-            if answer.differs:
+            compared = self.judge.beside(histories[number], expected[number], self.variation)
+            if compared.differs:
                 head = "It differs where it runs alone, and not beside others."
-                raise self.violation(histories[number], self.variation, answer, head)
+                raise self.violation(histories[number], self.variation, compared, head)
         return min(count, MAX_ALONE_AGAIN)
 
     def raise_smallest(
-        self, history: JobHistory, answer: Answer, variation: Variation, head: str, started: float
+        self, history: JobHistory, compared: Compared, variation: Variation, *, head: str, started: float
     ) -> None:
         """Shrink a history that differs, which is on disk meanwhile; return where the smallest one agrees alone.
 
@@ -374,18 +374,19 @@ class JobCheck:
         __tracebackhide__ = True
         kept = self.store.keep(_saved(history, variation), variation.run)
         deadline = deadline_of_shrinking(started, variation.run.seconds)
-        smallest, part = shrunk(self.judge, self.draws, history, variation, answer.output, deadline)
-        if self.judge.alone(smallest, part).differs:
-            plain, plain_answer = plainest(self.judge, self.draws, smallest, part, deadline)
-            raise self.violation(plain, part, plain_answer, head, kept, deadline)
+        smallest, part = shrunk(self.judge, self.draws, history, variation, output=compared.output, deadline=deadline)
+        if self.judge.compare_alone(smallest, part).differs:
+            plain, plain_compared = plainest(self.judge, self.draws, smallest, part, deadline=deadline)
+            raise self.violation(plain, part, plain_compared, head, unshrunk=kept, deadline=deadline)
         self.store.forget(kept)
 
     def violation(
         self,
         history: JobHistory,
         variation: Variation,
-        answer: Answer,
+        compared: Compared,
         head: str,
+        *,
         unshrunk: Path | None = None,
         deadline: Deadline | None = None,
     ) -> Violated:
@@ -394,7 +395,7 @@ class JobCheck:
         Args:
             history: The history.
             variation: How its query was run.
-            answer: What came of it.
+            compared: What came of it.
             head: On how many histories the job differs.
             unshrunk: The folder of the history that it was shrunk from, which is forgotten.
             deadline: When shrinking had to end, if it was shrunk.
@@ -405,9 +406,9 @@ class JobCheck:
             oracle=self.oracle.name,
             history=_saved(history, variation),
             sources=judge.witness.sources,
-            expected=answer.expected,
-            emitted=answer.emitted,
-            difference=answer.difference,
+            expected=compared.expected,
+            emitted=compared.emitted,
+            difference=compared.difference,
             run=replace(run, mode="complete") if judge.is_sink else run,
             unique=judge.unique_columns,
             seed=self.options.seed if history.seed is None else history.seed,
@@ -433,7 +434,7 @@ class JobCheck:
 
             def fails(some: Sequence[JobHistory]) -> bool:
                 try:
-                    self.judge.answers(some, variation)
+                    self.judge.compare(some, variation)
                 except QueryFailed:
                     return True
                 return False

@@ -18,10 +18,10 @@ from .queries.rows import flat
 from .queries.running import Declared, Output, Sink
 from .rendering.values import shown_row
 from .variations import Variation
-from .witness import Emitted, JobWitness
+from .witness import Emitted, RowsWitness
 
 
-class Answer(NamedTuple):
+class Compared(NamedTuple):
     """What came of a history.
 
     Attributes:
@@ -87,13 +87,13 @@ class Judge:
         met: What the queries have met so far.
     """
 
-    witness: JobWitness
+    witness: RowsWitness
     oracle: Oracle
     declared: Declared
     unique: Sequence[str] | None = None
     equality: Equality = TWELVE_DIGITS
     met: Met = field(default_factory=Met)
-    _alone: dict[str, Answer] = field(default_factory=dict, init=False)
+    _alone: dict[str, Compared] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.oracle = self.oracle.beside(self.witness)
@@ -130,7 +130,7 @@ class Judge:
         """Return the judge that runs each history in a query of its own."""
         return replace(self, witness=replace(self.witness, alone=True))
 
-    def answers(self, histories: Sequence[JobHistory], variation: Variation) -> list[Answer]:
+    def compare(self, histories: Sequence[JobHistory], variation: Variation) -> list[Compared]:
         """Run the job over histories, in one query where they share one, and compare.
 
         Raises:
@@ -151,15 +151,15 @@ class Judge:
         self.met.comparing = "end" if self.is_sink else expected[0].comparing
         if self.met.columns:
             self.met.extra = check_columns(expected, self.met.columns, self.name)
-        compared = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
+        differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
         of_each = outputs if len(outputs) == len(histories) else outputs * len(histories)
-        return [Answer(*fields) for fields in zip(expected, emitted, compared, of_each, strict=True)]
+        return [Compared(*fields) for fields in zip(expected, emitted, differences, of_each, strict=True)]
 
-    def alone(self, history: JobHistory, variation: Variation) -> Answer:
+    def compare_alone(self, history: JobHistory, variation: Variation) -> Compared:
         """Run the job over a history in a query of its own, unless that was done before, and compare."""
         text = repr((history.batches, history.clock, variation.saved))
         if text not in self._alone:
-            (self._alone[text],) = self.answers([history], variation)
+            (self._alone[text],) = self.compare([history], variation)
         return self._alone[text]
 
     def expected(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
@@ -173,10 +173,10 @@ class Judge:
             self.met.left_out = list(dict.fromkeys([*self.met.left_out, *left_out]))
         return expected
 
-    def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Answer:
+    def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Compared:
         """Run the job over a history in a query of its own, and compare with what is expected of it beside others."""
         ((emitted,), (output,)) = self.witness.evaluate([variation.vary(history)], variation.run)
-        return Answer(expected, emitted, self.difference(expected, emitted, variation), output)
+        return Compared(expected, emitted, self.difference(expected, emitted, variation), output)
 
     def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> RowDifference | None:
         """Return where what was emitted differs first from what is expected."""

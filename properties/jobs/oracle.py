@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..witnesses.run_options import Mode, RunOptions
 from .model import Expected, JobHistory, Source
 from .queries.plans import Plan
-from .witness import JobWitness
+from .witness import RowsWitness
 
 
 class Oracle(ABC):
@@ -42,7 +42,7 @@ class Oracle(ABC):
         """Whether the end of a history must close everything: the watermark is then moved far beyond it."""
         return mode == "append"
 
-    def beside(self, witness: JobWitness) -> Oracle:
+    def beside(self, witness: RowsWitness) -> Oracle:
         """Return the oracle with what it needs of the job that is checked."""
         return self
 

@@ -22,7 +22,7 @@ from .queries.contract import location
 from .queries.plans import Plan
 from .queries.rows import flat, rows_of
 from .queries.running import Job, Sink, name_of
-from .witness import Emitted, JobWitness
+from .witness import Emitted, RowsWitness
 
 if TYPE_CHECKING:
     import duckdb
@@ -176,7 +176,7 @@ class SqlOracle(Oracle):
         """Whether the end of a history must close everything: always."""
         return True
 
-    def beside(self, witness: JobWitness) -> SqlOracle:
+    def beside(self, witness: RowsWitness) -> SqlOracle:
         """Return the statement over the job's static tables, too."""
         return replace(self, static=witness.runner.static) if witness.runner.static else self
 
@@ -239,14 +239,14 @@ class OracleOfJob(Oracle):
         witness: Runs the job that is checked; None until there is one.
     """
 
-    witness: JobWitness | None = field(default=None, kw_only=True)
+    witness: RowsWitness | None = field(default=None, kw_only=True)
     follows_clock = False
 
-    def beside(self, witness: JobWitness) -> OracleOfJob:
+    def beside(self, witness: RowsWitness) -> OracleOfJob:
         """Return the oracle with the runner, the inputs and the static tables of the job that is checked."""
         return replace(self, witness=witness)
 
-    def of(self, job: Job | None) -> JobWitness:
+    def of(self, job: Job | None) -> RowsWitness:
         """Return what runs a job; None: the job that is checked."""
         assert self.witness is not None
         return self.witness if job is None else self.witness.of(job)

@@ -10,7 +10,7 @@ from ..generators.shrinking import Deadline, one_by_one
 from .draws import Draws
 from .histories.shrinking import shrink
 from .histories.standing_alone import standing_alone
-from .judging import Answer, Judge
+from .judging import Compared, Judge
 from .model import JobHistory
 from .queries.running import Output
 from .variations import Variation
@@ -32,7 +32,7 @@ def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
 
 
 def shrunk(
-    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, output: Output, deadline: Deadline
+    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, output: Output, deadline: Deadline
 ) -> tuple[JobHistory, Variation]:
     """Return the smallest history found in time on which the job differs, and the part of the variation that shows it.
 
@@ -48,44 +48,46 @@ def shrunk(
     """
     rows = len(history.arrivals)
     _LOG.info("%s: shrinking a history of %d rows, %.0f s at most", judge.name, rows, deadline.seconds)
-    part = narrowed(judge, history, variation, output, deadline)
+    part = narrowed(judge, history, variation, output=output, deadline=deadline)
 
     def differs_alone(candidate: JobHistory) -> bool:
-        return judge.alone(candidate, part).differs
+        return judge.compare_alone(candidate, part).differs
 
     def differ(candidates: Sequence[JobHistory]) -> Sequence[bool]:
         _LOG.info("%s: trying %d smaller histories", judge.name, len(candidates))
         if judge.witness.alone:
             return one_by_one(differs_alone, deadline)(candidates)
-        return [answer.differs for answer in judge.answers(candidates, part)]
+        return [compared.differs for compared in judge.compare(candidates, part)]
 
     delay_us = None if draws.takes_late else draws.out_of_order_us
     return shrink(history, draws.inputs, differ, delay_us=delay_us, deadline=deadline), part
 
 
-def narrowed(judge: Judge, history: JobHistory, variation: Variation, output: Output, deadline: Deadline) -> Variation:
+def narrowed(
+    judge: Judge, history: JobHistory, variation: Variation, *, output: Output, deadline: Deadline
+) -> Variation:
     """Return the smallest part of a variation under which the job still differs on a history."""
     for part in variation.parts(output)[:MAX_PARTS] if variation.parts is not None else ():
         if deadline.is_over():
             break
-        answer = judge.alone(history, part)
-        if answer.differs:
-            return narrowed(judge, history, part, answer.output, deadline)
+        compared = judge.compare_alone(history, part)
+        if compared.differs:
+            return narrowed(judge, history, part, output=compared.output, deadline=deadline)
     return variation
 
 
 def plainest(
-    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, deadline: Deadline
-) -> tuple[JobHistory, Answer]:
-    """Return the history as one would write it by hand, without its clock, where it fails so, too; and its answer."""
-    answer = judge.alone(history, variation)
+    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, deadline: Deadline
+) -> tuple[JobHistory, Compared]:
+    """Return the history as one would write it by hand, without its clock, where it differs so, too; and how."""
+    compared = judge.compare_alone(history, variation)
     if draws.closes:  # only its clock says that everything is closed
-        return history, answer
-    first = None if answer.difference is None else answer.difference.batch
+        return history, compared
+    first = None if compared.difference is None else compared.difference.batch
     for plain in standing_alone(history, draws.inputs, first, variation.run.trigger)[:MAX_WITHOUT_CLOCK]:
         if deadline.is_over():
             break
-        plain_answer = judge.alone(plain, variation)
-        if plain_answer.differs:
-            return plain, plain_answer
-    return history, answer
+        plain_compared = judge.compare_alone(plain, variation)
+        if plain_compared.differs:
+            return plain, plain_compared
+    return history, compared

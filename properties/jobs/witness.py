@@ -20,7 +20,7 @@ Emitted = list[list[Row]]
 """The rows of each batch; of a sink one list, of the end."""
 
 
-class Answers(NamedTuple):
+class Emissions(NamedTuple):
     """What a job emitted of histories.
 
     Attributes:
@@ -33,7 +33,7 @@ class Answers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JobWitness:
+class RowsWitness:
     """Runs a job over histories of its own columns.
 
     Attributes:
@@ -60,11 +60,11 @@ class JobWitness:
         """The job's inputs."""
         return self.runner.sources
 
-    def of(self, job: Job) -> JobWitness:
+    def of(self, job: Job) -> RowsWitness:
         """Return the witness of another job over the same inputs."""
         return replace(self, runner=replace(self.runner, job=job))
 
-    def evaluate(self, histories: Sequence[JobHistory], run: RunOptions) -> Answers:
+    def evaluate(self, histories: Sequence[JobHistory], run: RunOptions) -> Emissions:
         """Return what the job emits of each history: in one query, where they share one.
 
         Raises:
@@ -74,12 +74,12 @@ class JobWitness:
         """
         if self.alone or len(histories) == 1:
             outputs = [self._run(tables_alone(history, self.sources), history, run) for history in histories]
-            return Answers([output.batches for output in outputs], outputs)
+            return Emissions([output.batches for output in outputs], outputs)
         if not histories:
-            return Answers([], [])
+            return Emissions([], [])
         output = self._run(pack(histories, self.inputs, self.seed), histories[0], run)
         batches = [self._unpacked(rows, histories) for rows in output.batches]
-        return Answers([[batch[number] for batch in batches] for number in range(len(histories))], [output])
+        return Emissions([[batch[number] for batch in batches] for number in range(len(histories))], [output])
 
     def as_batch(self, histories: Sequence[JobHistory], run: RunOptions) -> list[list[Row]]:
         """Return the rows that the job has of each history as a batch.
