@@ -321,8 +321,9 @@ class JobOracle(OracleOfJob):
             known[text] = witness.evaluate(histories, self.run or run).emitted
         if isinstance(witness.runner.job, Sink):
             return [Expected("end", emitted[-1:]) for emitted in known[text]]
-        at_end = self.comparing == "end"
-        return [Expected("batches", [*map(flat, emitted)], at_end=at_end) for emitted in known[text]]
+        if self.comparing == "end":
+            return [Expected("batches", [*map(flat, emitted)], at_end=True) for emitted in known[text]]
+        return [Expected("batches", emitted) for emitted in known[text]]
 
 
 @checked
