@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streamproof import Inconclusive, assert_holds
 from streamproof.properties.generators.coverage import draw_covering
+from streamproof.properties.runner import confirm
 from streamproof.properties.testing import conformance
 from streamproof.properties.testing.conformance import ChangelogOf
 from streamproof.properties.witnesses.spark.witness import JobWitness
@@ -23,7 +24,7 @@ HALF_AN_HOUR = {"gap_ms": 1_799_999, "grace_ms": 600_000, "emit": "close"}
 
 @pytest.fixture(autouse=True)
 def without_shrinking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conformance, "shrink", lambda history, fails: history)
+    monkeypatch.setattr(confirm, "shrink", lambda history, fails, rounds, at_once: history)
 
 
 def sessions(gap: str) -> Callable[[DataFrame], DataFrame]:
