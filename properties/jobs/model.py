@@ -1,4 +1,4 @@
-"""What the check of a job speaks of: its inputs, histories of rows, how it is run, and what an oracle expects of it.
+"""The terms of a job's check: its inputs, histories of rows, and what an oracle expects of them.
 
 A row is a mapping from the names of columns to Python values: timestamps are `datetime`s in UTC, of microseconds.
 """
@@ -67,7 +67,7 @@ class JobHistory:
             where other rows than the history's move the watermark; empty where its own alone do.
         name: What reports call it.
         variation: Which invariant it violates, and how the query is run then; empty where it is run as it stands.
-        seed: The seed of the check that saved it, where it is a saved one.
+        seed: The seed of the check that saved it; None: it isn't a saved one.
     """
 
     batches: tuple[tuple[Arrival, ...], ...]
@@ -94,7 +94,7 @@ class Expected:
         comparing: What `rows` are.
         rows: For each batch the rows that it emits (`batches`), or the rows of all batches so far or of the table after
             it (`cuts`); or one list, of the end (`end`). In no order.
-        at_end: Of `batches`: whether only the table that they make at the end is compared.
+        at_end: Whether the `batches` are compared only by the table that they make at the end.
     """
 
     comparing: Comparing

@@ -37,8 +37,9 @@ def assert_holds(
         mutant: The mutant that runs instead of the operator's own logic, if any.
         job: The user's job that runs instead of the operator.
         way: How the law ran it again, if it did, such as `{"stop_after": [1, 2]}`: after which batches (from 0) the
-            query is stopped and restarted (`stop_after`), in which it crashes (`crash_in`), in how many shuffle
-            `partitions`, and over how many `state_groups` its keys are spread.
+            query is stopped and restarted (`stop_after`), in which it crashes between output and commit (`crash_in`, or
+            at another moment: `[1, True, "before its output"]`), in how many shuffle `partitions`, and over how many
+            `state_groups` its keys are spread.
 
     Raises:
         AssertionError: The law is broken; the message has both outcomes side by side.
