@@ -3,10 +3,10 @@
 Each operator runs as a streaming query over parquet files, one a micro-batch (16 of equal size), on RocksDB: in the
 form of this tree, in that of the commit ce10c6f, beside a baseline of the same result, and beside a reading of the same
 inputs without any operator. Each is a process of its own, started alike, and runs twice. The first run writes its
-results, which are compared with the baseline's, for a benchmark of wrong answers is worth nothing; it is the warm-up,
-too. The second computes all of its results and writes them nowhere, and what counts is the CPU seconds of the whole
-process tree from its start to its end: Python, the JVM and the workers. Growth counts the CPU seconds after the first
-batch, which also starts the query.
+results, to be compared with the baseline's, for a benchmark of wrong answers is worth nothing; it is also the warm-up.
+The second run computes all of its results and writes them nowhere. Its CPU seconds are measured, from its start to its
+end, of the whole process tree: Python, the JVM and the workers. Growth counts the CPU seconds after the first batch,
+which also starts the query.
 """
 
 from __future__ import annotations

@@ -206,15 +206,15 @@ def joined(
     right_value: Any = None,
     **options: Any,
 ) -> DataFrame:
-    """Declare a join of `left` and `right`, as this tree's operators take them or, with `EARLIER`, the earlier ones.
+    """Declare a join of `left` and `right`, in the form that this tree's operators take, or those of `EARLIER`.
 
     Args:
         join: The operator.
-        inputs: Its inputs, and maybe others.
+        inputs: All inputs of the case, by name.
         further: `TODAY` or `EARLIER`.
         value: The left value.
         right_value: The right value; the left one by default.
-        options: What else the operator is given.
+        options: Further options of the operator.
     """
     left, right = inputs["left"], inputs["right"]
     if further is EARLIER:

@@ -5,9 +5,9 @@ that is imported (`today` or `ce10c6f`), its `baseline`, or its `inputs` alone; 
 `… over OPERATOR FOLDER KEYS… -- SIZES…` runs it in batches of these sizes over a state of so many keys. Each prints its
 steps, and what it measured last, as JSON, a line each.
 
-All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers. A first run of
-the same records is the warm-up, for the JVM goes on compiling what Spark runs once a batch, and writes the results to
-be compared; what is measured is a second one, whose results go nowhere, for no sink is part of an operator.
+All start alike: of one session with the settings of a streaming job, whose JVM has both its compilers. A first run over
+the records writes the results to be compared, and is the warm-up, for the JVM goes on compiling what Spark runs once a
+batch. A second run is measured; its results go nowhere, for no sink is part of an operator.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def write(rows: DataFrame, folder: Path | None) -> None:
 
 
 def streamed(result: DataFrame, folder: Path | None, used: Callable[[], Used]) -> list[Used]:
-    """Run a streaming query whose results go into a folder, or nowhere; return what each batch had used, and all."""
+    """Run a streaming query whose results go into a folder, or nowhere; return the CPU seconds up to each batch's end."""
     shown, ends = result.drop("place"), []
 
     def write_batch(rows: DataFrame, batch: int) -> None:
