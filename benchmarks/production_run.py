@@ -149,7 +149,7 @@ def write(rows: DataFrame, folder: Path | None) -> None:
 
 
 def streamed(result: DataFrame, folder: Path | None, used: Callable[[], Used]) -> list[Used]:
-    """Run a streaming query whose results go into a folder, or nowhere; return the CPU seconds up to each batch's end."""
+    """Run a streaming query, its results into a folder or nowhere; return the CPU seconds up to each batch's end."""
     shown, ends = result.drop("place"), []
 
     def write_batch(rows: DataFrame, batch: int) -> None:

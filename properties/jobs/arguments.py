@@ -43,14 +43,14 @@ def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_or
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """What the checks of one job have in common.
+    """The options that all checks of a job share.
 
     Attributes:
         runner: Runs the job.
         inputs: Its inputs.
         seed: The seed that histories are drawn from.
         unique: The columns that tell the rows of an updated table apart, if they are given.
-        out_of_order: How far out of order rows may be, if it is given.
+        out_of_order: How far out of order rows may be; None: as far as the job's watermarks allow.
         alone: Whether each history runs in a query of its own.
         equality: When two values count as equal.
     """
@@ -77,10 +77,10 @@ def check_options(
     seconds: float,
     digits: int | None,
 ) -> CheckOptions:
-    """Return what the checks of a job have in common; the arguments are those of `check_job`.
+    """Return the options that all checks of a job share; the arguments are those of `check_job`.
 
     Raises:
-        BadInput: One of them is out of range, an input can't be drawn for, or a static table is no table.
+        BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is no table.
     """
     check_arguments(histories, seed, seconds, out_of_order)
     resolved, runner = runner_of(job, inputs, seed, static)
@@ -96,10 +96,10 @@ def check_options(
 
 
 def oracle_of(expect: Any, job: Job | None = None) -> Oracle:
-    """Return what says what is expected.
+    """Return the oracle that the argument `expect` stands for.
 
     Raises:
-        BadInput: It is nothing that can say it, of this job.
+        BadInput: It stands for none, or for none of this job.
     """
     if isinstance(expect, BatchOracle) and isinstance(expect.job or job, Sink):
         raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
@@ -152,10 +152,10 @@ def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
 
 
 def job_options(trigger: Trigger, mode: Mode, settings: Mapping[str, str | int] | None, seconds: float) -> RunOptions:
-    """Return how a job's query is run plainly.
+    """Return the options of a job's plain run.
 
     Raises:
-        BadInput: A setting has characters that no setting has.
+        BadInput: A setting has characters that can't be seen.
     """
     given = settings_of(settings)
     return RunOptions(trigger=trigger, mode=mode, empty_batches=True, settings=given, seconds=seconds)

@@ -158,11 +158,11 @@ class JobCheck:
     """One check of a job: draws histories, runs them, lets the judge compare, and shrinks a history that differs.
 
     Args:
-        options: What it has in common with other checks of the job.
+        options: The options that all checks of the job share.
         oracle: Says what is expected.
         variation: How the job's queries are run.
-        folder: Where counterexamples are saved, if they are.
-        late: Whether histories may have late rows; None: as the oracle takes them.
+        folder: The folder that counterexamples are saved in; None: none is saved.
+        late: Whether histories may have late rows; None: if the oracle takes them.
         again: Whether a history that agrees in a shared query is run alone, too.
 
     Raises:
@@ -199,7 +199,7 @@ class JobCheck:
 
     @property
     def oracle(self) -> Oracle:
-        """What says what is expected, with what it needs of the job."""
+        """The oracle, with what it needs of the job."""
         return self.judge.oracle
 
     def _require_clock(self) -> None:
@@ -225,25 +225,26 @@ class JobCheck:
         """
         __tracebackhide__ = True
         histories = saved_histories(examples, self.store.folder, self.judge.witness.sources)
-        found = [
+        replayed = [
             (history, saved_variation(self.variation.run, history.variation) if history.variation else self.variation)
             for history in histories
         ]
-        for history, variation in found:
+        for history, variation in replayed:
             if variation.law and not self.variation.law:
                 raise BadInput(
                     f"the history {history.name} violates the invariant {variation.law!r} under a run of its own: give "
                     "it to invariants(…), as examples=, or remove its variation"
                 )
-        found = [(history, variation) for history, variation in found if variation.law == self.variation.law]
+        replayed = [(history, variation) for history, variation in replayed if variation.law == self.variation.law]
         failing: list[tuple[JobHistory, Variation, Compared]] = []
-        for history, variation in found:
+        for history, variation in replayed:
             with self.named_failure([history], variation):
                 compared = self.judge.compare_alone(history, variation)
             failing += [(history, variation, compared)] if compared.differs else []
         if failing:
             history, variation, compared = min(failing, key=lambda each: size(each[0], self.options.inputs))
-            head = f"{len(failing)} of {len(found)} histories that were found before still differ; no other was drawn."
+            count = f"{len(failing)} of {len(replayed)} histories"
+            head = f"{count} that were found before still differ; no other was drawn."
             raise self.violation(history, variation, compared, head)
 
     def check(self, count: int) -> JobReport:
@@ -256,8 +257,8 @@ class JobCheck:
         __tracebackhide__ = True
         try:
             return self.check_drawn(count)
-        except UnreadableKey as found:
-            self.run_each_alone(found.message)
+        except UnreadableKey as unreadable:
+            self.run_each_alone(unreadable.message)
         return self.check_drawn(count)
 
     def check_drawn(self, count: int) -> JobReport:
@@ -289,9 +290,9 @@ class JobCheck:
         )
 
     def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run histories in one query, and return on how many of them rows were expected.
+        """Run histories in one query; return the number of those on which rows were expected.
 
-        Where a history differs in the shared query alone, each is to be run alone after that.
+        If a history differs in the shared query alone, each must be run alone after that.
 
         Raises:
             UnreadableKey: A row of the result can't be told to be of one of them.
@@ -322,7 +323,10 @@ class JobCheck:
         return sum(compared.expects_rows for compared in comparisons)
 
     def check_alone(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
-        """Run as many histories alone as the time allows; return them, and on how many rows were expected.
+        """Run each history in its own query, until `seconds` have passed.
+
+        Returns:
+            The histories that were run, and the number of those on which rows were expected.
 
         Raises:
             Violated: The job differs on one.
@@ -366,10 +370,10 @@ class JobCheck:
     def raise_smallest(
         self, history: JobHistory, compared: Compared, variation: Variation, *, head: str, started: float
     ) -> None:
-        """Shrink a history that differs, which is on disk meanwhile; return where the smallest one agrees alone.
+        """Save a history that differs, and shrink it; return only if the smallest history agrees alone.
 
         Raises:
-            Violated: The smallest one differs in a query of its own, too.
+            Violated: The smallest history differs in a query of its own, too.
         """
         __tracebackhide__ = True
         kept = self.store.keep(_saved(history, variation), variation.run)
@@ -390,15 +394,15 @@ class JobCheck:
         unshrunk: Path | None = None,
         deadline: Deadline | None = None,
     ) -> Violated:
-        """Return the failure on a history, which is saved.
+        """Save a history, and return the failure on it.
 
         Args:
             history: The history.
             variation: How its query was run.
-            compared: What came of it.
+            compared: The judge's comparison on it.
             head: On how many histories the job differs.
-            unshrunk: The folder of the history that it was shrunk from, which is forgotten.
-            deadline: When shrinking had to end, if it was shrunk.
+            unshrunk: The folder of the history that it was shrunk from; it is removed.
+            deadline: When shrinking had to end; None: it wasn't shrunk.
         """
         judge, run = self.judge, variation.run
         counterexample = JobCounterexample(
@@ -423,10 +427,10 @@ class JobCheck:
 
     @contextlib.contextmanager
     def named_failure(self, histories: Sequence[JobHistory], variation: Variation) -> Iterator[None]:
-        """Say of a query over histories that fails within it which of their rows make it fail.
+        """If a query over histories fails within it, name the rows that make it fail.
 
         Raises:
-            QueryFailed: It failed.
+            QueryFailed: The query failed.
         """
         try:
             yield
@@ -445,10 +449,10 @@ class JobCheck:
             ) from None
 
     def conclude(self, histories: Sequence[JobHistory], expecting: int) -> None:
-        """Say whether the histories show something.
+        """Raise if the histories leave coverage goals unmet.
 
         Raises:
-            Inconclusive: They don't.
+            Inconclusive: They do.
         """
         __tracebackhide__ = True
         count = len(histories)
@@ -467,7 +471,7 @@ class JobCheck:
 
 
 def _why_alone(options: CheckOptions, declared: Declared) -> str:
-    """Return why each history has to run in a query of its own; nothing where they share one."""
+    """Return why each history runs in a query of its own; an empty text if they share one."""
     if declared.watermarks.without_clock:
         return "a watermark of the job is on a column within another one"
     if options.alone:
@@ -490,7 +494,7 @@ def _draws(options: CheckOptions, oracle: Oracle, variation: Variation, takes_la
 
 
 def _only_delay_us(declared: Declared, inputs: Sequence[ResolvedInput]) -> int | None:
-    """Return the delay of the watermark that every input has; None where they have none, or several."""
+    """Return the delay of the watermark that every input has; None: some have none, or there are several delays."""
     delays_us = declared.plan.delays_us
     return delays_us[0] if len(delays_us) == 1 and declared.watermarks.count == len(inputs) else None
 

@@ -1,4 +1,4 @@
-"""What a check of a job that found no difference has not shown: unmet coverage goals, and what was not checked."""
+"""The limits of a check that found no difference: the coverage goals that are unmet, and what was not checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .variations import Variation
 MIN_HISTORIES = 10
 """Fewer histories are inconclusive."""
 MIN_EXPECTING = 0.05
-"""The least share of histories on which a row is expected."""
+"""A smaller share of histories on which a row is expected is inconclusive."""
 
 
 def unmet_goals(
@@ -24,11 +24,11 @@ def unmet_goals(
     """Return the coverage goals that a check has left unmet, the most important first.
 
     Args:
-        judge: Has compared the job on them.
-        draws: What the histories were drawn from.
+        judge: The judge that compared the job with the oracle.
+        draws: How the histories were drawn.
         variation: How the job's queries were run.
         histories: The histories.
-        expecting: On how many of them a row was expected.
+        expecting: The number of histories on which a row was expected.
     """
     count, met = len(histories), judge.met
     missing = draws.unmet(histories)
@@ -36,10 +36,10 @@ def unmet_goals(
         missing.insert(0, f"{MIN_HISTORIES} histories at the least")
     if expecting < MIN_EXPECTING * count:
         missing.insert(0, f"rows that are expected, on one in twenty histories (they are on {expecting})")
-    of_oracle, delays = judge.oracle.watermark_delays_us, {*judge.declared.plan.delays_us}
-    if judge.declared.plan.operators and of_oracle is not None and {*of_oracle.values()} - {0} != delays - {0}:
+    expected_us, declared_us = judge.oracle.watermark_delays_us, {*judge.declared.plan.delays_us}
+    if judge.declared.plan.operators and expected_us is not None and {*expected_us.values()} - {0} != declared_us - {0}:
         # All inputs follow one clock, under which the largest of several delays is the only one that matters.
-        both = ({*of_oracle.values()}, delays)
+        both = ({*expected_us.values()}, declared_us)
         named = [" and ".join(map(duration, sorted(each))) or "nothing" for each in both]
         missing.insert(0, f"watermarks that are delayed by {named[0]}, as expected (the job's are by {named[1]})")
     if met.crashed or not judge.is_sink:
@@ -49,7 +49,7 @@ def unmet_goals(
 
 
 def not_checked(judge: Judge, draws: Draws, out_of_order: Duration | None) -> list[str]:
-    """Say what was not checked."""
+    """Return what was not checked, each with how it would be."""
     left, met = [], judge.met
     if not draws.takes_late:
         left.append("what becomes of late rows: what is expected knows none; a rule of Spark's or a class does")

@@ -37,7 +37,7 @@ class JobCounterexample:
 
     Attributes:
         job: The job's name and line.
-        oracle: What says what is expected.
+        oracle: The oracle's name.
         history: The smallest history that was found.
         sources: The job's inputs.
         expected: What is expected of it.
@@ -45,8 +45,8 @@ class JobCounterexample:
         difference: Where they differ first; None where it didn't differ any more.
         run: How the query was run.
         unique: The columns that tell the rows of an updated table apart.
-        seed: What the history was drawn from.
-        delay_us: The delay of the watermark of every input, in microseconds; None where they have none, or several.
+        seed: The seed that the history was drawn from.
+        delay_us: The delay of the watermark of every input, in microseconds; None: it isn't known.
         equality: When two values counted as equal.
         runs: How the query was run, and how the plain one that it is compared with; None: there is one run.
     """
@@ -147,11 +147,11 @@ class JobStore(Store):
     """The counterexamples of one check of a job, each in a folder of its own.
 
     Args:
-        folder: The folder that they lie in; None: none is saved.
+        folder: The folder that they are saved in; None: none is saved.
         sources: The job's inputs.
         job: The job's name and line.
-        oracle: What it is compared with.
-        seed: What the check draws histories from.
+        oracle: The oracle's name.
+        seed: The seed that the check draws histories from.
     """
 
     def __init__(
@@ -161,10 +161,10 @@ class JobStore(Store):
         self.folder, self.sources, self.job, self.oracle, self.seed = folder, sources, job, oracle, seed
 
     def keep(self, history: JobHistory, run: RunOptions) -> Path | None:
-        """Save a history before it is shrunk, so that a check which is interrupted doesn't lose it.
+        """Save a history before it is shrunk, so that an interrupted check doesn't lose it.
 
         Returns:
-            Its folder, to be forgotten when a smaller one is saved; None where it can't be saved.
+            Its folder, for `forget` once a smaller history is saved; None if it can't be saved.
         """
         why = f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk it."
         with contextlib.suppress(OSError):  # a full disk is reported where the smaller history is to be saved
@@ -174,12 +174,12 @@ class JobStore(Store):
     def violation(
         self, counterexample: JobCounterexample, head: str, unshrunk: Path | None = None
     ) -> tuple[str, Path | None]:
-        """Save a counterexample, and return the message of the violation and the folder; None where it isn't saved.
+        """Save a counterexample; return the message of the violation, and the folder (None: it isn't saved).
 
         Args:
             counterexample: The counterexample.
             head: On how many histories the job differs.
-            unshrunk: The folder of the history that it was shrunk from, which is forgotten once it is saved.
+            unshrunk: The folder of the history that it was shrunk from; removed once the counterexample is saved.
         """
         text, confirmed = counterexample.text, counterexample.difference is not None
         lines, path = self._saved(counterexample.history, counterexample.run, text, confirmed)
@@ -198,7 +198,7 @@ class JobStore(Store):
     def _saved(
         self, history: JobHistory, run: RunOptions, report: str, confirmed: bool = True
     ) -> tuple[list[str], Path | None]:
-        """Save a history and its report, and return where, in words with the lines to paste, and its folder."""
+        """Save a history and its report; return lines that say where, with the examples to paste, and the folder."""
         lines, path, shown = [""], None, pasted(history, self.sources)
         check = "invariants" if history.variation else "check_job"
         if self.folder is not None:
@@ -216,7 +216,7 @@ class JobStore(Store):
     def _put(
         self, history: JobHistory, run: RunOptions, report: str, *, confirmed: bool, refresh: Refresh
     ) -> Path | None:
-        """Write a history, its report and its metadata, and return their folder; None where none is saved.
+        """Write a history, its report and its metadata, and return their folder; None: there is no folder to save in.
 
         Raises:
             OSError: They can't be written.
@@ -265,7 +265,7 @@ def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources
 
 
 def _seed(folder: Path) -> int | None:
-    """Return the seed of the check that saved a counterexample; None where its metadata don't say it."""
+    """Return the seed of the check that saved a counterexample; None: its metadata don't have it."""
     with contextlib.suppress(BadInput):  # the history alone is replayed
         seed = read_metadata(folder).get("seed")
         return seed if type(seed) is int else None

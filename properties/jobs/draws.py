@@ -1,4 +1,4 @@
-"""Which histories a check of a job draws, and what they must cover before they have shown anything."""
+"""Draws the histories of a check of a job, and says which coverage goals they leave unmet."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ DAY_US = 86_400_000_000
 
 @dataclass(frozen=True)
 class Draws:
-    """What the histories of a check are drawn from.
+    """Draws the histories of a check.
 
     Attributes:
         inputs: The job's inputs.
         seed: The same seed draws the same histories.
-        distances_us: The durations that matter, in microseconds: those of the oracle and those of the job's plan.
+        distances_us: The durations of the oracle and of the job's plan, in microseconds.
         takes_late: Whether rows may be late.
         delay_us: The delay of the query's watermark, in microseconds.
         out_of_order_us: How far out of order rows may be without being late, in microseconds.

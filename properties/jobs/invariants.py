@@ -134,7 +134,7 @@ class _Invariants:
         return JobCheck(self.options, plain, variation, folder=folder, late=late, again=not variation.law)
 
     def report(self, histories: int, examples: Sequence[str | Path]) -> InvariantsReport:
-        """Replay what is saved, check each variation, and return what changed nothing."""
+        """Replay saved counterexamples, check each variation, and return the report."""
         __tracebackhide__ = True
         for check in self.checks:
             check.replay(examples)

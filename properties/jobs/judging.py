@@ -22,13 +22,13 @@ from .witness import Emitted, RowsWitness
 
 
 class Compared(NamedTuple):
-    """What came of a history.
+    """The judge's comparison on a history.
 
     Attributes:
-        expected: What is expected.
-        emitted: What the job emitted.
-        difference: Where these differ first; None where they don't.
-        output: What the history's query wrote, and what it met.
+        expected: The rows that the oracle expects.
+        emitted: The rows that the job emitted.
+        difference: The first difference; None: they agree.
+        output: The output of the history's query.
     """
 
     expected: Expected
@@ -49,17 +49,17 @@ class Compared(NamedTuple):
 
 @dataclass
 class Met:
-    """What the queries of a check have met so far.
+    """What the queries of a check have covered and shown so far.
 
     Attributes:
-        covered: Which coverage goals of the variation.
-        crashed: Whether one of them died as planned.
-        stateful: Whether one of them has state.
+        covered: The coverage goals of the variation that were met.
+        crashed: Whether a query died as planned.
+        stateful: Whether a query has state.
         columns: The columns of the result, the window as start and end; those of a sink are known once it has run.
-        extra: The columns of which nothing is expected.
-        left_out: The columns that are expected and that the result doesn't have.
+        extra: The result's columns that the oracle doesn't expect.
+        left_out: The expected columns that the result doesn't have.
         comparing: What was compared.
-        alike: Which two rows of one batch can't be told apart, and the remedy; None where there are none.
+        alike: A message that names two rows of a batch that can't be told apart; None: there are none.
         plan: The last query's plan.
     """
 
@@ -81,10 +81,10 @@ class Judge:
     Attributes:
         witness: Runs the job.
         oracle: Says what is expected.
-        declared: What the job's declaration says of it.
+        declared: The job's declaration.
         unique: The columns that tell the rows of an updated table apart, if they are given.
         equality: When two values count as equal.
-        met: What the queries have met so far.
+        met: What the queries have covered and shown so far.
     """
 
     witness: RowsWitness
@@ -118,7 +118,7 @@ class Judge:
 
     @property
     def unique_columns(self) -> list[str] | None:
-        """The columns that tell the rows of an updated table apart; None where each row is one of its own."""
+        """The columns that tell the rows of an updated table apart; None: no row updates another."""
         grouping = self.declared.grouping
         if self.unique is None and grouping is None:
             return None
@@ -135,7 +135,7 @@ class Judge:
 
         Raises:
             UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
-            BadInput: What came can't be compared with what is expected; the message names the remedy.
+            BadInput: The emitted rows can't be compared with the expected ones; the message names the remedy.
             StreamproofError: A query failed, or took longer than it may.
         """
         if not histories:
@@ -143,7 +143,7 @@ class Judge:
         emitted, outputs = self.witness.evaluate([*map(variation.vary, histories)], variation.run)
         for output in outputs:
             self._note(output, variation)
-        columns = [column for of_each in emitted for rows in of_each for row in flat(rows) for column in row]
+        columns = [column for batches in emitted for rows in batches for row in flat(rows) for column in row]
         self.met.columns = self.met.columns or list(dict.fromkeys(columns))
         expected = self.expected(histories, variation)
         if self.met.alike is not None and any(each.comparing != "batches" for each in expected):
@@ -152,8 +152,9 @@ class Judge:
         if self.met.columns:
             self.met.extra = check_columns(expected, self.met.columns, self.name)
         differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
-        of_each = outputs if len(outputs) == len(histories) else outputs * len(histories)
-        return [Compared(*fields) for fields in zip(expected, emitted, differences, of_each, strict=True)]
+        if len(outputs) < len(histories):  # they shared one query
+            outputs = outputs * len(histories)
+        return [Compared(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
 
     def compare_alone(self, history: JobHistory, variation: Variation) -> Compared:
         """Run the job over a history in a query of its own, unless that was done before, and compare."""
@@ -174,12 +175,12 @@ class Judge:
         return expected
 
     def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Compared:
-        """Run the job over a history in a query of its own, and compare with what is expected of it beside others."""
+        """Run the job over a history in a query of its own, and compare with the rows expected in a shared query."""
         ((emitted,), (output,)) = self.witness.evaluate([variation.vary(history)], variation.run)
         return Compared(expected, emitted, self.difference(expected, emitted, variation), output)
 
     def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> RowDifference | None:
-        """Return where what was emitted differs first from what is expected."""
+        """Return the first difference between the emitted rows and the expected ones; None: they agree."""
         mode: Mode = variation.run.mode
         if self.is_sink:
             mode = "complete"
@@ -197,7 +198,7 @@ class Judge:
             self.met.alike = next(self._rows_alike(output), None)
 
     def _rows_alike(self, output: Output) -> Iterator[str]:
-        """Say which two rows of one micro-batch `unique_columns` doesn't tell apart, and the remedy."""
+        """Yield a message for two rows of a micro-batch that `unique_columns` doesn't tell apart, with the remedy."""
         unique, grouping = self.unique_columns, self.declared.grouping
         if unique is None:
             return

@@ -1,4 +1,4 @@
-"""What an oracle is: it says what a job should emit of each history, and what it has to know for that."""
+"""The contract of an oracle, which says what a job should emit for each history."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .witness import RowsWitness
 
 
 class Oracle(ABC):
-    """Says what a job should emit. A new oracle gives its name and what it expects; all else has a default.
+    """Says what a job should emit. A new oracle defines `name` and `expected`; the rest has defaults.
 
     Attributes:
-        takes_late: Whether it knows what becomes of late rows; without, histories have none.
-        distances_us: The durations that matter to it, in microseconds: gaps, sizes, delays.
-        allows_fewer_columns: Whether a job may select some of the columns that it expects.
+        takes_late: Whether it says what happens to late rows; if not, histories have none.
+        distances_us: The durations that it depends on, in microseconds: gaps, sizes, delays.
+        allows_fewer_columns: Whether a job's result may lack some of the columns that it expects.
         follows_clock: Whether it goes by the clock of the inputs' event times.
     """
 
@@ -39,7 +39,7 @@ class Oracle(ABC):
         return None
 
     def closes(self, mode: Mode) -> bool:
-        """Whether the end of a history must close everything: the watermark is then moved far beyond it."""
+        """Whether the end of a history must close everything: then the watermark moves far beyond it."""
         return mode == "append"
 
     def beside(self, witness: RowsWitness) -> Oracle:
@@ -47,10 +47,10 @@ class Oracle(ABC):
         return self
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
-        """Say why it can't tell what is expected of a job, before anything is drawn; None where it can.
+        """Return why it can't say what is expected of a job, before any history is drawn; None: it can.
 
         Args:
-            plan: The job's analyzed plan; of a sink nothing is known.
+            plan: The job's analyzed plan; empty for a sink.
             run: How the job is run.
         """
         return None
@@ -65,5 +65,5 @@ class Oracle(ABC):
             run: How the job is run.
 
         Raises:
-            BadInput: It can't say it; the message names the remedy.
+            BadInput: It can't say what is expected; the message names the remedy.
         """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WITH_ROWS = ("SELECT", "MULTI", "CALL")
 """The kinds of statements that have rows; `MULTI` is a PIVOT."""
 FORGETS = "DeduplicateWithinWatermark"
-"""An operator that emits a row once more when the watermark has passed it: when that is, depends on the batches."""
+"""An operator that emits a duplicate once the watermark has passed the first row: when, depends on the batches."""
 
 
 def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> datetime | None:
@@ -247,7 +247,7 @@ class OracleOfJob(Oracle):
         return replace(self, witness=witness)
 
     def of(self, job: Job | None) -> RowsWitness:
-        """Return what runs a job; None: the job that is checked."""
+        """Return the witness of a job; None: of the job that is checked."""
         assert self.witness is not None
         return self.witness if job is None else self.witness.of(job)
 
@@ -268,7 +268,7 @@ class BatchOracle(OracleOfJob):
         return "the same job as a batch" if self.job is None else f"{name_of(self.job)} as a batch"
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
-        """Refuse a job that calls what Spark knows in streams alone; of no rows it may fail in other ways."""
+        """Refuse a job that calls `dropDuplicatesWithinWatermark`; without rows it may fail for other reasons."""
         forgets, witness = plan.has(FORGETS), self.of(self.job)
         if self.job is not None:  # it may be no stream: only a batch shows its plan
             try:

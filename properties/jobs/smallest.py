@@ -20,14 +20,14 @@ MAX_WITHOUT_CLOCK = 3
 MAX_PARTS = 4
 """Parts of a variation that are tried alone, each in a query of its own."""
 SHRINKING = 2
-"""Shrinking takes at most this many times as long as the check took until it found the violation,"""
+"""Shrinking may take this many times as long as the check took until it found the violation."""
 SHRINKING_S = 30
-"""and at least so many seconds, if `seconds` allows as many."""
+"""If that is less than 30 s, shrinking may take 30 s. `seconds` limits both."""
 _LOG = logging.getLogger("streamproof")
 
 
 def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
-    """Return when shrinking ends that begins now, of a check that was `started` at that `time.monotonic()`."""
+    """Return the deadline of shrinking that begins now, in a check that began at `started` (`time.monotonic()`)."""
     return Deadline(min(max(SHRINKING * (time.monotonic() - started), SHRINKING_S), seconds))
 
 
@@ -36,14 +36,14 @@ def shrunk(
 ) -> tuple[JobHistory, Variation]:
     """Return the smallest history found in time on which the job differs, and the part of the variation that shows it.
 
-    It has no late rows where none may be.
+    It has late rows only if the draws take them.
 
     Args:
         judge: Compares the job.
-        draws: What the history was drawn from.
+        draws: How the history was drawn.
         history: The history.
         variation: How the query was run.
-        output: What that query wrote, and what it met.
+        output: The output of that query.
         deadline: When shrinking ends.
     """
     rows = len(history.arrivals)
@@ -79,7 +79,7 @@ def narrowed(
 def plainest(
     judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, deadline: Deadline
 ) -> tuple[JobHistory, Compared]:
-    """Return the history as one would write it by hand, without its clock, where it differs so, too; and how."""
+    """Return the history without its clock, as written by hand, if it still differs then; and the comparison."""
     compared = judge.compare_alone(history, variation)
     if draws.closes:  # only its clock says that everything is closed
         return history, compared

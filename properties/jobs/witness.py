@@ -1,4 +1,4 @@
-"""A user's job as a witness: it emits rows of each history, of many histories in one query where they can share one."""
+"""A user's job as a witness, which runs many histories in one query if they can share one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Emissions(NamedTuple):
     """What a job emitted of histories.
 
     Attributes:
-        emitted: Of each history, what it emitted.
-        outputs: What the queries wrote, and which faults and late rows they met.
+        emitted: The emitted rows of each history.
+        outputs: The outputs of the queries: one in all, or one for each history.
     """
 
     emitted: list[Emitted]
@@ -82,7 +82,7 @@ class RowsWitness:
         return Emissions([[batch[number] for batch in batches] for number in range(len(histories))], [output])
 
     def as_batch(self, histories: Sequence[JobHistory], run: RunOptions) -> list[list[Row]]:
-        """Return the rows that the job has of each history as a batch.
+        """Run the job as a batch, and return the rows of each history.
 
         Raises:
             UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
@@ -105,7 +105,7 @@ class RowsWitness:
         return output
 
     def _unpacked(self, rows: Sequence[Row], histories: Sequence[JobHistory]) -> list[list[Row]]:
-        """Hand every history its own rows."""
+        """Return the rows of each history."""
         if not rows:
             return [[] for _ in histories]
         carriers = set(key_space(self.sources).columns.values())

@@ -1,4 +1,4 @@
-"""Shrinking a job's history: its size, its candidates, and what the round before has found, together.
+"""Shrinking a job's history: its size, its candidates, and combinations of those that failed in the round before.
 
 All candidates keep the clock schedule, and stay within what was drawn from: a user's own values, keys and rows.
 """
@@ -57,8 +57,8 @@ def shrink(
     Args:
         history: The history, which fails.
         inputs: What its rows were drawn from.
-        fails: Returns of each of a round's candidates, the smallest first, whether it fails.
-        rounds: How many rounds at the most.
+        fails: Takes a round's candidates, the smallest first; returns for each whether it fails.
+        rounds: The largest number of rounds.
         delay_us: Where no row may be late, the delay of the watermark in microseconds.
         deadline: After it no round begins.
     """
@@ -91,7 +91,7 @@ def _merged(rows: _Rows, candidates: Sequence[_Rows]) -> _Rows:
 
 
 class _Steps:
-    """What is simpler than the rows of a history, under its clock schedule."""
+    """Simpler rows than those of a history, under its clock schedule."""
 
     def __init__(self, history: JobHistory, inputs: Sequence[ResolvedInput], delay_us: int | None = None) -> None:
         self.original, self.sources = history, {given.name: given.source for given in inputs}
@@ -107,7 +107,7 @@ class _Steps:
         return self.original.with_batches(batches)
 
     def size(self, rows: _Rows) -> Size:
-        """Return the size of rows, of which no two that differ have the same."""
+        """Return the size of rows; rows that differ have different sizes."""
         times = [self.times.of(placed) for placed in rows]
         keys, values = set(), 0
         for _, name, row in rows:
@@ -130,13 +130,13 @@ class _Steps:
         )
 
     def candidates(self, rows: _Rows, thorough: bool) -> Iterator[_Rows]:
-        """Yield the rows one step simpler, in each way; and where it is thorough, every choice of up to three."""
+        """Yield the rows one step simpler, in each way; if thorough, also every choice of up to three."""
         of_times = chain(self.times.sooner(rows), self.times.simpler(rows))
         simpler = chain(fewer(rows, thorough), of_times, self.keys.simpler(rows), self.values.simpler(rows))
         return filter(self.times.are_allowed, simpler)
 
     def combined(self, rows: _Rows, failing: Sequence[_Rows]) -> Iterator[_Rows]:
-        """Yield the rows with what single candidates have changed in them, all of it, and of each half of them."""
+        """Yield the rows with the changes of all failing candidates together, and of each half of them."""
         same = [candidate for candidate in failing if len(candidate) == len(rows)]
         half = len(same) // 2
         merged = [_merged(rows, some) for some in (same, same[:half], same[half:]) if len(some) > 1]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Tables: TypeAlias = Mapping[str, pa.Table]
-"""By the name of an input: its rows of one batch."""
+"""The rows of one batch, by the name of the input."""
 _CLOCK_SCHEMA = pa.schema([(TIME, pa.timestamp("us", "UTC"))])
 
 
@@ -29,8 +29,8 @@ class InputFiles:
         spark: The session.
         folder: The query's folder.
         sources: The job's inputs.
-        batches: Of each batch the rows of each input.
-        clock: The event time (microseconds since 1970) to which the watermarks move in each batch; empty: without.
+        batches: The rows of each input, by batch.
+        clock: The event time (microseconds since 1970) to which the watermarks move in each batch; empty: no clock.
         steps: How many micro-batches each batch takes; the rows are in the first.
     """
 

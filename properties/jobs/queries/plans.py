@@ -21,7 +21,7 @@ _LONGEST_US = 400 * UNITS_US["day"]
 _IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicros"}
 """Expressions that turn times into microseconds or back; windows by time are resolved to the first."""
 _WITH_STATE = "WithState"
-"""In the names of the operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
+"""A part of the names of operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
 _INTEGERS = ("integer", "long")
 
 
@@ -30,7 +30,7 @@ class EventTime(NamedTuple):
 
     Attributes:
         name: Its name.
-        given: The input's column that it is, which the job may have renamed; None where the job derives it.
+        given: The input's column that it comes from, maybe renamed; None: the job derives it.
         beside: All columns of that input.
     """
 
@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def derived_time(self) -> str | None:
-        """The column of a watermark that the job makes of others; None: there is none."""
+        """The column of a watermark that the job derives from others; None: there is none."""
         return next((time.name for time in self.event_times if time.given is None), None)
 
 
@@ -73,7 +73,7 @@ def plan_of(analyzed: Any) -> Plan:
     expressions = [_read(expression) for _, node in nodes for expression in members(node.expressions())]
     watermarks = [node for name, node in nodes if name == "EventTimeWatermark"]
     delays_us = {delay_us for node in watermarks for delay_us in _delays_us(node)}
-    durations_us = {*delays_us, *(duration_us for one in expressions for duration_us in _durations_us(one))}
+    durations_us = {*delays_us, *(duration_us for each in expressions for duration_us in _durations_us(each))}
     inputs = [node for name, node in nodes if name.startswith("StreamingRelation")]
     return Plan(
         operators=frozenset(name for name, _ in nodes),

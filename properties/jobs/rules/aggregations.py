@@ -58,7 +58,7 @@ def session_windows(
     def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
         source = only_input(name, sources, input)
         by = source.key if given is None else given
-        _look_at(name, source, by, functions)
+        _require_known(name, source, by, functions)
         _require_watermark(name, mode, watermark)
         if mode == "update":
             raise BadInput(f'{name}: Spark refuses session windows in update mode: use "append" or "complete"')
@@ -115,7 +115,7 @@ def windows(
     def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
         source = only_input(name, sources, input)
         by = source.key if given is None else given
-        _look_at(name, source, by, functions)
+        _require_known(name, source, by, functions)
         _require_watermark(name, mode, watermark)
         rule = time_windows.Windows(source.time, by, size_us, slide_us, start_us, functions, mode)
         return [_stage(source, rule, lambda: time_windows.State(rule).batch)]
@@ -123,8 +123,8 @@ def windows(
     return Rule(name, delays_us, bind, sorted({size_us, slide_us, abs(start_us), *delays_us.values()} - {0}))
 
 
-def _look_at(name: str, source: Source, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
-    """Refuse an input without the columns, and an aggregate of it that the rules don't know."""
+def _require_known(name: str, source: Source, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
+    """Refuse an input without the columns, and an aggregate that the rules don't know."""
     columns = [*keys, *(aggregate.column for aggregate in aggregates.values() if aggregate.column is not None)]
     look_for(name, source, columns)
     for column, aggregate in aggregates.items():

@@ -56,5 +56,5 @@ def drop_duplicates(
         start = stepping(lambda: duplicates.State(rule).batch, source.name)
         return [Stage(start, rule.asks_for_batch_without_data, frozenset({source.time}), source)]
 
-    # Columns in which duplicates differ are to be left out.
+    # A job must leave out the columns in which duplicates differ.
     return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), allows_fewer_columns=True)

@@ -43,16 +43,16 @@ BadInput where the rule doesn't fit the inputs, or Spark refuses it in this mode
 
 @dataclass(frozen=True)
 class Rule(Oracle):
-    """What is expected by the rules of one of Spark's operators, or of several in a row.
+    """Expects what one of Spark's operators emits by its rules, or several in a row.
 
     Attributes:
         name: What reports call it.
         delays_us: The delay of the watermark, in microseconds: of each input by its name, or of all of them under an
             empty name; empty where there is no watermark.
         bind: Returns its operators over the job's inputs.
-        distances_us: The durations that matter to it, in microseconds, sorted.
-        allows_fewer_columns: Whether a job may select some of the columns that it emits: where these are columns of
-            the inputs.
+        distances_us: The durations that it depends on, in microseconds, sorted.
+        allows_fewer_columns: Whether a job's result may lack some of the columns that it emits; if these are the
+            inputs' columns, it may.
     """
 
     name: str

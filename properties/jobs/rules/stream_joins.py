@@ -33,8 +33,8 @@ StreamJoinKind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi
 
 
 Columns: TypeAlias = Mapping[str, tuple[str, ...]] | None
-"""What each column of the output is made of: columns as `input.column`, of which the first that isn't null counts; None
-for all columns of both sides."""
+"""The columns that each column of the output is made of, as `input.column`: the first that isn't null counts. None: all
+columns of both sides."""
 
 
 def _inputs(rule: str, sources: Sequence[Source], left: str | None, right: str | None) -> tuple[Source, Source]:
@@ -68,7 +68,7 @@ def _missing(rule: joins.StreamJoin, columns: Columns, left: Source, right: Sour
 
 
 def _suggested(join: StreamJoinKind, left: Source, right: Source, on: Sides) -> dict[str, str | list[str]]:
-    """Return columns of an output that has all of both sides, those that are equal once."""
+    """Return the columns of an output that has all columns of both sides, equal ones once."""
     equal = [one for one, two in zip(*on, strict=False) if one == two]
     columns: dict[str, str | list[str]] = {}
     for source, other in ((left, right), (right, left)):
