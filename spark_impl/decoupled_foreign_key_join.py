@@ -107,10 +107,10 @@ def decoupled_foreign_key_join(
     knows a left value by its hash. A later response corrects it.
 
     Args:
-        left: The referring table, streaming; see `table`. The order of arrival is that within each input.
+        left: The referring table, streaming; see `table`. The order of arrival counts within each input.
         right: The table referred to, likewise.
         topics: Where messages wait: `file_topics(folder)`, `kafka_topics("broker:9092")`, or two `Topic`s of your own.
-        foreign_key: As in `foreign_key_join`, as are all others.
+        foreign_key: As in `foreign_key_join`, like all further arguments.
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `answer` or `kip`; see `ForeignKeyJoin`.
@@ -134,9 +134,11 @@ def decoupled_foreign_key_join(
         state_groups=state_groups,
         logic=logic,
     )
-    for one in (tables.lefts, tables.rights):
-        if not one.frame.isStreaming:
-            raise BadInput(f"{one.side}: it is a batch DataFrame, and three queries need streams: use foreign_key_join")
+    for rows in (tables.lefts, tables.rights):
+        if not rows.frame.isStreaming:
+            raise BadInput(
+                f"{rows.side}: it is a batch DataFrame, and three queries need streams: use foreign_key_join"
+            )
     messages = _Messages(tables, topics)
     return DecoupledForeignKeyJoin(
         TopicQuery("sender", messages.subscriptions(), messages.send_subscriptions),

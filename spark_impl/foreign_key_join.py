@@ -36,8 +36,8 @@ def foreign_key_join(
     """Join each row of a table with the row of another that it refers to, and return the changelog by left key.
 
     All messages of a batch are delivered in it, in the order in which the rows that set them off arrived: the changelog
-    is that of immediate delivery, and none of the protocol's races can happen. Without an order of arrival, of a right
-    and a left row with the same timestamp the right one comes first.
+    is that of immediate delivery, and none of the protocol's races can happen. Without an order of arrival, a
+    right row comes before a left row with the same timestamp.
 
     Args:
         left: The referring table; see `table`.

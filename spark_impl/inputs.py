@@ -18,13 +18,13 @@ def table(
     value: ColumnLike | None = None,
     order: ColumnLike | None = None,
 ) -> JoinInput:
-    """Say which columns of a DataFrame a join reads; a join takes a bare DataFrame for `table(frame)`.
+    """Say which columns of a DataFrame a join reads; a bare DataFrame is taken for `table(frame)`.
 
-    Nothing is checked here: the join does that, and its messages name the side.
+    The join checks them, and its messages name the side.
 
     Args:
-        frame: The rows, streaming or batch; of a table its changes, of which the last to arrive counts. A null value
-            deletes a table's row; a stream's record without a value is dropped.
+        frame: The records of a stream, or the changes of a table, streaming or batch. The last change of a table's row
+            to arrive counts; a null value deletes the row. A stream's record without a value is dropped.
         key: One or several columns, of the same types on both sides. A row in which one of them is null is dropped.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
             dropped.
@@ -37,4 +37,4 @@ def table(
 
 
 stream = table
-"""`table` under the name that reads better where the input is a stream."""
+"""The same as `table`, for an input that is a stream."""

@@ -48,7 +48,7 @@ def one_to_many_join(
 ) -> DataFrame:
     """Join each row of a table with the row of another that it refers to, and return the changelog by both keys.
 
-    Without an order of arrival, of a right and a left row with the same timestamp the right one comes first.
+    Without an order of arrival, a right row comes before a left row with the same timestamp.
 
     Args:
         left: The referring table; see `table`.

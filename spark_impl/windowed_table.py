@@ -53,7 +53,7 @@ def windowed_table(
     Args:
         events: The stream that is aggregated; see `table`. A batch DataFrame is a history that has ended: it is one
             batch, and with `emit="close"` all its windows close. A row that is dropped doesn't move the clock.
-        right: What is joined, as `with_` says.
+        right: The input that the result is joined with; `with_` says what it is.
         size: How long a window is; its end is exclusive.
         step: From one window's start to the next one's; the size by default, and no more than it.
         grace: How long after its end a window still accepts rows.
@@ -224,7 +224,7 @@ def _inputs(
     value_type: str | T.DataType | None,
     window_start: ColumnLike | None,
 ) -> tuple[list[Input], T.DataType, T.DataType]:
-    """Return the inputs with their columns resolved, the type of the aggregate, and that of what joins it."""
+    """Return the inputs with their columns resolved, the type of the aggregate, and that of the right values."""
     with reading(SIDES[0], events) as given:
         one, result = _aggregated(given, declared.aggregate, value_type, SIDES[0])
     _require_key(declared, one)
@@ -273,7 +273,7 @@ def _start(frame: DataFrame, window_start: ColumnLike) -> Column:
 
 
 def _types(declared: WindowedTable, result: T.DataType, other: T.DataType) -> tuple[T.StructType, T.DataType]:
-    """Return the types of the state and of the result's values, of those that `_inputs` returns."""
+    """Return the types of the state and of the result's values, made of the types from `_inputs`."""
     right = _windows_type(other if declared.with_ == "windowed_table" else result)
     row = T.StructType().add("value", other).add("start", "long").add("timestamp", "long")
     state = T.StructType().add("events", _windows_type(result)).add("right", right).add("row", row)

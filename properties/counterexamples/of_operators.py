@@ -21,7 +21,7 @@ from .text import counterexample_text, test_to_paste, versions
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
 IDENTITY = ("law", "subject", "operator", "mutant", "way")
-"""The fields of the metadata that, with its history and its original, make a counterexample that one."""
+"""The fields of the metadata that identify a counterexample, with its history and its original."""
 FIELDS: Mapping[str, tuple[type, ...]] = {
     "law": (str,),
     "subject": (str,),
@@ -83,16 +83,16 @@ class FolderStore(Store):
         Spark has the batch clock: under stream time it would rightly say something else.
 
         Raises:
-            BadInput: One, whosever it is, can't be read any more.
+            BadInput: A counterexample of the operator can't be read any more.
         """
-        mine = {
-            digest(one.law, subject, one.mutant, history, one.original, one.way): (history, one)
-            for history, one in saved(self.folder, operator)
-            if one.subject == subject
-            and one.mutant in (None, mutant)
+        by_content = {
+            digest(known.law, subject, known.mutant, history, known.original, known.way): (history, known)
+            for history, known in saved(self.folder, operator)
+            if known.subject == subject
+            and known.mutant in (None, mutant)
             and (subject == "reference" or history.clock == "batch")
         }
-        return list(mine.values())  # one of an earlier version that has been saved anew counts once
+        return list(by_content.values())  # saved by an earlier version and anew, a counterexample counts once
 
 
 def save_history(
@@ -105,9 +105,9 @@ def save_history(
 
     Args:
         history: Its history.
-        metadata: What is known of it; its `folder` is the store's.
+        metadata: Its metadata; `folder` is the store's.
         others: Further files of its folder, by name.
-        refresh: When today's metadata and texts replace those of the same one.
+        refresh: When today's metadata and texts replace the saved ones.
 
     Returns:
         The folder, and whether this call made it.
@@ -135,7 +135,7 @@ def saved(folder: Path, operator: str) -> Iterator[tuple[History, Metadata]]:
     A folder without metadata is of an earlier version: its name has its law, and its clock says which check found it.
 
     Raises:
-        BadInput: One can't be read any more; the message names the file and the remedy.
+        BadInput: A counterexample can't be read any more; the message names the file and the remedy.
     """
     yield from read_each(
         folder / operator,
@@ -165,7 +165,7 @@ def _read(path: Path, operator: str) -> tuple[History, Metadata]:
             )
     original = replace(read_history(path / ORIGINAL), name="original") if fields.pop("original") else None
     try:
-        way = None if content.get("way") is None else run_options(content["way"])  # once none was saved
+        way = None if content.get("way") is None else run_options(content["way"])  # an earlier version saved none
     except BadInput as error:
         raise BadInput(f"{path / METADATA}: way: {error}; write it as it was") from None
     return history, Metadata(path, **fields, original=original, way=way)
@@ -182,7 +182,7 @@ def _field(path: Path, content: Mapping[str, Any], name: str, kinds: tuple[type,
 
 
 def _what_it_is(path: Path) -> str:
-    """Say what a folder is that can't be read: of another version of streamproof, where it names one, or damaged."""
+    """Return what a folder that can't be read is: of another version of streamproof, if it names one, or damaged."""
     with suppress(BadInput, OSError):
         by = re.match(r"streamproof (\S+?),", str(read_metadata(path).get("versions")))
         if by is not None and by[1] != version("streamproof"):

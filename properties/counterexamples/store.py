@@ -44,7 +44,7 @@ class Store:
         return path
 
     def forget(self, path: Path | None) -> None:
-        """Remove a counterexample that this process wrote, for a smaller one is saved; any other one stays."""
+        """Remove a counterexample that this process wrote, for a smaller one is saved; those of others stay."""
         if path is not None and (os.getpid(), path) in self._written:
             self._written.discard((os.getpid(), path))
             remove_folder(path)
@@ -63,9 +63,9 @@ def put(
     Args:
         path: The folder; those that it lies in are made where they are missing.
         files: The texts, by the files' names: the history, and others.
-        metadata: What is known of the counterexample, as JSON has it; with `confirmed`.
+        metadata: The counterexample's metadata, as JSON has them; with `confirmed`.
         identity: The metadata that, with the history and the original, make it the same counterexample.
-        refresh: When today's metadata and texts replace those of the same one.
+        refresh: When today's metadata and texts replace the saved ones.
 
     Returns:
         The folder, and whether this call made it.
@@ -100,7 +100,7 @@ def put(
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder; an interruption leaves it whole, or hidden until it is swept. Nothing happens where none is."""
+    """Remove a folder; an interruption leaves it whole, or hidden until it is swept. It may be missing."""
     with suppress(OSError), _hidden(folder.parent) as hidden:
         folder.rename(hidden)  # an empty folder is replaced; leaving the context removes it
 
@@ -115,12 +115,12 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
     """Yield the counterexamples that lie in a folder, in the order of their folders' names.
 
     Args:
-        parent: The folder; where there is none, there are no counterexamples.
-        read: Reads one of its folder; it may raise BadInput, or OSError.
-        remedy: Returns what else to do about a folder that can't be read: `; or remove …`.
+        parent: The folder; it may be missing.
+        read: Reads a counterexample's folder; it may raise BadInput, or OSError.
+        remedy: Returns a further remedy for a folder that can't be read: `; or remove …`.
 
     Raises:
-        BadInput: One can't be read any more; the message names the file and the remedy.
+        BadInput: A counterexample can't be read any more; the message names the file and the remedy.
     """
     try:
         names = sorted(name for name in os.listdir(parent) if not name.startswith("."))
@@ -134,7 +134,7 @@ def read_each(parent: Path, read: Callable[[Path], T], remedy: Callable[[Path], 
             if any((path / name).exists() for name in (HISTORY, METADATA)):
                 yield read(path)
         except BadInput as error:
-            if path.exists():  # else another check has just replaced it by a smaller one
+            if path.exists():  # else another check has just saved a smaller one
                 raise BadInput(f"{error}{remedy(path)}") from None
         except OSError as error:
             raise BadInput(f"{path}: can't be read ({error.strerror}): check its permissions") from None
@@ -157,7 +157,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, object], identity: Sequence[str]) -> bool:
-    """Whether the counterexample of these files lies in a folder already."""
+    """Return whether a folder already has the counterexample of these files."""
     try:
         texts = {name: (folder / name).read_bytes() for name in (HISTORY, ORIGINAL) if (folder / name).exists()}
         before = read_metadata(folder) if identity else {}
@@ -169,14 +169,14 @@ def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, obje
 
 
 def _refresh(hidden: Path, folder: Path, metadata: Mapping[str, object], refresh: Refresh) -> None:
-    """Move today's files from the hidden folder into the one that is there, each at once, where they are asked for."""
+    """Replace the files of a saved counterexample by today's hidden ones, each at once, if `refresh` asks for it."""
     with suppress(BadInput, FileNotFoundError):  # another process has removed it meanwhile
         if refresh == "unconfirmed" and metadata["confirmed"] and read_metadata(folder).get("confirmed"):
             return
         files = {path.name for path in hidden.iterdir()}
         for stale in {path.name for path in folder.glob("test_*.py")} - files:
             (folder / stale).unlink()
-        for name in sorted(files, key=lambda name: name == METADATA):  # it says last that it is done
+        for name in sorted(files, key=lambda name: name == METADATA):  # metadata last: `confirmed` is in them
             os.replace(hidden / name, folder / name)
         _sync(folder)
 

@@ -20,14 +20,14 @@ MANY = 24
 
 
 class Deadline:
-    """Ends shrinking after some seconds; `has_stopped` says whether something was not tried for want of time."""
+    """Ends shrinking after some seconds; `has_stopped` says whether candidates were left untried."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.has_stopped = seconds, False
         self.at = time.monotonic() + seconds
 
     def is_over(self) -> bool:
-        """Return whether what comes next must not be tried, and note it."""
+        """Return whether the time is over; then candidates are left untried, and `has_stopped` is set."""
         self.has_stopped |= time.monotonic() > self.at
         return self.has_stopped
 
@@ -59,9 +59,9 @@ class Shrinker(Generic[T]):
 
         Args:
             history: A history that fails.
-            fails: Returns of each of a round's candidates, the smallest first, whether it fails.
-            rounds: How many rounds at the most.
-            at_once: How many candidates of a round are asked about at the most, spread evenly; 0 for all.
+            fails: Takes a round's candidates, the smallest first; returns for each whether it fails.
+            rounds: The largest number of rounds.
+            at_once: The largest number of candidates that a round tries, spread evenly; 0 for all.
             deadline: After it no round begins.
         """
         return self.shrink_together([history], lambda asked: [fails(asked[0])], rounds, at_once, deadline)[0]
@@ -78,7 +78,7 @@ class Shrinker(Generic[T]):
 
         Args:
             histories: Histories, each of which fails.
-            fails: Takes each history's candidates, none for one that is done; returns of each whether it fails.
+            fails: Takes each history's candidates, none if it is done; returns for each whether it fails.
             rounds: As `shrink`.
             at_once: As `shrink`, of each history.
             deadline: As `shrink`.

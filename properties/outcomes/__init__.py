@@ -1,1 +1,1 @@
-"""What came out of a history: outcomes, when their values are equal, and how they are shown."""
+"""Outcomes of histories: when their values are equal, and how they are shown."""

@@ -235,18 +235,18 @@ def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
 
 
 def called(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
-    """Return what every operator of one input is called with; no logic is the operator's own."""
+    """Return the arguments of every operator of one input; None as `logic` is the operator's own."""
     key = {"key": columns.of(KEY), "timestamp": TIMESTAMP, "order": columns.order}
     return key | beside_inputs(logic, state_groups, columns)
 
 
 def beside_inputs(logic: Any, state_groups: int | None, columns: Columns = OF_COHORT) -> dict[str, Any]:
-    """Return what every operator on Spark is called with beside its inputs; no logic is the operator's own."""
+    """Return the arguments of every operator on Spark beside its inputs; None as `logic` is the operator's own."""
     return {"report_dropped": columns.report_dropped, "state_groups": state_groups, "logic": logic}
 
 
 def side(frame: DataFrame, name: str, columns: Columns = OF_COHORT, value: str | None = VALUE) -> JoinInput:
-    """Return one input of a join, of that name."""
+    """Return the input of a join that has this name."""
     from ...spark_impl.inputs import table
 
     return table(on(frame, name), key=columns.of(KEY), timestamp=TIMESTAMP, value=value, order=columns.order)

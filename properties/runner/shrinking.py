@@ -1,6 +1,6 @@
 """Shrinking an operator's history: its size, and its candidates, which all keep its clock schedule.
 
-So they share a cohort, with those of other histories of that schedule too.
+So they share a cohort, also with the candidates of other histories under that schedule.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class ChangelogOf(Changelog):
         return comparisons
 
     def violations(self, histories: Sequence[History]) -> list[Violation]:
-        """Return the violations on histories that travel together."""
+        """Return the violations on the histories of one cohort."""
         return [*violations(histories, self.recheck([*map(Case, histories)]))] if histories else []
 
 
@@ -208,7 +208,7 @@ def _replay_saved(law: ChangelogOf, options: Mapping[str, Any], operator: str, s
 def _smallest(
     law: ChangelogOf, violation: Violation, seed: int, store: FolderStore | None
 ) -> tuple[Counterexample, Path | None]:
-    """Confirm a violation alone, and shrink it; it is saved before and after."""
+    """Confirm a violation alone, and shrink it; save it before and after."""
     before = None if store is None else store.save(_counterexample(violation, NOT_RECHECKED, seed))
     smallest = _counterexample(*confirmed(law, violation), seed)
     if store is None or before is None:

@@ -1,4 +1,4 @@
-"""How a query is run, apart from what is run: its stops, crashes, partitions, trigger, mode and settings."""
+"""How a query is run: its stops, crashes, partitions, trigger, mode and settings."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Crash(NamedTuple):
         return f"batch {self.batch}{'' if self.data else ' without data'}, {self.moment}"
 
     @property
-    def place(self) -> tuple[int, bool, Moment]:
-        """What crashes are put in order by."""
+    def sort_key(self) -> tuple[int, bool, Moment]:
+        """The crash's order among those of a query."""
         return self.batch, not self.data, self.moment
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a query is run, apart from what is run; witnesses without a query take no notice.
+    """How a query is run; witnesses without a query ignore it.
 
     Attributes:
         stop_after: Stop after each of these batches (from 0), and restart from the checkpoint.
@@ -89,7 +89,7 @@ class RunOptions:
         return 2 if self.trigger == "default" else 1
 
     def clipped(self, batches: int) -> RunOptions:
-        """Return the same for a history of so many batches: a stop has one after it, where there are two or more."""
+        """Return the options for a history of this many batches: each stop has a batch after it, if there are two."""
         return replace(
             self,
             stop_after=tuple(max(0, min(batch, batches - 2)) for batch in self.stop_after),
@@ -97,20 +97,20 @@ class RunOptions:
         )
 
     def crashes_everywhere(self, batches: int) -> tuple[Crash, ...]:
-        """Return every place in which a job's query over so many batches can die, in order."""
+        """Return all crashes that a job's query over this many batches can have, in order."""
         places = [(batch, data) for batch in range(batches) for data in (True, False)[: self.steps]]
         places += [(batches - 1, False)] * (self.steps == 1)
         moments: tuple[Moment, ...] = get_args(Moment)
         return tuple(Crash(*place, moment) for place in places for moment in moments)
 
     def to_json(self) -> dict[str, Any]:
-        """Return how a rerun differs from the first run, as JSON has it: a crash with a batch's rows is its number."""
-        found: dict[str, Any] = {
+        """Return the options of a rerun as JSON; a crash between output and commit of a batch is its number."""
+        options: dict[str, Any] = {
             "stop_after": [*self.stop_after],
             "crash_in": [at.batch if at == Crash(at.batch) else [*at] for at in self.crash_in],
             **{name: getattr(self, name) for name in ("read_state", "state_groups", "partitions")},
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in options.items() if value}
 
 
 PLAIN = RunOptions()
@@ -124,24 +124,24 @@ def run_options(content: Any) -> RunOptions:
     """Return the options that `RunOptions.to_json` has written.
 
     Raises:
-        BadInput: They are none; the message names the remedy.
+        BadInput: The content isn't such options; the message names the remedy.
     """
     if not isinstance(content, dict) or (unknown := [name for name in content if name not in SAVED]):
-        said = repr(content) if not isinstance(content, dict) else f"an option {unknown[0]!r}"
-        raise BadInput(f"{said:.60} is no way to run a query: use an object with some of {', '.join(SAVED)}")
+        refused = repr(content) if not isinstance(content, dict) else f"an option {unknown[0]!r}"
+        raise BadInput(f"{refused:.60} is no way to run a query: use an object with some of {', '.join(SAVED)}")
     options: dict[str, Any] = {}
     for name, value in content.items():
         if name == "stop_after":
-            right = isinstance(value, list) and all(map(_is_batch, value))
+            is_valid = isinstance(value, list) and all(map(_is_batch, value))
             wanted = "a list of batches, numbers from 0 on"
         elif name == "crash_in":
-            right = isinstance(value, list) and None not in map(crash_of, value)
-            wanted = "a list of batches, numbers from 0 on"
+            is_valid = isinstance(value, list) and None not in map(crash_of, value)
+            wanted = 'a list of batches, numbers from 0 on, or of crashes, such as [1, true, "before its output"]'
         elif name == "read_state":
-            right, wanted = type(value) is bool, "true or false"
+            is_valid, wanted = type(value) is bool, "true or false"
         else:
-            right, wanted = value is None or (type(value) is int and value > 0), "a number from 1 on, or null"
-        if not right:
+            is_valid, wanted = value is None or (type(value) is int and value > 0), "a number from 1 on, or null"
+        if not is_valid:
             raise BadInput(f"{name} is {value!r:.40}, and must be {wanted}")
         options[name] = tuple(value) if isinstance(value, list) else value
     options["crash_in"] = tuple(map(crash_of, options.get("crash_in", ())))
@@ -149,7 +149,7 @@ def run_options(content: Any) -> RunOptions:
 
 
 def crash_of(value: Any) -> Crash | None:
-    """Return the crash that JSON has as the number of a batch, or as all three of its fields; None: it has none."""
+    """Return the crash that JSON writes as the number of a batch, or as its three fields; None: it isn't a crash."""
     match value:
         case int(batch) if _is_batch(batch):
             return Crash(batch)

@@ -174,10 +174,10 @@ JoinInputLike = DataFrame | JoinInput
 
 @contextmanager
 def reading(side: str, given: JoinInputLike) -> Iterator[JoinInput]:
-    """Enter with an input of a join; messages about it name its side, and what can be done about a bare DataFrame.
+    """Enter with an input of a join; messages about it name its side, and for a bare DataFrame the remedy.
 
     Raises:
-        BadInput: What its columns are refused for, with the side before it.
+        BadInput: Its columns are refused; the message begins with the side.
     """
     try:
         yield given if isinstance(given, JoinInput) else JoinInput(given)
@@ -187,7 +187,7 @@ def reading(side: str, given: JoinInputLike) -> Iterator[JoinInput]:
 
 
 def require_order_of_both(**sides: JoinInputLike) -> None:
-    """Refuse an order of arrival of one input alone: the rows without one would all come first.
+    """Refuse an order of arrival that only one input has: rows without an order would all come first.
 
     Raises:
         BadInput: The message names the side without one.

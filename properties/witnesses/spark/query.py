@@ -173,7 +173,7 @@ def _run_once(
             seen = -1
             for stop in [*sorted(min(stop, len(batches) - 1) for stop in stop_after), len(batches) - 1]:
                 run.make_available(stop + 1)
-                crashes = sorted(crash_in, key=lambda crash: crash.place)
+                crashes = sorted(crash_in, key=lambda crash: crash.sort_key)
                 run.drain([crash for crash in crashes if seen < crash.batch <= stop])
                 seen = stop
         if state is not None:
