@@ -23,7 +23,7 @@ def candidates(numbers: Numbers, thorough: bool) -> Iterator[Numbers]:
 
 
 def together(numbers: Numbers, failing: Sequence[Numbers]) -> list[Numbers]:
-    """Lower all numbers that single candidates have lowered."""
+    """Lower all numbers that single candidates lowered."""
     same = [candidate for candidate in failing if len(candidate) == len(numbers)]
     return [tuple(map(min, *same))] if len(same) > 1 else []
 
@@ -44,7 +44,7 @@ class Asked:
 
 
 def above(least: int, count: int = 1) -> Bad:
-    """At least so many numbers, none below the least."""
+    """Fail on `count` numbers or more, if none is below `least`."""
     return lambda numbers: len(numbers) >= count and min(numbers, default=0) >= least
 
 

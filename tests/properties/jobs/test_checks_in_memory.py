@@ -68,7 +68,7 @@ def without_the_last(batches: Batches) -> Batches:
 
 
 def only_one_user(batches: Batches) -> Batches:
-    """Keep the rows of the user that comes first: what is right for one user at a time."""
+    """Keep the rows of the first user: that is right for one user at a time."""
     users = [row["user"] for rows in batches for row in rows]
     return [[row for row in rows if row["user"] == users[0]] for rows in batches]
 

@@ -183,7 +183,7 @@ MINUTES = {
     "resent_events": [60],
     "order_shipments": [10, 20, 120],
 }
-"""Of each job of examples/ but the sink: the durations that the text of its plan names, once read by hand."""
+"""The durations in the plan of each job of examples/ but the sink, read by hand."""
 
 
 @pytest.mark.parametrize(("example", "check"), test_examples.EXAMPLES, ids=lambda given: given.__name__)

@@ -46,18 +46,18 @@ SAME: Mapping[str, set[str]] = {
 }
 """By operator: the specification's mutants that Spark has too, where no message waits."""
 HISTORIES = 150
-ALIKE = 0.7
-"""Two mutants that emit the same on this share of the histories that one of them changes are one bug."""
-FEWEST = 5
-"""Fewer changed histories than this are no share."""
+MIN_ALIKE = 0.7
+"""Two mutants are the same bug if they emit the same on this share of the histories that either of them changes."""
+MIN_CHANGED = 5
+"""Two mutants that change fewer histories are not compared."""
 
 
 class Agreement(NamedTuple):
     """How often mutants of a specification and of Spark emit the same, by the names of both.
 
     Attributes:
-        changed: On how many histories one of them emits something else than the right logic.
-        same: On how many of these both emit the same.
+        changed: The number of histories on which either of them differs from the right logic.
+        same: The number of these on which both emit the same.
     """
 
     changed: Counter[tuple[str, str]]
@@ -119,10 +119,12 @@ def name_of(value: str) -> str:
 def test_mutants_that_emit_the_same_have_one_name(operator: str) -> None:
     found = agreement(operator)
     alike = {
-        pair for pair, changed in found.changed.items() if changed >= FEWEST and found.same[pair] >= ALIKE * changed
+        pair
+        for pair, changed in found.changed.items()
+        if changed >= MIN_CHANGED and found.same[pair] >= MIN_ALIKE * changed
     }
     assert {(value, name) for value, name in alike if name != name_of(value)} == set()
-    assert max(found.changed.values()) >= FEWEST, "the histories show nothing"
+    assert max(found.changed.values()) >= MIN_CHANGED, "the histories show nothing"
 
 
 @pytest.mark.slow
