@@ -414,7 +414,10 @@ def wrong(clicks: DataFrame) -> DataFrame:
 
 
 WROTE = r"violated: in batch 0 .+ expects .*amount 1.*, and wrong \(.+\) emits .*amount 2.*|violated: at the end .+"
-SAVED_FOLDERS = (r"job-\w+/", r"job-\w+/counterexample\.txt", r"job-\w+/history\.jsonl")
+SAVED_FOLDERS = (
+    r"job-\w+/",
+    *(rf"job-\w+/{name}" for name in (r"counterexample\.json", r"counterexample\.txt", r"history\.jsonl")),
+)
 ON_SPARK = [
     Case(
         "a job returns nothing", of(says_none), rf"says_none \({HERE}\) returned None: return the streaming DataFrame.+"
