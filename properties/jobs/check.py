@@ -185,11 +185,8 @@ class JobCheck:
         self.why_alone = _why_alone(options, declared)
         witness = RowsWitness(options.runner, options.inputs, options.seed, takes_late=late, alone=bool(self.why_alone))
         self.judge = Judge(witness, oracle, declared, options.unique, options.equality)
-        self.draws = _draws(options, oracle, variation, late, declared)
-        self._require_clock()
-        reason = self.oracle.refuses(declared.plan, variation.run)
-        if reason is not None:
-            raise BadInput(reason)
+        self.draws = _draws(options, self.oracle, variation, late, declared)
+        self._refuse()
         self.store = JobStore(folder, witness.sources, job=self.name, oracle=self.oracle.name, seed=options.seed)
 
     @property
@@ -202,15 +199,26 @@ class JobCheck:
         """The oracle, with what it needs of the job."""
         return self.judge.oracle
 
-    def _require_clock(self) -> None:
-        """Refuse a job whose watermark is on a time that it derives, where the oracle goes by the inputs' clock."""
-        derived = self.judge.declared.plan.derived_time
+    def _refuse(self) -> None:
+        """Refuse columns that the result doesn't have, and a job of which the oracle can't say what is expected."""
+        declared = self.judge.declared
+        known = list(dict.fromkeys([*declared.names, *declared.columns]))  # those of a sink aren't known yet
+        unknown = [column for column in self.options.unique or () if known and column not in known]
+        if unknown:
+            raise BadInput(
+                f"unique has {unknown[0]!r}, and the result of {self.name} has the columns {', '.join(known)}: "
+                "name those that tell the rows of the table apart"
+            )
+        derived = declared.plan.derived_time
         if derived is not None and not self.draws.closes and self.oracle.follows_clock:
             raise BadInput(
                 f"{self.name} has its watermark on {derived!r}, which it makes of other columns, and "
                 f"{self.oracle.name} goes by the clock of the input's event time: make it a column of the Input, or "
                 "expect sql(…), as_batch(), another job, or a function without a clock"
             )
+        reason = self.oracle.refuses(declared.plan, self.variation.run)
+        if reason is not None:
+            raise BadInput(reason)
 
     def run_each_alone(self, why: str) -> None:
         """Run each history in a query of its own from now on."""

@@ -98,13 +98,6 @@ class Judge:
     def __post_init__(self) -> None:
         self.oracle = self.oracle.beside(self.witness)
         self.met.columns = self.met.columns or self.declared.columns
-        known = list(dict.fromkeys([*self.declared.names, *self.met.columns]))
-        unknown = [column for column in self.unique or () if known and column not in known]
-        if unknown:
-            raise BadInput(
-                f"unique has {unknown[0]!r}, and the result of {self.name} has the columns {', '.join(known)}: "
-                "name those that tell the rows of the table apart"
-            )
 
     @property
     def name(self) -> str:

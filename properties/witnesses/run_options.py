@@ -73,7 +73,8 @@ class RunOptions:
     @property
     def watermark_policy(self) -> Literal["min", "max"]:
         """Which of several watermarks is the query's, by its settings."""
-        return "max" if self.settings.get("spark.sql.streaming.multipleWatermarkPolicy") == "max" else "min"
+        policy = self.settings.get("spark.sql.streaming.multipleWatermarkPolicy", "min")
+        return "max" if policy.lower() == "max" else "min"  # Spark takes either case
 
     def delay_us(self, delays_us: Sequence[int]) -> int:
         """Return by how much the query's watermark is behind a clock that all its inputs follow, in microseconds.

@@ -257,6 +257,8 @@ class EndedQuery:
                 running.awaitTermination()
             finally:
                 running.stop()
+        if pending[0] is not None:
+            raise StreamproofError(f"the query was to die in {crash}, and never came there: name a batch that it runs")
 
     def step_through(self) -> None:
         """Hand over one batch at a time, and wait until it is done."""

@@ -117,6 +117,8 @@ def test_histories_of_a_job_that_brings_them_together_each_run_alone() -> None:
 
     report = checked(only_one_user, OfTheFirstUser())
     assert "alone in its query it agrees" in report.alone
+    # What a sink has written says nothing of the columns of its table.
+    assert JobCheck(options(only_one_user, unique=["user", "window"]), OfTheFirstUser(), Variation(RUN)).check(40).alone
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ def test_the_rules_are_those_of_the_named_version(spark: str, emitted: int) -> N
     assert len(found.rows[1]) == emitted
 
 
-@pytest.mark.parametrize(("policy", "unmatched"), [("min", 0), ("max", 1)])
+@pytest.mark.parametrize(("policy", "unmatched"), [("min", 0), ("max", 1), ("MAX", 1)])
 def test_the_watermark_of_two_inputs_follows_the_policy_of_the_settings(policy: str, unmatched: int) -> None:
     delays, of_clicks = {"clicks": "1 second", "views": "1 hour"}, {"user": "clicks.user", "at": "clicks.at"}
     rule = stream_join("left", "user", "1 second", "1 second", delays, columns=of_clicks)

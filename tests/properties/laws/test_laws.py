@@ -21,6 +21,7 @@ from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.witnesses.duckdb import witness as duckdb_witness
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 from streamproof.properties.witnesses.spark.witness import NativeSparkWitness, SparkWitness
+from streamproof.reference.core.errors import StreamproofError
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.play import Entry, Played, play
 from streamproof.reference.core.records import Change
@@ -136,6 +137,8 @@ def test_a_batch_that_crashes_before_its_output_is_written_once_and_emits_the_sa
     )
     assert len(output.replayed) == 1
     assert not any(differences(*pair) for pair in zip(expected, found, strict=True))
+    with pytest.raises(StreamproofError, match=r"was to die in batch 0 without data, .* and never came there"):
+        witness.run(cohort, RunOptions(crash_in=(Crash(0, data=False),)))
 
 
 def test_native_catches_a_gap_that_is_declared_one_millisecond_too_short(spark: SparkSession) -> None:
