@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from streamproof.properties.jobs.arguments import CheckOptions, job_options
 from streamproof.properties.jobs.check import JobCheck
 from streamproof.properties.jobs.histories.inputs import resolve_all
 from streamproof.properties.jobs.invariants import _Invariants
-from streamproof.properties.jobs.model import Expected, JobHistory, Row, Source
+from streamproof.properties.jobs.model import Expected, JobHistory, Row, Source, from_microseconds
 from streamproof.properties.jobs.oracle import Oracle
 from streamproof.properties.jobs.oracles import BatchOracle, JobOracle
 from streamproof.properties.jobs.queries.running import REPEATED, RESTORED, Declared, Output, Runner
@@ -129,6 +130,64 @@ def test_an_oracle_that_runs_a_job_itself_is_given_the_check_s_witness(oracle: O
     if oracle != BatchOracle():
         with pytest.raises(Violated):
             checked(without_the_last, oracle)
+
+
+class AllRows(Oracle):
+    """All rows are expected by the end, however late; it knows nothing of late rows."""
+
+    name = "all rows"
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        return [Expected("end", [[arrival.row for arrival in history.arrivals]]) for history in histories]
+
+
+def in_order(batches: Batches) -> Batches:
+    """Lose each row that is older than a row of an earlier batch."""
+    reached: list[Any] = []
+    kept = []
+    for rows in batches:
+        kept.append([row for row in rows if not reached or row["at"] >= max(reached)])
+        reached += [row["at"] for row in rows]
+    return kept
+
+
+def test_a_history_for_an_oracle_without_lateness_is_shrunk_to_rows_that_are_not_late() -> None:
+    late = timedelta(minutes=7)
+    with pytest.raises(Violated) as raised:
+        JobCheck(options(in_order, out_of_order="7 minutes"), AllRows(), Variation(RUN)).check(60)
+    counterexample: Any = raised.value.counterexample
+    history = counterexample.history
+    (first, second) = (row["at"] for _, row in history.arrivals)
+    assert first - late < second < first
+    assert all(
+        from_microseconds(clock) - late < row["at"]
+        for clock, batch in zip(history.clock, history.batches[1:], strict=False)
+        for _, row in batch
+    )
+
+
+def test_the_end_of_a_history_closes_everything_where_the_oracle_wants_it_closed() -> None:
+    def last_clocks(oracle: Oracle) -> list[timedelta]:
+        histories = JobCheck(options(copy), oracle, Variation(RUN)).draws.draw(20)
+        return [
+            from_microseconds(history.clock[-1]) - max(row["at"] for _, row in history.arrivals)
+            for history in histories
+            if history.arrivals
+        ]
+
+    assert min(last_clocks(AllRows())) >= timedelta(days=1)
+    assert max(last_clocks(Copies())) < timedelta(days=1)
+
+
+def test_histories_on_which_no_row_is_expected_are_inconclusive() -> None:
+    class Nothing(Copies):
+        def expected(
+            self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions
+        ) -> list[Expected]:
+            return [Expected("batches", [[] for _ in history.batches]) for history in histories]
+
+    with pytest.raises(Inconclusive, match="rows that are expected, on one in twenty histories"):
+        checked(lambda batches: [[] for _ in batches], Nothing())
 
 
 def test_few_histories_are_inconclusive() -> None:
