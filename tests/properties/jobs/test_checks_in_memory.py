@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ from streamproof.properties.jobs.oracle import Oracle
 from streamproof.properties.jobs.oracles import BatchOracle, JobOracle
 from streamproof.properties.jobs.queries.running import REPEATED, RESTORED, Declared, Output, Runner
 from streamproof.properties.jobs.variations import Variation
-from streamproof.properties.witnesses.run_options import PLAIN, Mode, RunOptions
+from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
 
 Batches = list[list[dict[str, Any]]]
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
@@ -177,6 +177,21 @@ def test_the_end_of_a_history_closes_everything_where_the_oracle_wants_it_closed
 
     assert min(last_clocks(AllRows())) >= timedelta(days=1)
     assert max(last_clocks(Copies())) < timedelta(days=1)
+
+
+def test_histories_that_run_alone_share_out_every_crash_among_them() -> None:
+    crashed: set[Crash] = set()
+
+    @dataclass(frozen=True)
+    class Noting(MemoryRunner):
+        def run(self, *given: Any) -> Output:
+            crashed.update(given[-1].crash_in)
+            return super().run(*given)
+
+    given = options(copy, alone=True)
+    noting = replace(given, runner=Noting(copy, given.runner.sources))
+    assert _Invariants(noting, RUN, None).report(30, ()).held["a crash"] == 30
+    assert crashed == {*RUN.crashes_everywhere(6)}
 
 
 def test_histories_on_which_no_row_is_expected_are_inconclusive() -> None:
