@@ -80,7 +80,7 @@ class FunctionOracle(Oracle):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The oracle's name in reports."""
         return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
 
     def closes(self, mode: Mode) -> bool:
@@ -127,7 +127,7 @@ class ModelOracle(Oracle):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The oracle's name in reports."""
         return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
 
     def closes(self, mode: Mode) -> bool:
@@ -264,7 +264,7 @@ class BatchOracle(OracleOfJob):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The oracle's name in reports."""
         return "the same job as a batch" if self.job is None else f"{name_of(self.job)} as a batch"
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
@@ -310,7 +310,7 @@ class JobOracle(OracleOfJob):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The oracle's name in reports."""
         return self.called or self.of(self.job).name
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
