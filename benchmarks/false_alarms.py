@@ -16,6 +16,10 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import NamedTuple
 
+from streamproof.properties.checking.check import query_threads, shares_queries
+from streamproof.properties.checking.mutation import LAWS
+from streamproof.properties.checking.pools import pools_on_spark
+from streamproof.properties.checking.running import cohort_run
 from streamproof.properties.generators.draws import under_stream_time
 from streamproof.properties.laws.all import asked_of
 from streamproof.properties.laws.base import OWN, Comparison, Law, LawResult
@@ -24,10 +28,6 @@ from streamproof.properties.laws.metamorphic.reruns import RerunLaw
 from streamproof.properties.laws.of_reference.duckdb import DuckDBOfReference
 from streamproof.properties.laws.runs import Pool
 from streamproof.properties.registration.registration import Registration, registered, registration_of
-from streamproof.properties.runner.check import query_threads, shares_queries
-from streamproof.properties.runner.mutation import LAWS
-from streamproof.properties.runner.pools import pools_on_spark
-from streamproof.properties.runner.running import cohort_run
 from streamproof.reference.core.errors import StreamproofError
 from streamproof.reference.core.history import History
 

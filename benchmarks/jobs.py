@@ -20,11 +20,11 @@ SINK_ROUNDS = 1
 def run(setting: Setting) -> list[Figure]:
     """Measure on Spark's own session windows; a second check, a shared query and queries of one history take turns."""
     from streamproof import Input, Sink, check_job, invariants, session_windows
-    from streamproof.properties.jobs.histories.drawing import draw_histories
-    from streamproof.properties.jobs.histories.inputs import resolve_all
-    from streamproof.properties.jobs.histories.packing import pack, tables_alone
-    from streamproof.properties.jobs.queries.running import Runner
-    from streamproof.properties.jobs.variations import BATCHES
+    from streamproof.properties.generators.columns.drawing import draw_histories
+    from streamproof.properties.generators.columns.inputs import resolve_all
+    from streamproof.properties.generators.columns.packing import pack, tables_alone
+    from streamproof.properties.laws.expected.variations import BATCHES
+    from streamproof.properties.witnesses.job.running import Runner
 
     clicks = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
     expected = session_windows(gap="30 minutes", delay="10 minutes", aggregates={"total": ("sum", "amount")})

@@ -14,7 +14,7 @@ from typing import Any
 
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
 from streamproof.properties.laws.scheduling import scheduled
-from streamproof.properties.runner.races import raced
+from streamproof.properties.models.races import raced
 from streamproof.properties.witnesses.kafka.divergences import explained
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.properties.witnesses.messages import staged_by_protocol, staged_differences

@@ -16,6 +16,9 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+from streamproof.properties.checking.check import Check
+from streamproof.properties.checking.report import Report
+from streamproof.properties.checking.samples import plan_of_reference
 from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.all import OF_REFERENCE
@@ -25,9 +28,6 @@ from streamproof.properties.registration.registration import registered, registr
 from streamproof.properties.report.content import Content
 from streamproof.properties.report.of_checks import content, counterexample_found
 from streamproof.properties.report.writing import write_content
-from streamproof.properties.runner.check import Check
-from streamproof.properties.runner.report import Report
-from streamproof.properties.runner.samples import plan_of_reference
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Record

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from streamproof.properties.jobs.model import Arrival, JobHistory, Row, Source, from_microseconds
-from streamproof.properties.jobs.rules import (
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, Row, Source, from_microseconds
+from streamproof.properties.laws.expected.rules import (
     Rule,
     StaticJoinKind,
     StreamJoinKind,
@@ -28,11 +28,11 @@ from streamproof.properties.jobs.rules import (
     stream_join,
     windows,
 )
+from streamproof.properties.system.spark_versions import arrow_table_of
 from streamproof.properties.system.work import temporary_folder
 from streamproof.properties.witnesses.run_options import Mode, RunOptions, Trigger
 from streamproof.properties.witnesses.spark.query import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session, work_folder
-from streamproof.properties.witnesses.spark.versions import arrow_table_of
 from streamproof.reference.core.errors import StreamproofError
 from streamproof.reference.spark.durations import microseconds_of
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from streamproof.properties.runner.spec_replay import replay_on_spark
+from streamproof.properties.models.spec_replay import replay_on_spark
 from streamproof.specs import checking, pytla
 from streamproof.specs.catalogue import catalogue, find_model
 from streamproof.specs.replay import Replayed, replay

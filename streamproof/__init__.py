@@ -36,14 +36,13 @@ from typing import TYPE_CHECKING, Any
 __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
+    from .properties.checking.jobs.check import JobReport, check_job
+    from .properties.checking.jobs.invariants import InvariantsReport, invariants
+    from .properties.checking.jobs.verdicts import ConformanceReport, Inconclusive, Violated
+    from .properties.generators.columns.inputs import Input
     from .properties.generators.registering import register
-    from .properties.jobs.check import JobReport, check_job
-    from .properties.jobs.histories.inputs import Input
-    from .properties.jobs.invariants import InvariantsReport, invariants
-    from .properties.jobs.oracles import as_batch, other_job, sql
-    from .properties.jobs.queries.running import Sink
-    from .properties.jobs.rules import drop_duplicates, session_windows, static_join, stream_join, windows
-    from .properties.jobs.verdicts import ConformanceReport, Inconclusive, Violated
+    from .properties.laws.expected.oracles import as_batch, other_job, sql
+    from .properties.laws.expected.rules import drop_duplicates, session_windows, static_join, stream_join, windows
     from .properties.registration.bindings import Binding
     from .properties.registration.coverage import Coverage
     from .properties.registration.domain import Domain, Number
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from .properties.testing.conformance import assert_conforms as conforms
     from .properties.testing.gate import check
     from .properties.testing.recheck import assert_holds
+    from .properties.witnesses.job.running import Sink
     from .reference.core.clocks import Clock
     from .reference.core.errors import BadInput, MissingTool, StreamproofError
     from .reference.core.history import History, parse_history, read_history
@@ -145,13 +145,13 @@ _HOMES = {
     ".properties.testing.gate": ("check",),
     ".properties.testing.recheck": ("assert_holds",),
     ".properties.testing.conformance": ("conforms",),
-    ".properties.jobs.check": ("JobReport", "check_job"),
-    ".properties.jobs.verdicts": ("ConformanceReport", "Inconclusive", "Violated"),
-    ".properties.jobs.histories.inputs": ("Input",),
-    ".properties.jobs.invariants": ("InvariantsReport", "invariants"),
-    ".properties.jobs.oracles": ("as_batch", "other_job", "sql"),
-    ".properties.jobs.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
-    ".properties.jobs.queries.running": ("Sink",),
+    ".properties.checking.jobs.check": ("JobReport", "check_job"),
+    ".properties.checking.jobs.verdicts": ("ConformanceReport", "Inconclusive", "Violated"),
+    ".properties.generators.columns.inputs": ("Input",),
+    ".properties.checking.jobs.invariants": ("InvariantsReport", "invariants"),
+    ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),
+    ".properties.laws.expected.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
+    ".properties.witnesses.job.running": ("Sink",),
     ".properties.report.of_jobs": ("write_report",),
     ".reference.core.clocks": ("Clock",),
     ".reference.core.errors": ("BadInput", "MissingTool", "StreamproofError"),

@@ -14,9 +14,9 @@ import pytest
 from memory_runtime import Came, Groups, Row, by_group, came, decode, sent
 from pyspark import TaskContext
 from pyspark.sql import types as T
+from streamproof.properties.checking import check
 from streamproof.properties.laws import runs
 from streamproof.properties.registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
-from streamproof.properties.runner import check
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, RunOptions
 from streamproof.properties.witnesses.spark import shared, witness
 from streamproof.properties.witnesses.spark.dispatch import ROWS, DispatchProcessor

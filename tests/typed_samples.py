@@ -25,13 +25,13 @@ def violated(operator: str, number: int) -> int:
 
 def violated_in_columns(operator: str, number: int) -> int:
     """Return how many histories violate the law *columns* in a layout."""
+    from streamproof.properties.checking.samples import plan_of_their_own
     from streamproof.properties.generators.cohorts import cohorts_of
     from streamproof.properties.laws.all import law_named
     from streamproof.properties.laws.base import LawResult
     from streamproof.properties.laws.on_spark.columns import answers_in, layouts_of
     from streamproof.properties.laws.runs import Kind, TypedRun
     from streamproof.properties.registration.registration import registration_of
-    from streamproof.properties.runner.samples import plan_of_their_own
     from streamproof.properties.witnesses.spark.typed import TypedAnswer, TypedSparkWitness
     from streamproof.properties.witnesses.spark.witness import SPARK
     from streamproof.reference.core.play import Entry
@@ -62,11 +62,11 @@ def violated_in_memory(operator: str) -> int:
     """Return how many histories that share queries differ from the reference's, or have state left."""
     from memory_runtime import Memory
     from shared_player import play_all
+    from streamproof.properties.checking.pools import pools_on_spark
     from streamproof.properties.laws.on_spark.labels import expected_labels, label_differences
     from streamproof.properties.laws.on_spark.state import unexplained
     from streamproof.properties.outcomes.outcomes import Outcome, differences
     from streamproof.properties.registration.registration import registration_of
-    from streamproof.properties.runner.pools import pools_on_spark
     from streamproof.properties.witnesses.run_options import RunOptions
     from streamproof.properties.witnesses.spark.answers import of_shared
     from streamproof.properties.witnesses.spark.shared import GROUPS, Play

@@ -42,11 +42,11 @@ from .terminal import EXITS, STYLES, results, steps
 from .witnesses import start_spark
 
 if TYPE_CHECKING:
+    from ..checking.report import Report
+    from ..checking.rounds import Budget, Round
     from ..counterexamples.of_operators import FolderStore
     from ..laws.base import LawResult
     from ..report.content import Content
-    from ..runner.report import Report
-    from ..runner.rounds import Budget, Round
     from ..witnesses.spark.witness import QueryWitness
 
 
@@ -103,11 +103,11 @@ def check(
 ) -> None:
     """The gate: check operators against every law on random out-of-order histories, the reference first, then Spark."""
     from ...reference.core.operator import OPERATORS, operator_named
+    from ..checking.recheck import witness_of
+    from ..checking.report import Report
+    from ..checking.rounds import Budget
     from ..counterexamples.of_operators import FolderStore
     from ..laws.base import worst
-    from ..runner.recheck import witness_of
-    from ..runner.report import Report
-    from ..runner.rounds import Budget
 
     use_version(kafka_version)
     of_inputs = (input or (), key or (), time or (), static or ())
@@ -191,7 +191,7 @@ class _Gate:
 
     def run(self) -> None:
         """Check, and print each report; whatever ends it, what was found until then."""
-        from ..runner.rounds import Work
+        from ..checking.rounds import Work
 
         for name in self.names:
             self.store.saved(name, "spark", None)  # one that can't be read is named before anything is asked
@@ -208,7 +208,7 @@ class _Gate:
 
     def check(self, turn: Round) -> None:
         """Check all operators once, the references while the first queries run on Spark."""
-        from ..runner.check import check_operators, check_reference, steps_of_references
+        from ..checking.check import check_operators, check_reference, steps_of_references
 
         ready = partial(self.ready, turn)
         if self.on_spark:

@@ -12,7 +12,7 @@ from .options import KafkaVersion
 from .terminal import EXITS, Steps, results, steps
 
 if TYPE_CHECKING:
-    from ..runner.races import Raced
+    from ..models.races import Raced
     from ..witnesses.kafka.divergences import Divergence
     from ..witnesses.kafka.releases import Answer
 
@@ -59,7 +59,7 @@ class _Asked(NamedTuple):
 
 
 def _asked(version: str, wanted: list[Divergence], with_races: bool, progress: Steps) -> _Asked:
-    from ..runner.races import races_of
+    from ..models.races import races_of
     from ..witnesses.kafka.jvm import stop_kafka
     from ..witnesses.kafka.releases import answers
 

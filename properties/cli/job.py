@@ -26,7 +26,7 @@ from .reporting import again, reporting
 from .terminal import EXITS, STYLES, logged_by, results, steps
 
 if TYPE_CHECKING:
-    from ..jobs.histories.inputs import Input
+    from ..generators.columns.inputs import Input
     from ..report.content import Content
     from ..report.of_jobs import JobOutcome
 
@@ -153,8 +153,8 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
         StreamproofError: The job's query failed.
         Exit: 0 where it conforms, 1 where it is violated, 2 where that is inconclusive.
     """
-    from ..jobs.counterexamples import folder_of
-    from ..jobs.verdicts import Inconclusive, Violated
+    from ..checking.jobs.verdicts import Inconclusive, Violated
+    from ..counterexamples.of_jobs import folder_of
     from ..report import of_jobs
     from ..witnesses.spark.session import spark_session
 
@@ -200,9 +200,9 @@ def checking(
     Raises:
         BadInput: An input or what is expected can't be found or used.
     """
-    from ..jobs.check import check_job
-    from ..jobs.invariants import invariants
-    from ..jobs.verdicts import Inconclusive, Violated
+    from ..checking.jobs.check import check_job
+    from ..checking.jobs.invariants import invariants
+    from ..checking.jobs.verdicts import Inconclusive, Violated
 
     def noting(check: Callable[..., JobOutcome]) -> Callable[..., JobOutcome]:
         def noted(*arguments: Any, **named: Any) -> JobOutcome:
@@ -239,8 +239,8 @@ def checking(
 
 
 def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> None:
-    from ..jobs.queries.contract import location, raised
-    from ..jobs.verdicts import Inconclusive, Violated
+    from ..checking.jobs.verdicts import Inconclusive, Violated
+    from ..witnesses.job.contract import location, raised
 
     with without_exit(location(test)):
         try:
@@ -301,7 +301,7 @@ def inputs_of(options: JobOptions) -> list[Input]:
 
 
 def _input(text: str, key: str | None, time: str | None) -> Input:
-    from ..jobs.histories.inputs import Input
+    from ..generators.columns.inputs import Input
 
     name, columns = "events", text
     if (match := _NAMED.fullmatch(text)) is not None:
@@ -353,7 +353,7 @@ def expected(text: str) -> Any:
     Raises:
         BadInput: It is none of what it may be, or can't be found.
     """
-    from ..jobs.oracles import as_batch, sql
+    from ..laws.expected.oracles import as_batch, sql
 
     if text == "batch":
         return as_batch()

@@ -14,7 +14,7 @@ from .terminal import results, steps
 from .witnesses import start_spark
 
 if TYPE_CHECKING:
-    from ..runner.mutation import Kill
+    from ..checking.mutation import Kill
 
 
 def mutants(
@@ -28,7 +28,7 @@ def mutants(
     shared: Shared = None,
 ) -> None:
     """Check mutants against the laws: one that survives is a hole in the gate."""
-    from ..runner.mutation import check_mutants, chosen
+    from ..checking.mutation import check_mutants, chosen
 
     selected = chosen(operator, names or [])
     start_spark(master, partitions, shared)

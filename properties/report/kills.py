@@ -8,6 +8,11 @@ from fractions import Fraction
 from statistics import median
 from typing import NamedTuple
 
+from ..checking.check import shares_queries
+from ..checking.mutation import LAWS, Kill
+from ..checking.pools import definitions_drawn, histories_in_pools
+from ..checking.running import OF_MUTANTS, SHARE_WITH_VARIANTS
+from ..checking.shrinking import trimmed
 from ..generators.options import met_by
 from ..laws.all import ON_SPARK, asked_of
 from ..laws.base import Law
@@ -16,11 +21,6 @@ from ..laws.metamorphic.variants import VariantLaw
 from ..laws.runs import PART
 from ..laws.worth import why
 from ..registration.registration import Options, Registration, registration_of
-from ..runner.check import shares_queries
-from ..runner.mutation import LAWS, Kill
-from ..runner.pools import definitions_drawn, histories_in_pools
-from ..runner.running import OF_MUTANTS, SHARE_WITH_VARIANTS
-from ..runner.shrinking import trimmed
 
 OF_CHECK = 2000
 """So many histories has a check by default."""

@@ -11,11 +11,11 @@ from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.history import ClockAdvance, Cut, Delivery, History, Line
 from ...reference.core.play import Entry, play
 from ...reference.core.records import Dropped, Record
+from ..checking.report import Report
 from ..counterexamples.counterexample import ALONE, Counterexample
 from ..counterexamples.text import compared_rows, test_to_paste, versions
 from ..laws.base import REFERENCE, LawResult, worst
 from ..outcomes.outcomes import Grain, Outcome, differences
-from ..runner.report import Report
 from ..system.visible import visible
 from ..witnesses.by_name import WITNESSES, witness_named
 from .content import (

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ...reference.core.errors import BadInput, StreamproofError
+from ..checking.jobs.check import JobReport
+from ..checking.jobs.invariants import InvariantsReport
+from ..checking.jobs.verdicts import ConformanceReport, CouldNotRun, Inconclusive, Violated
 from ..counterexamples.counterexample import Counterexample
+from ..counterexamples.of_jobs import JobCounterexample
 from ..counterexamples.text import versions
-from ..jobs.check import JobReport
-from ..jobs.comparison import in_words
-from ..jobs.counterexamples import JobCounterexample
-from ..jobs.histories.text import pasted, to_text
-from ..jobs.invariants import InvariantsReport
-from ..jobs.model import microseconds
-from ..jobs.rendering.values import shown_row
-from ..jobs.verdicts import ConformanceReport, CouldNotRun, Inconclusive, Violated
+from ..generators.columns.model import microseconds
+from ..generators.columns.shown import shown_row
+from ..generators.columns.text import pasted, to_text
 from ..laws.base import REFERENCE
+from ..laws.expected.comparison import in_words
 from ..laws.on_spark.changelog import Changelog
 from ..registration.registration import registration_of
 from ..system.arguments import checked, folder_at

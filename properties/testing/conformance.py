@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING, Any
 
 from ...reference.core.history import History
 from ...reference.core.operator import operator_named
+from ..checking.confirm import confirmed
+from ..checking.jobs.arguments import check_arguments
+from ..checking.jobs.check import MAX_GOALS_SHOWN
+from ..checking.jobs.conclusion import MIN_HISTORIES
+from ..checking.jobs.verdicts import ConformanceReport, Inconclusive, Violated
+from ..checking.shrinking import size
 from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, counterexample_of
+from ..counterexamples.of_jobs import SAVED, folder_of
 from ..counterexamples.of_operators import FolderStore, saved
 from ..counterexamples.text import counterexample_text, test_to_paste
 from ..generators.coverage import draw_covering
-from ..jobs.arguments import check_arguments
-from ..jobs.check import MAX_GOALS_SHOWN
-from ..jobs.conclusion import MIN_HISTORIES
-from ..jobs.counterexamples import SAVED, folder_of
-from ..jobs.queries.contract import location
-from ..jobs.verdicts import ConformanceReport, Inconclusive, Violated
 from ..laws.base import OWN, Comparison, Violation, violations
 from ..laws.case import Case
 from ..laws.on_spark.changelog import Changelog
 from ..laws.on_spark.judging import by_reference
 from ..outcomes.outcomes import differences
 from ..registration.registration import registration_of
-from ..runner.confirm import confirmed
-from ..runner.shrinking import size
 from ..system.arguments import checked, folder_at
 from ..witnesses.base import Witness
+from ..witnesses.job.contract import location
 from ..witnesses.spark.witness import JobWitness, QueryWitness
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...spark_impl.runtime.required import require_pyspark
+from ..checking import check as runner
+from ..checking.recheck import witness_of
+from ..checking.report import Report
 from ..counterexamples.of_operators import DEFAULT_FOLDER, FolderStore
-from ..runner import check as runner
-from ..runner.recheck import witness_of
-from ..runner.report import Report
 
 
 def check(

@@ -95,7 +95,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if isinstance(raised, (pytest.skip.Exception, pytest.xfail.Exception)) or any(one is raised for _, one in outcomes):
         return
     from ...reference.core.errors import StreamproofError
-    from ..jobs.verdicts import CouldNotRun, Inconclusive, Violated
+    from ..checking.jobs.verdicts import CouldNotRun, Inconclusive, Violated
 
     if isinstance(raised, (Inconclusive, Violated)):  # of the functions that aren't fixtures
         outcomes.append((item.nodeid, raised))
@@ -157,7 +157,7 @@ def conforms(pytestconfig: pytest.Config) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """`streamproof.check_job`, which saves the counterexamples of each test in a folder of that test's own."""
-    from ..jobs.check import check_job
+    from ..checking.jobs.check import check_job
 
     return _in_test(pytestconfig, check_job)
 
@@ -165,7 +165,7 @@ def check_job(pytestconfig: pytest.Config) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def invariants(pytestconfig: pytest.Config) -> Callable[..., Any]:
     """`streamproof.invariants`, which saves the counterexamples of each test in a folder of that test's own."""
-    from ..jobs.invariants import invariants
+    from ..checking.jobs.invariants import invariants
 
     return _in_test(pytestconfig, invariants)
 
@@ -182,7 +182,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         from ..witnesses.spark.session import spark_session
 
         spark_session(**{**cluster, "master": cluster["master"] or os.environ.get(MASTER_VARIABLE)})
-    from ..jobs.verdicts import Inconclusive, Violated
+    from ..checking.jobs.verdicts import Inconclusive, Violated
     from .conformance import folder_of_test, running_test
 
     signature = inspect.signature(function)

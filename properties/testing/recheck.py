@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...reference.core.history import History, parse_history
+from ..checking.recheck import recheck, sentence_of
 from ..counterexamples.counterexample import verdict_sentence
 from ..counterexamples.text import side_by_side, versions
 from ..laws.all import Subject
 from ..laws.base import Comparison
-from ..runner.recheck import recheck, sentence_of
 from ..witnesses.run_options import run_options
 
 if TYPE_CHECKING:

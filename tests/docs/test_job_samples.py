@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from doc_pages import PAGES, ROOT, Block, blocks_of, write_files
 from streamproof import check_job, conforms, invariants
-from streamproof.properties.jobs import smallest
+from streamproof.properties.checking.jobs import smallest
 from streamproof.properties.witnesses.spark.workers import import_as_here
 
 if TYPE_CHECKING:

@@ -285,7 +285,7 @@ def test_the_divergences_are_those_that_are_known() -> None:
 
 
 def test_the_table_of_kafkas_releases_says_what_is_known_of_each() -> None:
-    from streamproof.properties.runner.races import is_in
+    from streamproof.properties.models.races import is_in
     from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES, REPAIRED
     from streamproof.properties.witnesses.kafka.versions import RELEASES
     from streamproof.specs.races import RACES
@@ -395,10 +395,10 @@ def test_the_coverage_goals_of_operators_are_those_of_their_registrations() -> N
 
 @pytest.mark.parametrize("operator", ["session_windows", "range_aggregate", "stream_stream_join", "foreign_key_join"])
 def test_the_coverage_goals_of_laws_on_spark_are_those_that_they_ask_for(operator: str) -> None:
+    from streamproof.properties.checking.samples import samples_on_spark
     from streamproof.properties.generators.coverage import goals
     from streamproof.properties.laws.all import ON_SPARK
     from streamproof.properties.registration.registration import registration_of
-    from streamproof.properties.runner.samples import samples_on_spark
 
     registration, page = registration_of(operator), laws_on_the_page()
     own = {goal for options in registration.profiles.values() for goal in goals(operator, options)}

@@ -18,10 +18,10 @@ from notation import history_of, shown, values_of
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+from streamproof.properties.checking.samples import scheduled_sample
 from streamproof.properties.laws.scheduling import GOALS, goals_met
 from streamproof.properties.operators.mutants.foreign_key_join import MUTANTS
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.runner.samples import scheduled_sample
 from streamproof.properties.witnesses.kafka_broker.races import batches_of
 from streamproof.properties.witnesses.kafka_broker.races import race as race_on_a_broker
 from streamproof.properties.witnesses.messages import Staged, staged_differences

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from shared_player import play_all
+from streamproof.properties.checking.pools import pools_on_spark
 from streamproof.properties.laws.folding import folded_differences
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner.pools import pools_on_spark
 from streamproof.properties.witnesses.spark.shared import Play
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Output

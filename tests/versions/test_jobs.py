@@ -25,7 +25,7 @@ from streamproof import (
     other_job,
     static_join,
 )
-from streamproof.properties.jobs.model import Source
+from streamproof.properties.generators.columns.model import Source
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.spark.stream_join import dialect_of
 

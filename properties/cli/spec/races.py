@@ -17,7 +17,7 @@ from ..terminal import EXITS, STYLES, results, steps
 from .printing import count_of
 
 if TYPE_CHECKING:
-    from ...runner.races import Raced
+    from ...models.races import Raced
 
 
 class PlayedOn(StrEnum):
@@ -51,7 +51,7 @@ def play_races(
     Streams isn't here to ask.
     """
     from ....specs.races import chosen
-    from ...runner.races import is_in, raced
+    from ...models.races import is_in, raced
 
     use_version(kafka_version)
     races = chosen(names or [], join.value)

@@ -81,11 +81,11 @@ def replay_model(
             messages.print(f"{write}: {count_of(written, 'history file')}", markup=False, soft_wrap=True)
         progress(f"{one.name}: replaying on {on.value}")
         if on is ReplayedOn.SPARK:
-            from ...runner.spec_replay import replay_on_spark
+            from ...models.spec_replay import replay_on_spark
 
             replayed = replay_on_spark(traces(), constants, one.model.module.stem)
         elif on is ReplayedOn.KAFKA:
-            from ...runner.spec_replay_on_kafka import replay_on_kafka
+            from ...models.spec_replay_on_kafka import replay_on_kafka
 
             replayed = replay_on_kafka(traces(), constants, one.model.module.stem)
         else:

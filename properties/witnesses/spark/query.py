@@ -23,12 +23,12 @@ import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ....spark_impl.runtime.pages import Stored, unpacked
+from ...system.spark_versions import arrow_table_of
 from ...system.visible import visible_path
 from ...system.work import temporary_folder
 from ..run_options import Crash, Moment
 from .disk import no_space
 from .session import query_lock, sessions, spark_log_path, why_jvm_died, work_folder
-from .versions import arrow_table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, ParamSpec
 from ....reference.core.errors import BadInput, MissingTool, StreamproofError
 from ....specs.java import Java, find_java, low_limits
 from ...system import requirements
+from ...system.spark_versions import checkpoint_file_manager, condition_of
 from ...system.work import log_path, open_log, own_folder
 from . import jvm as spark_jvm
 from .class_archive import java_options
@@ -39,7 +40,6 @@ from .cluster import (
 )
 from .disk import no_space
 from .hadoop import quicken
-from .versions import checkpoint_file_manager, condition_of
 from .workers import import_as_here, socket_settings, start_quickly
 
 if TYPE_CHECKING:

@@ -23,13 +23,13 @@ from ...outcomes.outcomes import Difference, Outcome
 from ...registration.bindings import TIMESTAMP
 from ...registration.key_space import owner
 from ...registration.registration import Options, registration_of
+from ...system.spark_versions import arrow_table_of
 from ...system.work import temporary_folder
 from ..run_options import PLAIN, RunOptions
 from .answers import Label
 from .decode import entries_of, milliseconds_of
 from .query import Build, EndedQuery, QueryFailed, StreamOutput, once_more_if_busy, reported_failures, run_stream
 from .session import partitions_setting, session_for_query, work_folder
-from .versions import arrow_table_of
 from .witness import MANY_GROUPS, SPARK, QueryWitness, Tables, binding_of, state_groups_of
 
 if TYPE_CHECKING:

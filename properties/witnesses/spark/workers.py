@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from .versions import has_unix_sockets
+from ...system.spark_versions import has_unix_sockets
 
 _SCRIPT = """\
 #!/bin/sh

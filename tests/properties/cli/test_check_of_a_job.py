@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import typer
 from streamproof import Input
+from streamproof.properties.checking.jobs import check as of_job
+from streamproof.properties.checking.jobs import invariants as without_oracle
+from streamproof.properties.checking.jobs.check import JobReport
+from streamproof.properties.checking.jobs.verdicts import Inconclusive
 from streamproof.properties.cli import job as command
 from streamproof.properties.cli.job import JobOptions, check_one_job, expected, inputs_of, job_among, named, static_of
-from streamproof.properties.jobs import check as of_job
-from streamproof.properties.jobs import invariants as without_oracle
-from streamproof.properties.jobs.check import JobReport
-from streamproof.properties.jobs.oracles import BatchOracle, SqlOracle
-from streamproof.properties.jobs.verdicts import Inconclusive
+from streamproof.properties.laws.expected.oracles import BatchOracle, SqlOracle
 from streamproof.reference.core.errors import BadInput
 from typer.testing import CliRunner
 

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from streamproof.properties.checking import check as check_module
+from streamproof.properties.checking import rounds
+from streamproof.properties.checking.report import Report
+from streamproof.properties.checking.rounds import Round
 from streamproof.properties.cli import app, doctor
 from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.counterexamples.of_operators import FolderStore
@@ -20,10 +24,6 @@ from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
-from streamproof.properties.runner import check as check_module
-from streamproof.properties.runner import rounds
-from streamproof.properties.runner.report import Report
-from streamproof.properties.runner.rounds import Round
 from streamproof.properties.system import requirements, room
 from streamproof.properties.witnesses.kafka import divergences, releases
 from streamproof.reference.core.history import History, parse_history, read_history

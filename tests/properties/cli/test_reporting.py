@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from junitparser import JUnitXml
 from report_contents import counterexample_of, history_of
+from streamproof.properties.checking import check as check_module
+from streamproof.properties.checking.report import Report
 from streamproof.properties.cli import app, reporting
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
-from streamproof.properties.runner import check as check_module
-from streamproof.properties.runner.report import Report
 from streamproof.properties.system import signals
 from streamproof.reference.core.errors import StreamproofError
 

@@ -7,13 +7,13 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
+from streamproof.properties.checking.samples import columns_sample
 from streamproof.properties.generators.cohorts import Cohort, cohorts_of, pack
 from streamproof.properties.generators.layouts import LAYOUTS, NULL_KEY, Layout, Typed
 from streamproof.properties.laws.on_spark.columns import InLayout
 from streamproof.properties.registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from streamproof.properties.registration.key_space import WATERMARK_DRIVER
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.runner.samples import columns_sample
 from streamproof.properties.witnesses.spark.witness import binding_of
 from streamproof.reference.core.history import History, parse_history
 

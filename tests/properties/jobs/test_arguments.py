@@ -28,10 +28,10 @@ from streamproof import (
     windows,
     write_report,
 )
-from streamproof.properties.jobs.histories.drawing import closed, draw_histories
-from streamproof.properties.jobs.histories.inputs import resolve
-from streamproof.properties.jobs.queries.running import Runner
+from streamproof.properties.generators.columns.drawing import closed, draw_histories
+from streamproof.properties.generators.columns.inputs import resolve
 from streamproof.properties.system.arguments import checked
+from streamproof.properties.witnesses.job.running import Runner
 from streamproof.properties.witnesses.spark.witness import JobWitness
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.spark.durations import LONGEST_DAYS, UNITS_US

@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from streamproof import Inconclusive, Input, Violated
-from streamproof.properties.jobs.arguments import CheckOptions, job_options
-from streamproof.properties.jobs.check import JobCheck
-from streamproof.properties.jobs.histories.inputs import resolve_all
-from streamproof.properties.jobs.invariants import _Invariants
-from streamproof.properties.jobs.model import Expected, JobHistory, Row, Source, from_microseconds
-from streamproof.properties.jobs.oracle import Oracle
-from streamproof.properties.jobs.oracles import BatchOracle, JobOracle
-from streamproof.properties.jobs.queries.running import REPEATED, RESTORED, Declared, Output, Runner
-from streamproof.properties.jobs.variations import Variation
+from streamproof.properties.checking.jobs.arguments import CheckOptions, job_options
+from streamproof.properties.checking.jobs.check import JobCheck
+from streamproof.properties.checking.jobs.invariants import _Invariants
+from streamproof.properties.generators.columns.inputs import resolve_all
+from streamproof.properties.generators.columns.model import Expected, JobHistory, Row, Source, from_microseconds
+from streamproof.properties.laws.expected.oracle import Oracle
+from streamproof.properties.laws.expected.oracles import BatchOracle, JobOracle
+from streamproof.properties.laws.expected.variations import Variation
+from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, Output, Runner
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
 
 Batches = list[list[dict[str, Any]]]

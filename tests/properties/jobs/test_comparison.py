@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from streamproof import drop_duplicates, static_join, windows
-from streamproof.properties.jobs.comparison import (
+from streamproof.properties.generators.columns.model import Expected
+from streamproof.properties.laws.expected.comparison import (
     RowDifference,
     check_columns,
     difference,
     in_words,
     with_columns,
 )
-from streamproof.properties.jobs.model import Expected
-from streamproof.properties.jobs.queries.rows import flat, rows_of
 from streamproof.properties.outcomes.equality import EXACT, TWELVE_DIGITS
+from streamproof.properties.witnesses.job.rows import flat, rows_of
 from streamproof.reference.core.errors import BadInput
 
 NOON = datetime(2024, 7, 15, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.jobs.histories.drawing import (
+from streamproof.properties.generators.columns.drawing import (
     BASES,
     LATE,
     calendar_edges,
@@ -17,8 +17,8 @@ from streamproof.properties.jobs.histories.drawing import (
     goals,
     time_us_of,
 )
-from streamproof.properties.jobs.histories.inputs import Input, ResolvedInput, resolve, resolve_all
-from streamproof.properties.jobs.model import JobHistory, from_microseconds, microseconds
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.generators.columns.model import JobHistory, from_microseconds, microseconds
 
 MINUTE = 60_000_000
 GAP, DELAY = 30 * MINUTE, 10 * MINUTE

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from streamproof.properties.jobs.failing import TRIED, failing_history
-from streamproof.properties.jobs.model import Arrival, JobHistory
+from streamproof.properties.checking.jobs.failing import TRIED, failing_history
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
 
 
 def history(*batches: Sequence[int]) -> JobHistory:

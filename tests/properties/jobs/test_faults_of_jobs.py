@@ -38,10 +38,10 @@ from streamproof import (
     stream_join,
     windows,
 )
-from streamproof.properties.jobs.arguments import oracle_of
-from streamproof.properties.jobs.counterexamples import saved_histories
-from streamproof.properties.jobs.histories.inputs import resolve, resolve_all
-from streamproof.properties.jobs.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.checking.jobs.arguments import oracle_of
+from streamproof.properties.counterexamples.of_jobs import saved_histories
+from streamproof.properties.generators.columns.inputs import resolve, resolve_all
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
 from streamproof.properties.witnesses.run_options import RunOptions
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")

@@ -9,13 +9,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from streamproof.properties.jobs.counterexamples import JobStore, saved_histories
-from streamproof.properties.jobs.histories.drawing import draw_histories
-from streamproof.properties.jobs.histories.inputs import Input, resolve, resolve_all
-from streamproof.properties.jobs.histories.standing_alone import without_clock
-from streamproof.properties.jobs.histories.text import columns_text, parse, to_text
-from streamproof.properties.jobs.histories.values import key_kinds, kinds
-from streamproof.properties.jobs.model import Arrival, JobHistory, microseconds
+from streamproof.properties.counterexamples.of_jobs import JobStore, saved_histories
+from streamproof.properties.generators.columns.drawing import draw_histories
+from streamproof.properties.generators.columns.inputs import Input, resolve, resolve_all
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, microseconds
+from streamproof.properties.generators.columns.standing_alone import without_clock
+from streamproof.properties.generators.columns.text import columns_text, parse, to_text
+from streamproof.properties.generators.columns.values import key_kinds, kinds
 from streamproof.properties.system.visible import visible
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput

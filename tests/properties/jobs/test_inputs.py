@@ -26,9 +26,9 @@ from pyspark.sql.types import (
     VarcharType,
     VariantType,
 )
-from streamproof.properties.jobs.check import check_job
-from streamproof.properties.jobs.histories.inputs import Input, resolve, resolve_all
-from streamproof.properties.jobs.histories.schemas import arrow_schema
+from streamproof.properties.checking.jobs.check import check_job
+from streamproof.properties.generators.columns.inputs import Input, resolve, resolve_all
+from streamproof.properties.generators.columns.schemas import arrow_schema
 from streamproof.reference.core.errors import BadInput
 
 CLICKS = "user string, at timestamp, amount bigint"

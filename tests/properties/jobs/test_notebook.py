@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from streamproof import Inconclusive, InvariantsReport, JobReport, Violated
-from streamproof.properties.jobs.rendering.notebook import STYLES
+from streamproof.properties.counterexamples.notebook import STYLES
 
 COUNTEREXAMPLE: Any = None
 OUTCOMES = [

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from streamproof.properties.jobs.arguments import oracle_of
-from streamproof.properties.jobs.histories.inputs import Input, resolve
-from streamproof.properties.jobs.model import Arrival, JobHistory
+from streamproof.properties.checking.jobs.arguments import oracle_of
+from streamproof.properties.generators.columns.inputs import Input, resolve
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
 

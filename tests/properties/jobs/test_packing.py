@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.jobs.histories.drawing import draw_histories
-from streamproof.properties.jobs.histories.inputs import Input, ResolvedInput, resolve, resolve_all
-from streamproof.properties.jobs.histories.key_spaces import MOST, key_space, packable, why_alone
-from streamproof.properties.jobs.histories.packing import pack, tables_alone, unpack
-from streamproof.properties.jobs.histories.values import plain_values
-from streamproof.properties.jobs.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.generators.columns.drawing import draw_histories
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.generators.columns.key_spaces import MOST, key_space, packable, why_alone
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.generators.columns.packing import pack, tables_alone, unpack
+from streamproof.properties.generators.columns.values import plain_values
 from streamproof.reference.core.errors import BadInput
 
 MINUTE = 60_000_000

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
 from streamproof import Sink
-from streamproof.properties.jobs.arguments import runner_of
-from streamproof.properties.jobs.queries.plans import EventTime, Plan, plan_of
+from streamproof.properties.checking.jobs.arguments import runner_of
+from streamproof.properties.witnesses.job.plans import EventTime, Plan, plan_of
 from streamproof.properties.witnesses.run_options import RunOptions
 
 MINUTE_US, SECOND_US = 60_000_000, 1_000_000

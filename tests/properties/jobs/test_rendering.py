@@ -5,11 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.jobs.comparison import RowDifference
-from streamproof.properties.jobs.counterexamples import JobCounterexample
-from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Source, from_microseconds
-from streamproof.properties.jobs.rendering.tables import BatchWatermarks, result_rows, results_table
-from streamproof.properties.jobs.rendering.values import cell, elapsed, shown_row
+from streamproof.properties.counterexamples.of_jobs import JobCounterexample
+from streamproof.properties.counterexamples.tables import BatchWatermarks, result_rows, results_table
+from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source, from_microseconds
+from streamproof.properties.generators.columns.shown import cell, elapsed, shown_row
+from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.witnesses.run_options import RunOptions
 
 SCHEMA = pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC"))])

@@ -7,8 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.jobs.model import Arrival, JobHistory, Source, from_microseconds
-from streamproof.properties.jobs.rules import drop_duplicates, session_windows, static_join, stream_join, windows
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, Source, from_microseconds
+from streamproof.properties.laws.expected.rules import (
+    drop_duplicates,
+    session_windows,
+    static_join,
+    stream_join,
+    windows,
+)
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
 

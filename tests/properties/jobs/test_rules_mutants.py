@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 import pytest
-from streamproof.properties.jobs.model import Source
-from streamproof.properties.jobs.rules import aggregations, duplicates, rule, stream_joins
+from streamproof.properties.generators.columns.model import Source
+from streamproof.properties.laws.expected.rules import aggregations, duplicates, rule, stream_joins
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.spark import drop_duplicates, session_windows, stream_join, watermarks, windows
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
-from streamproof.properties.jobs.histories.schemas import _Ddl, arrow_schema
-from streamproof.properties.jobs.queries.rows import columns_of
+from streamproof.properties.generators.columns.schemas import _Ddl, arrow_schema
+from streamproof.properties.witnesses.job.rows import columns_of
 from streamproof.reference.core.errors import BadInput
 
 pytestmark = pytest.mark.spark

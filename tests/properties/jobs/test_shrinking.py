@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.jobs.histories.drawing import draw_histories, time_us_of
-from streamproof.properties.jobs.histories.inputs import Input, ResolvedInput, resolve, resolve_all
-from streamproof.properties.jobs.histories.shrinking import shrink, size
-from streamproof.properties.jobs.histories.standing_alone import without_clock
-from streamproof.properties.jobs.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.drawing import draw_histories, time_us_of
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.shrinking import shrink, size
+from streamproof.properties.generators.columns.standing_alone import without_clock
 
 MINUTE = 60_000_000
 GAP, DELAY = 30 * MINUTE, 10 * MINUTE

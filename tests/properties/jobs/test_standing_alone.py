@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.jobs.histories.drawing import draw_histories, time_us_of
-from streamproof.properties.jobs.histories.inputs import Input, ResolvedInput, resolve, resolve_all
-from streamproof.properties.jobs.histories.standing_alone import standing_alone, trimmed, without_clock
-from streamproof.properties.jobs.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.generators.columns.drawing import draw_histories, time_us_of
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
+from streamproof.properties.generators.columns.standing_alone import standing_alone, trimmed, without_clock
 
 CLICKS = resolve(Input("user string, at timestamp, amount bigint", key="user"))
 PAID = resolve(Input("user string, at timestamp_ntz", key="user", name="paid"))
@@ -70,7 +70,7 @@ def test_with_available_now_it_may_end_a_batch_before() -> None:
     history = JobHistory(((click(50),), (), (), (click(95),)), (50, 70, 80, 95))
 
     def ends(first: int) -> set[int]:
-        found = standing_alone(history, [CLICKS], first, "available_now")
+        found = standing_alone(history, [CLICKS], first, sooner=True)
         return {max(time for batch in times(one) for _, time in batch) for one in found}
 
     assert ends(2) == {50, 70, 80}
@@ -79,7 +79,7 @@ def test_with_available_now_it_may_end_a_batch_before() -> None:
 
 def test_with_available_now_the_watermark_may_move_a_batch_sooner() -> None:
     history = JobHistory(((), (), (click(50),), (), (), (click(95),)), (40, 45, 50, 70, 80, 95))
-    found = [times(one) for one in standing_alone(history, [CLICKS], None, "available_now")]
+    found = [times(one) for one in standing_alone(history, [CLICKS], sooner=True)]
     assert [[("b", 40)], [("b", 45)], [("a", 50), ("b", 70)], [("b", 80)], [("a", 95)]] in found
     assert [[("b", 45)], [("a", 50), ("b", 80)], [("a", 95)]] in found
     assert all([("b", 40)] not in times(one) for one in standing_alone(history, [CLICKS]))

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
-from streamproof.properties.jobs.histories.schemas import arrow_schema
-from streamproof.properties.jobs.histories.values import examples_of, key_kinds, kinds, plain_values, unsupported
+from streamproof.properties.generators.columns.schemas import arrow_schema
+from streamproof.properties.generators.columns.values import examples_of, key_kinds, kinds, plain_values, unsupported
 
 AROUND = datetime(2024, 3, 31, 0, 30, tzinfo=UTC)
 TYPES = (

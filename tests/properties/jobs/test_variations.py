@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from streamproof import BadInput
-from streamproof.properties.jobs.comparison import RowDifference
-from streamproof.properties.jobs.counterexamples import JobCounterexample
-from streamproof.properties.jobs.histories.text import parse, to_text
-from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Source
-from streamproof.properties.jobs.queries.crashes import Crashes
-from streamproof.properties.jobs.queries.plans import Plan
-from streamproof.properties.jobs.queries.running import REPEATED, RESTORED, Output, _Query
-from streamproof.properties.jobs.variations import LAWS, cuts, saved_variation, variations_of
+from streamproof.properties.counterexamples.of_jobs import JobCounterexample
+from streamproof.properties.generators.columns.model import Arrival, Expected, JobHistory, Source
+from streamproof.properties.generators.columns.text import parse, to_text
+from streamproof.properties.laws.expected.comparison import RowDifference
+from streamproof.properties.laws.expected.variations import LAWS, cuts, saved_variation, variations_of
+from streamproof.properties.witnesses.job.crashes import Crashes
+from streamproof.properties.witnesses.job.plans import Plan
+from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Output, _Query
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

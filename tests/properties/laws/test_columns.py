@@ -15,6 +15,11 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from streamproof.properties.checking import confirm
+from streamproof.properties.checking.check import Check, check
+from streamproof.properties.checking.recheck import recheck
+from streamproof.properties.checking.report import Report
+from streamproof.properties.checking.samples import columns_sample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import Cohort
 from streamproof.properties.generators.layouts import LAYOUTS, NOW_MS, Layout
@@ -31,11 +36,6 @@ from streamproof.properties.laws.on_spark.columns import (
 from streamproof.properties.laws.runs import Kind, Sample, TypedRun
 from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner import confirm
-from streamproof.properties.runner.check import Check, check
-from streamproof.properties.runner.recheck import recheck
-from streamproof.properties.runner.report import Report
-from streamproof.properties.runner.samples import columns_sample
 from streamproof.properties.witnesses.spark import typed
 from streamproof.properties.witnesses.spark.decode import milliseconds_of
 from streamproof.properties.witnesses.spark.query import QueryFailed, StreamOutput

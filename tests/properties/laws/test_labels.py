@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from shared_player import play_in_memory
 from streamproof import History
+from streamproof.properties.checking.mutation import check_mutants, chosen
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.on_spark.labels import Labels
-from streamproof.properties.runner.mutation import check_mutants, chosen
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import shared
 from streamproof.properties.witnesses.spark.answers import of_shared

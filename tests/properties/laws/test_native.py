@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from streamproof.properties.checking.check import Check
+from streamproof.properties.checking.report import Report
+from streamproof.properties.checking.samples import native_sample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import Cohort, one_cohort, pack
 from streamproof.properties.laws.all import ON_SPARK
@@ -18,9 +21,6 @@ from streamproof.properties.laws.on_spark.native import Native, compared
 from streamproof.properties.laws.runs import Kind
 from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner.check import Check
-from streamproof.properties.runner.report import Report
-from streamproof.properties.runner.samples import native_sample
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark.decode import entries_of
 from streamproof.properties.witnesses.spark.query import run_stream

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from streamproof.properties.checking.pools import FEWEST_GROUPS, PARTITIONS
 from streamproof.properties.counterexamples.counterexample import verdict_sentence
 from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
@@ -17,7 +18,6 @@ from streamproof.properties.laws.runs import CohortRun, Kind, Sample
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
 from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner.pools import FEWEST_GROUPS, PARTITIONS
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History

@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from shared_player import play_in_memory, play_shared
+from streamproof.properties.checking.check import Check, judge_pools, query_threads
+from streamproof.properties.checking.mutation import check_mutants, chosen
+from streamproof.properties.checking.pools import pools_on_spark
+from streamproof.properties.checking.recheck import recheck, witness_of
+from streamproof.properties.checking.report import Report
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.laws.all import LAWS, ON_SPARK
@@ -18,11 +23,6 @@ from streamproof.properties.laws.metamorphic.reruns import RerunLaw, numbered
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
 from streamproof.properties.outcomes.outcomes import differences
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner.check import Check, judge_pools, query_threads
-from streamproof.properties.runner.mutation import check_mutants, chosen
-from streamproof.properties.runner.pools import pools_on_spark
-from streamproof.properties.runner.recheck import recheck, witness_of
-from streamproof.properties.runner.report import Report
 from streamproof.properties.testing.recheck import assert_holds
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, RunOptions, run_options
 from streamproof.properties.witnesses.spark.shared import Play, run_shared

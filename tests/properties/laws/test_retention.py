@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from streamproof.properties.checking.samples import long_after
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.on_spark.retention import SIDES
@@ -14,7 +15,6 @@ from streamproof.properties.laws.on_spark.retention import Retention as Law
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.mutants import Mutant, logic_by_history
 from streamproof.properties.registration.registration import Retention, registered, registration_of
-from streamproof.properties.runner.samples import long_after
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
 from streamproof.spark_impl.range_aggregate import Held, RangeLogic

@@ -8,6 +8,12 @@ from typing import Any
 
 import pytest
 from shared_player import play_in_memory
+from streamproof.properties.checking import mutation
+from streamproof.properties.checking.confirm import confirmed
+from streamproof.properties.checking.mutation import check_mutants, chosen
+from streamproof.properties.checking.pools import pools_on_spark
+from streamproof.properties.checking.recheck import witness_of
+from streamproof.properties.checking.samples import random_sample
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.tables import changes_of_rows, emptied, rows_stored
 from streamproof.properties.laws.all import ON_SPARK, asked_of
@@ -17,12 +23,6 @@ from streamproof.properties.laws.metamorphic.reruns import RerunLaw
 from streamproof.properties.laws.on_spark.state import DELETED, STORED, State
 from streamproof.properties.laws.runs import CohortRun, Pool, Sample
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner import mutation
-from streamproof.properties.runner.confirm import confirmed
-from streamproof.properties.runner.mutation import check_mutants, chosen
-from streamproof.properties.runner.pools import pools_on_spark
-from streamproof.properties.runner.recheck import witness_of
-from streamproof.properties.runner.samples import random_sample
 from streamproof.properties.witnesses.spark.witness import SPARK, QueryWitness
 from streamproof.reference.core.history import parse_history
 from streamproof.reference.core.play import play

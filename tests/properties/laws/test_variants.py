@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from streamproof.properties.checking.samples import STANDING, long_after
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.all import LAWS
@@ -15,7 +16,6 @@ from streamproof.properties.laws.metamorphic.variants import VariantLaw
 from streamproof.properties.laws.runs import Kind, Sample, Variant
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner.samples import STANDING, long_after
 from streamproof.reference.core.history import History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Dropped

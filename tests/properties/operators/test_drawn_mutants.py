@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from drawn_rows import Drawn, as_history, as_output, draw, played
 from shared_player import play_shared
+from streamproof.properties.checking.pools import pools_on_spark
 from streamproof.properties.operators.mutants import drawn as package
 from streamproof.properties.registration.mutants import Mutant
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner.pools import pools_on_spark
 from streamproof.properties.witnesses.spark.shared import Play
 from streamproof.reference.core.play import play
 

@@ -10,11 +10,11 @@ from deduplicate import register_deduplicate
 from pyspark.sql import SparkSession
 from shared_player import play_in_memory
 from streamproof import Registration, assert_holds, check
+from streamproof.properties.checking.mutation import check_mutants, chosen
 from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import unregister
-from streamproof.properties.runner.mutation import check_mutants, chosen
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.play import play
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streamproof import Registration
+from streamproof.properties.checking.check import check_reference
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.coverage import draw_covering
 from streamproof.properties.generators.registering import register
@@ -26,7 +27,6 @@ from streamproof.properties.operators.session_windows import REGISTRATION as SES
 from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.bindings import VALUE, Binding, Field, aggregated_field, called
 from streamproof.properties.registration.registration import unregister
-from streamproof.properties.runner.check import check_reference
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.reference import session_windows
 from streamproof.reference.core.operator import Operator

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 from shared_player import play_all
+from streamproof.properties.checking.check import check_operators
+from streamproof.properties.checking.mutation import Kill, check_mutants, chosen
+from streamproof.properties.checking.pools import definitions_drawn, histories_in_pools, pools_on_spark
 from streamproof.properties.cli import mutants as command
 from streamproof.properties.cli.terminal import results
 from streamproof.properties.laws import runs
@@ -27,16 +30,13 @@ from streamproof.properties.report.kills import (
     survivors,
     worth_of_laws,
 )
-from streamproof.properties.runner.check import check_operators
-from streamproof.properties.runner.mutation import Kill, check_mutants, chosen
-from streamproof.properties.runner.pools import definitions_drawn, histories_in_pools, pools_on_spark
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark import witness
 from streamproof.reference.core.history import CUT, ClockAdvance, History
 from streamproof.reference.core.records import Record
 
 ELSEWHERE = {"partitions", "replay", "restart", "schedules"}
-"""Laws whose mutants tests/properties/laws/test_reruns.py and tests/properties/runner/test_mutation.py show."""
+"""Laws whose mutants tests/properties/laws/test_reruns.py and tests/properties/checking/test_mutation.py show."""
 SOME = ["tombstones_in_wrong_order", "causeless_tombstones", "state_never_expires", "gap_exclusive", "no_tombstone"]
 
 

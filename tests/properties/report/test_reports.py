@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 from report_contents import HOSTILE, SUBJECT, content_of, counterexample_of, found_of, history_of
+from streamproof.properties.checking.report import Report
 from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import LawResult
 from streamproof.properties.report.content import Chart, Content
@@ -20,7 +21,6 @@ from streamproof.properties.report.junit import junit
 from streamproof.properties.report.of_checks import checked, content, counterexample_found, timeline_of
 from streamproof.properties.report.page import html, shown_lines, text
 from streamproof.properties.report.writing import FILES, require_folder, to_json, write_content
-from streamproof.properties.runner.report import Report
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.records import Record

@@ -12,9 +12,16 @@ import pyarrow as pa
 import pytest
 from report_contents import HOSTILE
 from streamproof import ConformanceReport, Inconclusive, InvariantsReport, JobReport, Violated, write_report
-from streamproof.properties.jobs.comparison import RowDifference
-from streamproof.properties.jobs.counterexamples import JobCounterexample
-from streamproof.properties.jobs.model import Arrival, Expected, JobHistory, Row, Source, from_microseconds
+from streamproof.properties.counterexamples.of_jobs import JobCounterexample
+from streamproof.properties.generators.columns.model import (
+    Arrival,
+    Expected,
+    JobHistory,
+    Row,
+    Source,
+    from_microseconds,
+)
+from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.report.of_jobs import content
 from streamproof.properties.testing.conformance import check_witness

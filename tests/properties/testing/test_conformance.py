@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof.properties.checking import confirm
+from streamproof.properties.checking.samples import random_sample
 from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.generators.coverage import Drawn, draw_covering, emitted, goals, neighbours
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
-from streamproof.properties.runner import confirm
-from streamproof.properties.runner.samples import random_sample
 from streamproof.properties.testing.conformance import (
     ChangelogOf,
     Inconclusive,

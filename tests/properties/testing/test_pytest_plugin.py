@@ -94,7 +94,7 @@ def test_an_unknown_operator_is_refused_before_the_job_runs(no_spark: None, conf
 
 CONFTEST = """\
 from streamproof import BadInput, Inconclusive, JobReport
-import streamproof.properties.jobs.check as of_jobs
+import streamproof.properties.checking.jobs.check as of_jobs
 
 
 def check_job(job, *inputs, expect, histories=300, seed=0, seconds=120.0, folder=None):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streamproof import Inconclusive, assert_holds
+from streamproof.properties.checking import confirm
 from streamproof.properties.generators.coverage import draw_covering
-from streamproof.properties.runner import confirm
 from streamproof.properties.testing import conformance
 from streamproof.properties.testing.conformance import ChangelogOf
 from streamproof.properties.witnesses.spark.witness import JobWitness

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 import pytest
 from pyspark.sql import SparkSession
 from streamproof import play
+from streamproof.properties.checking.samples import STANDING
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.outcomes.outcomes import Outcome, differences
-from streamproof.properties.runner.samples import STANDING
 from streamproof.properties.witnesses.spark.isolation import MOST, isolated
 from streamproof.properties.witnesses.spark.query import MachineTooBusy, QueryFailed
 from streamproof.properties.witnesses.spark.shared import Play, run_shared

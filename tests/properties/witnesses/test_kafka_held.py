@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
+from streamproof.properties.checking.samples import reference_sample
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
 from streamproof.properties.laws.base import LawResult, Verdict
 from streamproof.properties.laws.of_reference.kafka_schedules import SchedulesOnKafka
 from streamproof.properties.laws.runs import ReferenceRun
 from streamproof.properties.laws.scheduling import scheduled
+from streamproof.properties.models.races import raced
 from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.runner.races import raced
-from streamproof.properties.runner.samples import reference_sample
 from streamproof.properties.witnesses.kafka import held
 from streamproof.properties.witnesses.kafka.builder import Dialect
 from streamproof.properties.witnesses.kafka.divergences import explained

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from streamproof.properties.models.races import races_of
 from streamproof.properties.outcomes.outcomes import Outcome, differences
-from streamproof.properties.runner.races import races_of
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka import versions
 from streamproof.properties.witnesses.kafka.builder import Dialect

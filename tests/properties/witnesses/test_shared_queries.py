@@ -14,10 +14,10 @@ from memory_runtime import decode
 from msgspec import Raw
 from shared_player import CHANGELOG, play_shared
 from streamproof import History, parse_history, play
+from streamproof.properties.checking.pools import pools_on_spark
 from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registration_of, unregister
 from streamproof.properties.registration.shared import FAILED, SharedChange
-from streamproof.properties.runner.pools import pools_on_spark
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark.dispatch import NOBODY
 from streamproof.properties.witnesses.spark.query import StreamOutput

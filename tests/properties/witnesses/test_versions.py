@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from streamproof import MissingTool
-from streamproof.properties.system import requirements
-from streamproof.properties.witnesses.spark import versions
+from streamproof.properties.system import requirements, spark_versions
 from streamproof.properties.witnesses.spark.session import require_packages
 
 
@@ -16,7 +15,7 @@ from streamproof.properties.witnesses.spark.session import require_packages
 def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     def say(pyspark: str) -> None:
         actual = requirements.version
-        for module in (requirements, versions):
+        for module in (requirements, spark_versions):
             monkeypatch.setattr(module, "version", lambda name: pyspark if name == "pyspark" else actual(name))
 
     return say
@@ -36,13 +35,13 @@ def test_the_manager_of_checkpoint_files_is_where_the_version_has_it(
 ) -> None:
     installed(pyspark)
     wanted = f"org.apache.spark.sql.execution.{package}.FileSystemBasedCheckpointFileManager"
-    assert versions.checkpoint_file_manager() == wanted
+    assert spark_versions.checkpoint_file_manager() == wanted
 
 
 @pytest.mark.parametrize(("pyspark", "has"), [("3.5.9", False), ("4.0.5", False), ("4.1.0", True)])
 def test_sockets_are_used_where_the_version_has_them(installed: Any, pyspark: str, has: bool) -> None:
     installed(pyspark)
-    assert versions.has_unix_sockets() == has
+    assert spark_versions.has_unix_sockets() == has
 
 
 def test_a_condition_is_asked_by_the_name_that_the_version_has() -> None:
@@ -54,15 +53,15 @@ def test_a_condition_is_asked_by_the_name_that_the_version_has() -> None:
         def getCondition(self) -> str:
             return "NEW"
 
-    assert [versions.condition_of(one()) for one in (Old, New)] == ["OLD", "NEW"]  # type: ignore[arg-type]
+    assert [spark_versions.condition_of(one()) for one in (Old, New)] == ["OLD", "NEW"]  # type: ignore[arg-type]
 
 
 def test_without_a_pyspark_there_is_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(versions, "version", none)
-    assert versions.spark_version() == ()
+    monkeypatch.setattr(spark_versions, "version", none)
+    assert spark_versions.spark_version() == ()
 
 
 @pytest.mark.parametrize("pyspark", ["3.4.1", "4.4.0"])

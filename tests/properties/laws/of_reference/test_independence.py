@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from registrations import change
+from streamproof.properties.checking import check as runner
+from streamproof.properties.checking.check import check_reference
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.base import Verdict
 from streamproof.properties.registration.registration import registered
-from streamproof.properties.runner import check as runner
-from streamproof.properties.runner.check import check_reference
 from streamproof.reference.core.operator import Operator
 
 pytestmark = pytest.mark.slow

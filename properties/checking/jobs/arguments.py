@@ -1,0 +1,182 @@
+"""What a user gives to the check of a job, refused where no check can be made of it, before Spark is started."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ....reference.core.errors import BadInput
+from ....reference.spark.durations import Duration, microseconds_of
+from ...generators.columns.inputs import Input, ResolvedInput, distinct_names, resolve_all
+from ...generators.columns.key_spaces import MOST
+from ...generators.columns.schemas import needs_spark
+from ...laws.expected.oracle import Oracle
+from ...laws.expected.oracles import BatchOracle, FunctionOracle, ModelOracle, sql
+from ...outcomes.equality import TWELVE_DIGITS, Equality
+from ...system.arguments import fits, short
+from ...system.visible import visible
+from ...witnesses.job.rows import rows_of
+from ...witnesses.job.running import Job, Runner, Sink
+from ...witnesses.run_options import Mode, RunOptions, Trigger
+from ...witnesses.spark.session import spark_session
+
+LARGEST_SEED = 10**18
+
+
+def check_arguments(histories: int, seed: int = 0, seconds: float = 1, out_of_order: Duration | None = None) -> None:
+    """Refuse numbers and durations of the right types of which no check can be made.
+
+    Raises:
+        BadInput: One is out of its range.
+    """
+    if not (fits(histories, int) and 1 <= histories <= MOST):  # check_witness is called without `checked`
+        raise BadInput(f"histories is {short(histories)}: give a whole number from 1 to {MOST:,}; 300 is a good one")
+    if not -LARGEST_SEED <= seed <= LARGEST_SEED:
+        raise BadInput(f"seed is {short(seed)}: give a whole number of 18 digits at the most")
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise BadInput(f"seconds is {short(seconds)}: give a number above 0, such as 120")
+    if out_of_order is not None and microseconds_of("out_of_order", out_of_order) < 0:
+        raise BadInput(f"out_of_order is {out_of_order!r}: give zero or more, for rows can't be out of order by less")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """The options that all checks of a job share.
+
+    Attributes:
+        runner: Runs the job.
+        inputs: Its inputs.
+        seed: The seed that histories are drawn from.
+        unique: The columns that tell the rows of an updated table apart, if they are given.
+        out_of_order: How far out of order rows may be; None: as far as the job's watermarks allow.
+        alone: Whether each history runs in a query of its own.
+        equality: When two values count as equal.
+    """
+
+    runner: Runner
+    inputs: Sequence[ResolvedInput]
+    seed: int = 0
+    unique: Sequence[str] | None = None
+    out_of_order: Duration | None = None
+    alone: bool = False
+    equality: Equality = TWELVE_DIGITS
+
+
+def check_options(
+    job: Job,
+    inputs: Sequence[Input],
+    *,
+    histories: int,
+    seed: int,
+    static: Mapping[str, Any] | None,
+    unique: Sequence[str] | None,
+    out_of_order: Duration | None,
+    alone: bool,
+    seconds: float,
+    digits: int | None,
+) -> CheckOptions:
+    """Return the options that all checks of a job share; the arguments are those of `check_job`.
+
+    Raises:
+        BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is no table.
+    """
+    check_arguments(histories, seed, seconds, out_of_order)
+    resolved, runner = runner_of(job, inputs, seed, static)
+    return CheckOptions(
+        runner=runner,
+        inputs=resolved,
+        seed=seed,
+        unique=unique,
+        out_of_order=out_of_order,
+        alone=alone,
+        equality=Equality(digits),
+    )
+
+
+def oracle_of(expect: Any, job: Job | None = None) -> Oracle:
+    """Return the oracle that the argument `expect` stands for.
+
+    Raises:
+        BadInput: It stands for none, or for none of this job.
+    """
+    if isinstance(expect, BatchOracle) and isinstance(expect.job or job, Sink):
+        raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
+    is_class = isinstance(expect, type)
+    if isinstance(expect, Oracle):
+        return expect
+    if isinstance(expect, str):
+        return sql(expect)
+    if is_class and hasattr(expect, "arrive"):
+        return ModelOracle(expect)
+    if callable(expect) and not is_class:
+        return FunctionOracle(expect)
+    raise BadInput(
+        f"expect is {short(expect)}: give a rule such as session_windows(…), a function from rows to rows, a "
+        "class with arrive and advance, sql(…), as_batch() or other_job(…)"
+    )
+
+
+def runner_of(
+    job: Job, inputs: Sequence[Input], seed: int, static: Mapping[str, Any] | None
+) -> tuple[list[ResolvedInput], Runner]:
+    """Return what the rows of a job's inputs are drawn from, and what runs it.
+
+    Raises:
+        BadInput: An input can't be drawn for, a static table is no table, or two of them have one name.
+    """
+    if any(needs_spark(getattr(given, "schema", None)) for given in inputs):
+        spark_session()
+    resolved, tables = resolve_all(inputs, seed), static_tables(static)
+    distinct_names("inputs or static tables", [*(given.name for given in resolved), *tables])
+    return resolved, Runner(job, [given.source for given in resolved], tables)
+
+
+def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
+    """Return the tables that don't change.
+
+    Raises:
+        BadInput: One is no table.
+    """
+    tables = {}
+    for name, table in (static or {}).items():
+        try:
+            found = table if isinstance(table, pa.Table) else pa.Table.from_pylist(rows_of(table))
+        except (BadInput, pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise BadInput(f"the static table {visible(name)}: {error}") from None
+        if not found.column_names:
+            raise BadInput(
+                f"the static table {visible(name)} has no columns: give rows, or an arrow table with a schema"
+            )
+        tables[name] = found
+    return tables
+
+
+def job_options(trigger: Trigger, mode: Mode, settings: Mapping[str, str | int] | None, seconds: float) -> RunOptions:
+    """Return the options of a job's plain run.
+
+    Raises:
+        BadInput: A setting has characters that can't be seen.
+    """
+    given = settings_of(settings)
+    return RunOptions(trigger=trigger, mode=mode, empty_batches=True, settings=given, seconds=seconds)
+
+
+def settings_of(settings: Mapping[str, str | int] | None) -> dict[str, str]:
+    """Return settings of the Spark session as Spark writes them.
+
+    Raises:
+        BadInput: One has characters that no setting has.
+    """
+    given = {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (settings or {}).items()
+    }
+    for name, text in given.items():
+        if not f"{name}{text}".isprintable():
+            raise BadInput(
+                f"settings has {short(name)}: {short(text)}, which has characters that can't be seen: leave them out"
+            )
+    return given

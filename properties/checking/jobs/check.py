@@ -1,0 +1,525 @@
+"""The check of a job of the user's own: any streaming query, over drawn histories of its columns, against any oracle.
+
+It says *conforms* by returning a report. It fails as *violated* on the smallest history found on which the job differs,
+and as *inconclusive* where it differs on none, but the histories show nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ....reference.core.errors import BadInput
+from ....reference.spark.durations import Duration, microseconds_of
+from ...counterexamples.notebook import Shown
+from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
+from ...generators.columns.inputs import Input, ResolvedInput
+from ...generators.columns.key_spaces import ALONE, why_alone
+from ...generators.columns.model import Comparing, JobHistory
+from ...generators.columns.packing import UnreadableKey
+from ...generators.columns.shown import shown_row
+from ...generators.columns.shrinking import size
+from ...generators.shrinking import Deadline
+from ...laws.expected.comparison import RowDifference, in_words
+from ...laws.expected.judging import Compared, Judge
+from ...laws.expected.oracle import Oracle
+from ...laws.expected.variations import Variation, saved_variation
+from ...outcomes.equality import TWELVE_DIGITS, Equality
+from ...system.arguments import checked, folder_at
+from ...witnesses.job.running import Declared, Job
+from ...witnesses.job.witness import RowsWitness
+from ...witnesses.run_options import Mode, Trigger
+from ...witnesses.spark.query import QueryFailed
+from .arguments import CheckOptions, check_options, job_options, oracle_of
+from .conclusion import not_checked, unmet_goals
+from .draws import Draws
+from .failing import failing_history
+from .smallest import deadline_of_shrinking, plainest, shrunk
+from .verdicts import Inconclusive, Violated
+
+MAX_ALONE_AGAIN = 3
+"""Histories that run alone and in a shared query, to see whether the others in it play a part."""
+MAX_GOALS_SHOWN = 5
+_LOG = logging.getLogger("streamproof")
+
+
+@dataclass(frozen=True)
+class JobReport(Shown):
+    """What a check that found no difference has shown.
+
+    Attributes:
+        job: The job's name.
+        oracle: What it was compared with.
+        histories: On how many histories.
+        expecting: On how many of them rows were expected.
+        comparing: What was compared.
+        alone: Why each history ran in a query of its own; empty where they shared one.
+        not_checked: What was not checked, and how it would be.
+        equality: When two values counted as equal.
+    """
+
+    job: str
+    oracle: str
+    histories: int
+    expecting: int
+    comparing: Comparing
+    alone: str = ""
+    not_checked: Sequence[str] = ()
+    equality: Equality = TWELVE_DIGITS
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.job} conforms to {self.oracle} on {self.histories} histories; rows were expected on "
+            f"{self.expecting}. Compared: {in_words(self.comparing, self.equality)}."
+        ]
+        lines += [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
+        lines += [f"Not checked: {one}." for one in self.not_checked]
+        return "\n".join(lines)
+
+
+@checked
+def check_job(
+    job: Job,
+    *inputs: Input,
+    expect: Any,
+    histories: int = 300,
+    seed: int = 0,
+    mode: Mode = "append",
+    trigger: Trigger = "default",
+    static: Mapping[str, Any] | None = None,
+    out_of_order: Duration | None = None,
+    unique: Sequence[str] | None = None,
+    alone: bool = False,
+    settings: Mapping[str, str | int] | None = None,
+    seconds: float = 120,
+    digits: int | None = TWELVE_DIGITS.digits,
+    examples: Sequence[str | Path] = (),
+    folder: str | Path | None = None,
+) -> JobReport:
+    """Check a streaming job over drawn histories against what is expected of it.
+
+    Args:
+        job: A function from streaming DataFrames, one for each input, then one for each static table, to the streaming
+            DataFrame of its result; or a `Sink`, which writes the result itself.
+        inputs: The columns of each input.
+        expect: What is expected: a rule of Spark's (`session_windows(…)`), a Python function or class, `sql(…)`,
+            `as_batch()` or `other_job(…)`.
+        histories: How many histories are drawn.
+        seed: What they are drawn from.
+        mode: The job's output mode.
+        trigger: `default`: a batch without data follows each batch, where the watermark moved; `available_now`: the
+            last alone, and so rows are late one batch later.
+        static: Tables that don't change, by name: rows (dicts), or a pandas or arrow table.
+        out_of_order: By how much rows may be out of order, such as "10 minutes", where what is expected knows nothing
+            of late rows; by default as much as the job's own watermarks allow.
+        unique: The columns that tell the rows of an updated table apart; by default the key's and the window's.
+        alone: Whether each history runs in a query of its own, as many as the time allows.
+        settings: Further settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
+        seconds: How long a query may take, how long all queries of histories that run alone, and how long shrinking.
+        digits: To how many digits floating-point numbers are compared; None: exactly, as all others are.
+        examples: Histories that are run first: texts or files, as a counterexample has them.
+        folder: Where counterexamples are saved, and replayed first; without it none is saved.
+
+    Returns:
+        What was shown: how strong the comparison was, and what was not checked.
+
+    Raises:
+        Violated: The job differs; the message has the smallest history, what was expected and what came.
+        Inconclusive: It differs on no history, but they leave coverage goals unmet; the message names them.
+        BadInput: The job, an input or what is expected can't be used; the message names it and the remedy.
+        StreamproofError: The query failed or took too long, or Spark couldn't be started.
+    """
+    __tracebackhide__ = True
+    options = check_options(
+        job,
+        inputs,
+        histories=histories,
+        seed=seed,
+        static=static,
+        unique=unique,
+        out_of_order=out_of_order,
+        alone=alone,
+        seconds=seconds,
+        digits=digits,
+    )
+    variation = Variation(job_options(trigger, mode, settings, seconds))
+    kept = None if folder is None else folder_at(folder)
+    checking = JobCheck(options, oracle_of(expect, job), variation, folder=kept)
+    checking.replay(examples)
+    return checking.check(histories)
+
+
+class JobCheck:
+    """One check of a job: draws histories, runs them, lets the judge compare, and shrinks a history that differs.
+
+    Args:
+        options: The options that all checks of the job share.
+        oracle: Says what is expected.
+        variation: How the job's queries are run.
+        folder: The folder that counterexamples are saved in; None: none is saved.
+        late: Whether histories may have late rows; None: if the oracle takes them.
+        again: Whether a history that agrees in a shared query is run alone, too.
+
+    Raises:
+        BadInput: The job breaks the contract, or the oracle can't say what is expected of it.
+    """
+
+    def __init__(
+        self,
+        options: CheckOptions,
+        oracle: Oracle,
+        variation: Variation,
+        *,
+        folder: Path | None = None,
+        late: bool | None = None,
+        again: bool = True,
+    ) -> None:
+        self.options, self.variation, self.again = options, variation, again
+        declared = options.runner.declare(variation.run)
+        late = oracle.takes_late if late is None else late
+        self.why_alone = _why_alone(options, declared)
+        witness = RowsWitness(options.runner, options.inputs, options.seed, takes_late=late, alone=bool(self.why_alone))
+        self.judge = Judge(witness, oracle, declared, options.unique, options.equality)
+        self.draws = _draws(options, self.oracle, variation, late, declared)
+        self._refuse()
+        self.store = JobStore(folder, witness.sources, job=self.name, oracle=self.oracle.name, seed=options.seed)
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.judge.name
+
+    @property
+    def oracle(self) -> Oracle:
+        """The oracle, with what it needs of the job."""
+        return self.judge.oracle
+
+    def _refuse(self) -> None:
+        """Refuse columns that the result doesn't have, and a job of which the oracle can't say what is expected."""
+        declared = self.judge.declared
+        known = list(dict.fromkeys([*declared.names, *declared.columns]))  # those of a sink aren't known yet
+        unknown = [column for column in self.options.unique or () if known and column not in known]
+        if unknown:
+            raise BadInput(
+                f"unique has {unknown[0]!r}, and the result of {self.name} has the columns {', '.join(known)}: "
+                "name those that tell the rows of the table apart"
+            )
+        derived = declared.plan.derived_time
+        if derived is not None and not self.draws.closes and self.oracle.follows_clock:
+            raise BadInput(
+                f"{self.name} has its watermark on {derived!r}, which it makes of other columns, and "
+                f"{self.oracle.name} goes by the clock of the input's event time: make it a column of the Input, or "
+                "expect sql(…), as_batch(), another job, or a function without a clock"
+            )
+        reason = self.oracle.refuses(declared.plan, self.variation.run)
+        if reason is not None:
+            raise BadInput(reason)
+
+    def run_each_alone(self, why: str) -> None:
+        """Run each history in a query of its own from now on."""
+        self.judge, self.why_alone = self.judge.each_alone(), why
+
+    def replay(self, examples: Sequence[str | Path]) -> None:
+        """Run the examples, and the counterexamples that are saved, before anything is drawn.
+
+        Raises:
+            Violated: The job differs on one.
+            BadInput: One can't be read.
+        """
+        __tracebackhide__ = True
+        histories = saved_histories(examples, self.store.folder, self.judge.witness.sources)
+        replayed = [
+            (history, saved_variation(self.variation.run, history.variation) if history.variation else self.variation)
+            for history in histories
+        ]
+        for history, variation in replayed:
+            if variation.law and not self.variation.law:
+                raise BadInput(
+                    f"the history {history.name} violates the invariant {variation.law!r} under a run of its own: give "
+                    "it to invariants(…), as examples=, or remove its variation"
+                )
+        replayed = [(history, variation) for history, variation in replayed if variation.law == self.variation.law]
+        failing: list[tuple[JobHistory, Variation, Compared]] = []
+        for history, variation in replayed:
+            with self.named_failure([history], variation):
+                compared = self.judge.compare_alone(history, variation)
+            failing += [(history, variation, compared)] if compared.differs else []
+        if failing:
+            history, variation, compared = min(failing, key=lambda each: size(each[0], self.options.inputs))
+            count = f"{len(failing)} of {len(replayed)} histories"
+            head = f"{count} that were found before still differ; no other was drawn."
+            raise self.violation(history, variation, compared, head)
+
+    def check(self, count: int) -> JobReport:
+        """Draw histories, run them, and compare: each in a query of its own where a shared one can't be told apart.
+
+        Raises:
+            Violated: The job differs on one.
+            Inconclusive: It differs on none, but they show nothing.
+        """
+        __tracebackhide__ = True
+        try:
+            return self.check_drawn(count)
+        except UnreadableKey as unreadable:
+            self.run_each_alone(unreadable.message)
+        return self.check_drawn(count)
+
+    def check_drawn(self, count: int) -> JobReport:
+        """Draw histories, run them, and compare.
+
+        Raises:
+            UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
+            Violated: The job differs on one.
+            Inconclusive: It differs on none, but they show nothing.
+        """
+        __tracebackhide__ = True
+        started = time.monotonic()
+        histories = self.draws.draw(count)
+        expecting = 0
+        if not self.why_alone:
+            expecting = self.check_together(histories, started)
+        if self.why_alone:  # from the start, or because of what the shared query has shown
+            histories, expecting = self.check_alone(histories, started)
+        self.conclude(histories, expecting)
+        return JobReport(
+            job=self.name,
+            oracle=self.oracle.name,
+            histories=len(histories),
+            expecting=expecting,
+            comparing=self.judge.met.comparing,
+            alone=self.why_alone,
+            not_checked=not_checked(self.judge, self.draws, self.options.out_of_order),
+            equality=self.options.equality,
+        )
+
+    def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
+        """Run histories in one query; return the number of those on which rows were expected.
+
+        If a history differs in the shared query alone, each must be run alone after that.
+
+        Raises:
+            UnreadableKey: A row of the result can't be told to be of one of them.
+            Violated: The job differs on one.
+        """
+        __tracebackhide__ = True
+        with self.named_failure(histories, self.variation):
+            comparisons = self.judge.compare(histories, self.variation)
+        failing = [pair for pair in zip(histories, comparisons, strict=True) if pair[1].differs]
+        if failing:
+            history, compared = min(failing, key=lambda pair: size(pair[0], self.options.inputs))
+            differ = f"{len(failing)} of {len(histories)} histories differ"
+            self.raise_smallest(history, compared, self.variation, head=f"{differ}.", started=started)
+            self.run_each_alone(
+                f"{differ} in one query, such as one that {_in_words(compared.difference)}; alone in its query it "
+                "agrees. So a history's result depends on the others, though no two share a key"
+            )
+            seconds = self.variation.run.seconds
+            _LOG.info("%s: %s; running each history alone for %g s", self.name, self.why_alone, seconds)
+        elif self.again:
+            (number,) = _fullest(histories, 1)
+            if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
+                compared = self.judge.compare_alone(histories[number], self.variation)
+                if compared.differs:
+                    head = "It differs where it runs alone, and not beside others."
+                    raise self.violation(histories[number], self.variation, compared, head)
+                self.run_each_alone("another result is expected of a history alone than beside others")
+        return sum(compared.expects_rows for compared in comparisons)
+
+    def check_alone(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
+        """Run each history in its own query, until `seconds` have passed.
+
+        Returns:
+            The histories that were run, and the number of those on which rows were expected.
+
+        Raises:
+            Violated: The job differs on one.
+        """
+        __tracebackhide__ = True
+        until = time.monotonic() + self.variation.run.seconds
+        done: list[JobHistory] = []
+        expecting = 0
+        for history in sorted(histories, key=lambda each: -len(each.arrivals)):
+            if done and time.monotonic() > until:
+                break
+            variation = self.variation if self.variation.share is None else self.variation.share(len(done))
+            with self.named_failure([history], variation):
+                compared = self.judge.compare_alone(history, variation)
+            if compared.differs:
+                head = f"1 of {len(done) + 1} histories that ran alone differs."
+                self.raise_smallest(history, compared, variation, head=head, started=started)
+            expecting += compared.expects_rows
+            done.append(history)
+        return done, expecting
+
+    def check_others(self, count: int) -> int:
+        """Run the histories with the most rows alone, and compare with what is expected of them beside others.
+
+        Returns:
+            How many histories were run alone.
+
+        Raises:
+            Violated: The job differs on one.
+        """
+        __tracebackhide__ = True
+        histories = self.draws.draw(count)
+        expected = self.judge.expected(histories, self.variation)
+        for number in _fullest(histories, MAX_ALONE_AGAIN):
+            compared = self.judge.beside(histories[number], expected[number], self.variation)
+            if compared.differs:
+                head = "It differs where it runs alone, and not beside others."
+                raise self.violation(histories[number], self.variation, compared, head)
+        return min(count, MAX_ALONE_AGAIN)
+
+    def raise_smallest(
+        self, history: JobHistory, compared: Compared, variation: Variation, *, head: str, started: float
+    ) -> None:
+        """Save a history that differs, and shrink it; return only if the smallest history agrees alone.
+
+        Raises:
+            Violated: The smallest history differs in a query of its own, too.
+        """
+        __tracebackhide__ = True
+        kept = self.store.keep(_saved(history, variation), variation.run)
+        deadline = deadline_of_shrinking(started, variation.run.seconds)
+        smallest, part = shrunk(self.judge, self.draws, history, variation, output=compared.output, deadline=deadline)
+        if self.judge.compare_alone(smallest, part).differs:
+            plain, plain_compared = plainest(self.judge, self.draws, smallest, part, deadline=deadline)
+            raise self.violation(plain, part, plain_compared, head, unshrunk=kept, deadline=deadline)
+        self.store.forget(kept)
+
+    def violation(
+        self,
+        history: JobHistory,
+        variation: Variation,
+        compared: Compared,
+        head: str,
+        *,
+        unshrunk: Path | None = None,
+        deadline: Deadline | None = None,
+    ) -> Violated:
+        """Save a history, and return the failure on it.
+
+        Args:
+            history: The history.
+            variation: How its query was run.
+            compared: The judge's comparison on it.
+            head: On how many histories the job differs.
+            unshrunk: The folder of the history that it was shrunk from; it is removed.
+            deadline: When shrinking had to end; None: it wasn't shrunk.
+        """
+        judge, run = self.judge, variation.run
+        counterexample = JobCounterexample(
+            job=self.name,
+            oracle=self.oracle.name,
+            history=_saved(history, variation),
+            sources=judge.witness.sources,
+            expected=compared.expected,
+            emitted=compared.emitted,
+            difference=compared.difference,
+            run=replace(run, mode="complete") if judge.is_sink else run,
+            unique=judge.unique_columns,
+            seed=self.options.seed if history.seed is None else history.seed,
+            delay_us=_only_delay_us(judge.declared, self.options.inputs),
+            equality=self.options.equality,
+            runs=(variation.when, variation.otherwise) if variation.when else None,
+        )
+        if deadline is not None and deadline.has_stopped:
+            head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."
+        message, path = self.store.violation(counterexample, head, unshrunk)
+        return Violated(message, counterexample, path=path)
+
+    @contextlib.contextmanager
+    def named_failure(self, histories: Sequence[JobHistory], variation: Variation) -> Iterator[None]:
+        """If a query over histories fails within it, name the rows that make it fail.
+
+        Raises:
+            QueryFailed: The query failed.
+        """
+        try:
+            yield
+        except QueryFailed as failed:
+
+            def fails(some: Sequence[JobHistory]) -> bool:
+                try:
+                    self.judge.compare(some, variation)
+                except QueryFailed:
+                    return True
+                return False
+
+            why, failing = f"{self.name}: {failed.message}", failing_history(histories, fails)
+            raise QueryFailed(
+                f"{why}, whatever arrives" if failing is None else self.store.failure(failing, variation.run, why)
+            ) from None
+
+    def conclude(self, histories: Sequence[JobHistory], expecting: int) -> None:
+        """Raise if the histories leave coverage goals unmet.
+
+        Raises:
+            Inconclusive: They do.
+        """
+        __tracebackhide__ = True
+        count = len(histories)
+        missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting)
+        if missing:
+            more = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
+            rest = len(missing) - MAX_GOALS_SHOWN
+            alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
+            raise Inconclusive(
+                f"inconclusive: {self.name} agrees with {self.oracle.name} on all {count} histories, but that "
+                f"shows nothing, for they leave unmet: {'; '.join(missing[:MAX_GOALS_SHOWN])}"
+                f"{f'; and {rest} more' if rest > 0 else ''}. Give more, such as {more}, or another seed "
+                f"than {self.options.seed}.{alone}",
+                job=self.name,
+            )
+
+
+def _why_alone(options: CheckOptions, declared: Declared) -> str:
+    """Return why each history runs in a query of its own; an empty text if they share one."""
+    if declared.watermarks.without_clock:
+        return "a watermark of the job is on a column within another one"
+    if options.alone:
+        return "alone=True"
+    return (why_alone(options.inputs) or "").removesuffix(f"; {ALONE}")
+
+
+def _draws(options: CheckOptions, oracle: Oracle, variation: Variation, takes_late: bool, declared: Declared) -> Draws:
+    delay_us = variation.run.delay_us(declared.plan.delays_us)
+    given = options.out_of_order
+    return Draws(
+        inputs=options.inputs,
+        seed=options.seed,
+        distances_us=sorted({*oracle.distances_us, *declared.plan.durations_us}),
+        takes_late=takes_late,
+        delay_us=delay_us,
+        out_of_order_us=delay_us if given is None else microseconds_of("out_of_order", given),
+        closes=oracle.closes(variation.run.mode),
+    )
+
+
+def _only_delay_us(declared: Declared, inputs: Sequence[ResolvedInput]) -> int | None:
+    """Return the delay of the watermark that every input has; None: some have none, or there are several delays."""
+    delays_us = declared.plan.delays_us
+    return delays_us[0] if len(delays_us) == 1 and declared.watermarks.count == len(inputs) else None
+
+
+def _fullest(histories: Sequence[JobHistory], count: int) -> list[int]:
+    """Return the numbers of the histories with the most rows."""
+    return sorted(range(len(histories)), key=lambda number: -len(histories[number].arrivals))[:count]
+
+
+def _saved(history: JobHistory, variation: Variation) -> JobHistory:
+    """Return a history with the variation under which it is replayed."""
+    return replace(history, variation=variation.saved)
+
+
+def _in_words(difference: RowDifference | None) -> str:
+    """Return a difference in a few words."""
+    assert difference is not None
+    where = "at the end" if difference.batch is None else f"in batch {difference.batch}"
+    rows = [shown_row(side[0]) if side else "no such row" for side in (difference.missing, difference.surplus)]
+    return f"expects {rows[0]} and emits {rows[1]} {where}"

@@ -1,0 +1,64 @@
+"""The limits of a check that found no difference: the coverage goals that are unmet, and what was not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....reference.spark.durations import Duration
+from ...generators.columns.drawing import duration
+from ...generators.columns.model import JobHistory
+from ...laws.expected.judging import Judge
+from ...laws.expected.variations import Variation
+from ...witnesses.job.running import RESTORED
+from .draws import Draws
+
+MIN_HISTORIES = 10
+"""Fewer histories are inconclusive."""
+MIN_EXPECTING = 0.05
+"""A smaller share of histories on which a row is expected is inconclusive."""
+
+
+def unmet_goals(
+    judge: Judge, draws: Draws, variation: Variation, histories: Sequence[JobHistory], expecting: int
+) -> list[str]:
+    """Return the coverage goals that a check has left unmet, the most important first.
+
+    Args:
+        judge: The judge that compared the job with the oracle.
+        draws: How the histories were drawn.
+        variation: How the job's queries were run.
+        histories: The histories.
+        expecting: The number of histories on which a row was expected.
+    """
+    count, met = len(histories), judge.met
+    missing = draws.unmet(histories)
+    if count < MIN_HISTORIES:
+        missing.insert(0, f"{MIN_HISTORIES} histories at the least")
+    if expecting < MIN_EXPECTING * count:
+        missing.insert(0, f"rows that are expected, on one in twenty histories (they are on {expecting})")
+    expected_us, declared_us = judge.oracle.watermark_delays_us, {*judge.declared.plan.delays_us}
+    if judge.declared.plan.operators and expected_us is not None and {*expected_us.values()} - {0} != declared_us - {0}:
+        # All inputs follow one clock, under which the largest of several delays is the only one that matters.
+        both = ({*expected_us.values()}, declared_us)
+        named = [" and ".join(map(duration, sorted(each))) or "nothing" for each in both]
+        missing.insert(0, f"watermarks that are delayed by {named[0]}, as expected (the job's are by {named[1]})")
+    if met.crashed or not judge.is_sink:
+        unmet = [goal for goal in variation.goals if goal not in met.covered]
+        missing = [*(goal for goal in unmet if met.stateful or goal != RESTORED), *missing]
+    return missing
+
+
+def not_checked(judge: Judge, draws: Draws, out_of_order: Duration | None) -> list[str]:
+    """Return what was not checked, each with how it would be."""
+    left, met = [], judge.met
+    if not draws.takes_late:
+        left.append("what becomes of late rows: what is expected knows none; a rule of Spark's or a class does")
+        if out_of_order is None and draws.delay_us:
+            left.append('whether the watermark\'s delay is long enough: out_of_order="…" says what is to be taken')
+        if out_of_order is None and judge.is_sink:
+            left.append('rows that come batches later than others: out_of_order="…" says by how much a Sink takes')
+    if met.extra:
+        left.append(f"the columns {', '.join(met.extra)}, of which nothing is expected")
+    if met.left_out:
+        left.append(f"the columns {', '.join(met.left_out)}, which are expected and the result doesn't have")
+    return left

@@ -1,0 +1,162 @@
+"""What any right job keeps, whatever it computes: nothing of how its query happens to run changes its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ....reference.spark.durations import Duration
+from ...counterexamples.notebook import Shown
+from ...generators.columns.inputs import Input
+from ...laws.expected.oracles import FORGETS, JobOracle
+from ...laws.expected.variations import BATCHES, Variation, variations_of
+from ...outcomes.equality import TWELVE_DIGITS, Equality
+from ...system.arguments import checked, folder_at
+from ...witnesses.job.running import Job
+from ...witnesses.job.witness import Emitted
+from ...witnesses.run_options import Mode, RunOptions, Trigger
+from .arguments import CheckOptions, check_options, job_options
+from .check import JobCheck
+
+
+@dataclass(frozen=True)
+class InvariantsReport(Shown):
+    """What was shown.
+
+    Attributes:
+        job: The job's name.
+        held: What changed nothing, and on how many histories.
+        not_checked: What was not checked, and why.
+        equality: When two values counted as equal.
+    """
+
+    job: str
+    held: Mapping[str, int]
+    not_checked: Sequence[str] = ()
+    equality: Equality = TWELVE_DIGITS
+
+    def __str__(self) -> str:
+        lines = [f"{self.job}: nothing changes by"]
+        lines += [f"  {name} ({count} histories)" for name, count in self.held.items()]
+        lines += [f"Compared: {self.equality}.", *(f"Not checked: {one}." for one in self.not_checked)]
+        return "\n".join(lines)
+
+
+@checked
+def invariants(
+    job: Job,
+    *inputs: Input,
+    histories: int = 100,
+    seed: int = 0,
+    mode: Mode = "append",
+    trigger: Trigger = "default",
+    static: Mapping[str, Any] | None = None,
+    out_of_order: Duration | None = None,
+    unique: Sequence[str] | None = None,
+    alone: bool = False,
+    settings: Mapping[str, str | int] | None = None,
+    seconds: float = 120,
+    digits: int | None = TWELVE_DIGITS.digits,
+    examples: Sequence[str | Path] = (),
+    folder: str | Path | None = None,
+) -> InvariantsReport:
+    """Check without knowing what a job should emit that nothing of how its query runs changes it.
+
+    The query is restarted after each batch; it dies in each micro-batch, with and without data, before its output and
+    between that and its commit, and so repeats it; the number of shuffle partitions changes, and, where no row is
+    late, the cuts between batches and the order of rows within one; and histories run without those of other keys.
+
+    Args:
+        job: As `check_job`.
+        inputs: As `check_job`.
+        histories: How many histories are drawn.
+        seed: What they are drawn from, and the batch before which the single cut is.
+        mode: The job's output mode.
+        trigger: As `check_job`.
+        static: As `check_job`.
+        out_of_order: As `check_job`.
+        unique: As `check_job`.
+        alone: As `check_job`.
+        settings: As `check_job`.
+        seconds: As `check_job`.
+        digits: As `check_job`.
+        examples: As `check_job`; one that violates an invariant says which, and how the query is run.
+        folder: As `check_job`.
+
+    Returns:
+        What changed nothing.
+
+    Raises:
+        Violated: Something changes what the job emits; the message has the smallest history.
+        Inconclusive: Nothing does, but the job emits next to nothing, or the histories leave coverage goals unmet.
+        BadInput: The job or an input can't be used.
+        StreamproofError: The query failed or took too long, or Spark couldn't be started.
+    """
+    __tracebackhide__ = True
+    options = check_options(
+        job,
+        inputs,
+        histories=histories,
+        seed=seed,
+        static=static,
+        unique=unique,
+        out_of_order=out_of_order,
+        alone=alone,
+        seconds=seconds,
+        digits=digits,
+    )
+    run, kept = job_options(trigger, mode, settings, seconds), None if folder is None else folder_at(folder)
+    return _Invariants(options, run, kept).report(histories, examples)
+
+
+class _Invariants:
+    """The checks of one job's invariants, each against the plain run of the job, which they share."""
+
+    def __init__(self, options: CheckOptions, run: RunOptions, folder: Path | None) -> None:
+        self.options, self.run, self.folder = options, run, folder
+        self.emitted: dict[str, list[Emitted]] = {}
+        # A history that is drawn for append mode has one batch more, which closes everything.
+        variations = variations_of(run, options.seed, BATCHES + (run.mode == "append"))
+        self.checks = [self.check_of(variation) for variation in variations]
+
+    def check_of(self, variation: Variation) -> JobCheck:
+        """Return the check of a variation against the plain run."""
+        plain = JobOracle(
+            run=self.run,
+            comparing=variation.comparing,
+            called=f"the job {variation.otherwise}".strip(),
+            plain=self.emitted,
+        )
+        folder = None if self.folder is None else self.folder / variation.law.replace(" ", "-")
+        late = False if variation.comparing == "end" else None
+        return JobCheck(self.options, plain, variation, folder=folder, late=late, again=not variation.law)
+
+    def report(self, histories: int, examples: Sequence[str | Path]) -> InvariantsReport:
+        """Replay saved counterexamples, check each variation, and return the report."""
+        __tracebackhide__ = True
+        for check in self.checks:
+            check.replay(examples)
+        before = self.checks[0]
+        held: dict[str, int] = {}
+        unsure: list[str] = []
+        for check in self.checks:
+            forgets = before.judge.declared.plan.has(FORGETS) or before.judge.met.plan.has(FORGETS)
+            if check.variation.comparing == "end" and forgets:
+                unsure.append(f"{check.variation.law}: dropDuplicatesWithinWatermark forgets at the end of a batch")
+                continue
+            if before.why_alone:
+                check.run_each_alone(before.why_alone)
+            held[check.variation.law] = check.check(histories).histories
+            before = check
+        if before.judge.is_sink and not any(check.judge.met.crashed for check in self.checks):
+            del held["a crash"]
+            unsure.append("a crash, and rows after a stop with state: the sink doesn't write by foreachBatch")
+        if before.why_alone:
+            why = before.why_alone
+            unsure.append(f"histories of other keys, for each runs in a query of its own: {why}")
+        else:
+            alone_again = Variation(self.run, otherwise="beside histories of other keys", when="alone in its query")
+            held["histories of other keys in the query"] = self.check_of(alone_again).check_others(histories)
+        return InvariantsReport(before.name, held, unsure, self.options.equality)

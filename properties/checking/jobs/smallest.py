@@ -1,0 +1,94 @@
+"""Finds the smallest history, and the smallest part of a variation, on which a job still differs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from ...generators.columns.model import JobHistory
+from ...generators.columns.shrinking import shrink
+from ...generators.columns.standing_alone import standing_alone
+from ...generators.shrinking import Deadline, one_by_one
+from ...laws.expected.judging import Compared, Judge
+from ...laws.expected.variations import Variation
+from ...witnesses.job.running import Output
+from .draws import Draws
+
+MAX_WITHOUT_CLOCK = 3
+"""Ways to write a counterexample without its clock that are tried, each in a query of its own."""
+MAX_PARTS = 4
+"""Parts of a variation that are tried alone, each in a query of its own."""
+SHRINKING = 2
+"""Shrinking may take this many times as long as the check took until it found the violation."""
+SHRINKING_S = 30
+"""If that is less than 30 s, shrinking may take 30 s. `seconds` limits both."""
+_LOG = logging.getLogger("streamproof")
+
+
+def deadline_of_shrinking(started: float, seconds: float) -> Deadline:
+    """Return the deadline of shrinking that begins now, in a check that began at `started` (`time.monotonic()`)."""
+    return Deadline(min(max(SHRINKING * (time.monotonic() - started), SHRINKING_S), seconds))
+
+
+def shrunk(
+    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, output: Output, deadline: Deadline
+) -> tuple[JobHistory, Variation]:
+    """Return the smallest history found in time on which the job differs, and the part of the variation that shows it.
+
+    It has late rows only if the draws take them.
+
+    Args:
+        judge: Compares the job.
+        draws: How the history was drawn.
+        history: The history.
+        variation: How the query was run.
+        output: The output of that query.
+        deadline: When shrinking ends.
+    """
+    rows = len(history.arrivals)
+    _LOG.info("%s: shrinking a history of %d rows, %.0f s at most", judge.name, rows, deadline.seconds)
+    part = narrowed(judge, history, variation, output=output, deadline=deadline)
+
+    def differs_alone(candidate: JobHistory) -> bool:
+        return judge.compare_alone(candidate, part).differs
+
+    def differ(candidates: Sequence[JobHistory]) -> Sequence[bool]:
+        _LOG.info("%s: trying %d smaller histories", judge.name, len(candidates))
+        if judge.witness.alone:
+            return one_by_one(differs_alone, deadline)(candidates)
+        return [compared.differs for compared in judge.compare(candidates, part)]
+
+    delay_us = None if draws.takes_late else draws.out_of_order_us
+    return shrink(history, draws.inputs, differ, delay_us=delay_us, deadline=deadline), part
+
+
+def narrowed(
+    judge: Judge, history: JobHistory, variation: Variation, *, output: Output, deadline: Deadline
+) -> Variation:
+    """Return the smallest part of a variation under which the job still differs on a history."""
+    for part in variation.parts(output)[:MAX_PARTS] if variation.parts is not None else ():
+        if deadline.is_over():
+            break
+        compared = judge.compare_alone(history, part)
+        if compared.differs:
+            return narrowed(judge, history, part, output=compared.output, deadline=deadline)
+    return variation
+
+
+def plainest(
+    judge: Judge, draws: Draws, history: JobHistory, variation: Variation, *, deadline: Deadline
+) -> tuple[JobHistory, Compared]:
+    """Return the history without its clock, as written by hand, if it still differs then; and the comparison."""
+    compared = judge.compare_alone(history, variation)
+    if draws.closes:  # only its clock says that everything is closed
+        return history, compared
+    first = None if compared.difference is None else compared.difference.batch
+    sooner = variation.run.trigger == "available_now"
+    for plain in standing_alone(history, draws.inputs, first, sooner=sooner)[:MAX_WITHOUT_CLOCK]:
+        if deadline.is_over():
+            break
+        plain_compared = judge.compare_alone(plain, variation)
+        if plain_compared.differs:
+            return plain, plain_compared
+    return history, compared

@@ -1,0 +1,272 @@
+"""Counterexamples of jobs: their text, where they are saved, and the histories that are run first the next time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+from ...reference.core.errors import BadInput
+from ...reference.core.files import read_text
+from ...reference.spark.watermarks import micro_batches
+from ..generators.columns.model import Expected, JobHistory, Row, Source, microseconds
+from ..generators.columns.shown import shown_row, typed_row
+from ..generators.columns.text import parse, pasted, to_text
+from ..laws.expected.comparison import RowDifference, both_flat, table_of
+from ..outcomes.equality import TWELVE_DIGITS, Equality
+from ..system.visible import visible
+from ..witnesses.run_options import RunOptions
+from .store import HISTORY, TEXT, Refresh, Store, put, read_each, read_metadata
+from .tables import BatchWatermarks, ResultRow, arrivals_table, result_rows, results_table
+from .text import versions
+from .timeline import timeline
+
+SAVED = Path(".streamproof/jobs")
+"""Where the counterexamples of jobs are saved, below the root folder of the tests, or the working directory."""
+MOST_LINES = 60
+"""A longer history isn't printed to be pasted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobCounterexample:
+    """A history on which a job differs from what is expected.
+
+    Attributes:
+        job: The job's name and line.
+        oracle: The oracle's name.
+        history: The smallest history that was found.
+        sources: The job's inputs.
+        expected: What is expected of it.
+        emitted: The rows of each batch that the job emitted; of a sink one list, of the end.
+        difference: Where they differ first; None where it didn't differ any more.
+        run: How the query was run.
+        unique: The columns that tell the rows of an updated table apart.
+        seed: The seed that the history was drawn from.
+        delay_us: The delay of the watermark of every input, in microseconds; None: it isn't known.
+        equality: When two values counted as equal.
+        runs: How the query was run, and how the plain one that it is compared with; None: there is one run.
+    """
+
+    job: str
+    oracle: str
+    history: JobHistory
+    sources: Sequence[Source]
+    expected: Expected
+    emitted: Sequence[Sequence[Row]]
+    difference: RowDifference | None
+    run: RunOptions
+    unique: Sequence[str] | None
+    seed: int
+    delay_us: int | None = None
+    equality: Equality = TWELVE_DIGITS
+    runs: tuple[str, str] | None = None
+
+    @property
+    def text(self) -> str:
+        """The verdict in a sentence, what was expected and what came, of which rows, and these on a timeline."""
+        drawn = timeline(self.history, self.sources, self.watermarks)
+        lines = [self.sentence, "", *self._results(), "", "What arrives:"]
+        lines += [*arrivals_table(self.history, self.sources, self.watermarks), "", *drawn, *[""] * bool(drawn)]
+        return visible("\n".join([*lines, self._origin()]), lines=True)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        found = self.difference
+        if found is None:
+            return f"violated: {self.job} differs from {self.oracle}, but not each time that it runs."
+        where = "at the end" if found.batch is None else f"in batch {found.batch}"
+        came, wanted = (shown_row(rows[0]) if rows else "no such row" for rows in (found.surplus, found.missing))
+        if came == wanted:
+            wanted, came = typed_row(found.missing[0]), typed_row(found.surplus[0])
+        elif not (found.surplus and found.missing):
+            came, wanted = self._counted(came, wanted)
+        if self.runs is not None:
+            when, otherwise = self.runs
+            return f"violated: {when}, {self.job} emits {came} {where}; {otherwise} it emits {wanted}."
+        return f"violated: {where} {self.oracle} expects {wanted}, and {self.job} emits {came}."
+
+    def _counted(self, came: str, wanted: str) -> tuple[str, str]:
+        """Return a row that comes on one side alone with how often it comes on each, where it is on both."""
+        row = next(text for text in (came, wanted) if text != "no such row")
+        both = sum(of.side == "both" and shown_row(of.row) == row for of in self.results)
+        counts = [_times(both + (text == row)) for text in (came, wanted)]
+        return (f"{row} {counts[0]}", f"it {counts[1]}") if both else (came, wanted)
+
+    @property
+    def results(self) -> list[ResultRow]:
+        """What was expected and what was emitted, beside each other; a table up to the first difference alone."""
+        expected, came = both_flat(self.expected.rows, self.emitted)
+        if self.expected.comparing == "batches" and len(expected) == len(came):
+            return result_rows(expected, came, [f"batch {number}" for number in range(len(came))], self.equality)
+        found = self.difference
+        at = -1 if found is None or found.batch is None else found.batch
+        table = table_of(came, self.run.mode, self.unique)[min(at, len(came) - 1)] if came else []
+        when = "at the end" if at < 0 else f"after batch {at}"
+        return result_rows([expected[at]], [table], [when], self.equality)
+
+    @property
+    def watermarks(self) -> list[BatchWatermarks]:
+        """The watermarks of each batch; empty where they aren't known."""
+        if self.delay_us is None or not self.history.batches:
+            return []
+        time_of = {source.name: source.time for source in self.sources}
+        largest: list[dict[str, int | None]] = []
+        for number, batch in enumerate(self.history.batches):
+            times = {name: [row[time_of[name]] for one, row in batch if one == name] for name in time_of}
+            own = {name: max((at for at in of if at is not None), default=None) for name, of in times.items()}
+            of_rows = {name: None if at is None else microseconds(at) for name, at in own.items()}
+            largest.append(dict.fromkeys(time_of, self.history.clock[number]) if self.history.clock else of_rows)
+        delays = dict.fromkeys(time_of, self.delay_us)
+        with_one_more = micro_batches([*largest, {}], delays, trigger=self.run.trigger)  # for the last one's watermark
+        late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
+        return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
+
+    def _results(self) -> list[str]:
+        return [f"Expected by {self.oracle}, and emitted by {self.job}:", *results_table(self.results)]
+
+    def _origin(self) -> str:
+        return f"Seed {self.seed}, mode {self.run.mode}, trigger {self.run.trigger}; {versions()}."
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def folder_of(name: str, folder: Path) -> Path:
+    """Return the folder of one test's counterexamples, or of one job's; `name` is a node id, or module:function."""
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", name)[-80:].strip("-")
+    return folder / f"{readable}-{sha256(name.encode(errors='surrogateescape')).hexdigest()[:8]}"
+
+
+class JobStore(Store):
+    """The counterexamples of one check of a job, each in a folder of its own.
+
+    Args:
+        folder: The folder that they are saved in; None: none is saved.
+        sources: The job's inputs.
+        job: The job's name and line.
+        oracle: The oracle's name.
+        seed: The seed that the check draws histories from.
+    """
+
+    def __init__(
+        self, folder: Path | None, sources: Sequence[Source], *, job: str = "", oracle: str = "", seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.folder, self.sources, self.job, self.oracle, self.seed = folder, sources, job, oracle, seed
+
+    def keep(self, history: JobHistory, run: RunOptions) -> Path | None:
+        """Save a history before it is shrunk, so that an interrupted check doesn't lose it.
+
+        Returns:
+            Its folder, for `forget` once a smaller history is saved; None if it can't be saved.
+        """
+        why = f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk it."
+        with contextlib.suppress(OSError):  # a full disk is reported where the smaller history is to be saved
+            return self._put(history, run, self._text(why, "What arrives:", history), confirmed=False, refresh="never")
+        return None
+
+    def violation(
+        self, counterexample: JobCounterexample, head: str, unshrunk: Path | None = None
+    ) -> tuple[str, Path | None]:
+        """Save a counterexample; return the message of the violation, and the folder (None: it isn't saved).
+
+        Args:
+            counterexample: The counterexample.
+            head: On how many histories the job differs.
+            unshrunk: The folder of the history that it was shrunk from; removed once the counterexample is saved.
+        """
+        text, confirmed = counterexample.text, counterexample.difference is not None
+        lines, path = self._saved(counterexample.history, counterexample.run, text, confirmed)
+        if path is not None and path != unshrunk:
+            self.forget(unshrunk)
+        return "\n".join([text, head, *lines]), path  # the sentence first: pytest's summary shows one line
+
+    def failure(self, history: JobHistory, run: RunOptions, why: str) -> str:
+        """Save a history that makes the job's query fail, and return the message."""
+        text = self._text(why, "It fails when this arrives, and not without:", history)
+        return "\n".join([text, *self._saved(history, run, text)[0]])
+
+    def _text(self, why: str, head: str, history: JobHistory) -> str:
+        return visible("\n".join([why, "", head, *arrivals_table(history, self.sources, [])]), lines=True)
+
+    def _saved(
+        self, history: JobHistory, run: RunOptions, report: str, confirmed: bool = True
+    ) -> tuple[list[str], Path | None]:
+        """Save a history and its report; return lines that say where, with the examples to paste, and the folder."""
+        lines, path, shown = [""], None, pasted(history, self.sources)
+        check = "invariants" if history.variation else "check_job"
+        if self.folder is not None:
+            try:
+                path = self._put(history, run, report, confirmed=confirmed, refresh="always")
+                lines += [f"Saved in {visible(path)}, and run first the next time.", ""]
+            except OSError as error:
+                where = visible(self._folder_for(self.folder, history))
+                lines += [f"It can't be saved in {where} ({error.strerror}): keep what stands below.", ""]
+        if path is not None and len(shown) > MOST_LINES:
+            return [*lines, f"It is too long to be pasted: give {check} the saved file, as examples=[Path(…)]."], path
+        lines += [f"To run it first in every run of the test, give {check} these examples:", ""]
+        return [*lines, *("    " + line for line in shown)], path
+
+    def _put(
+        self, history: JobHistory, run: RunOptions, report: str, *, confirmed: bool, refresh: Refresh
+    ) -> Path | None:
+        """Write a history, its report and its metadata, and return their folder; None: there is no folder to save in.
+
+        Raises:
+            OSError: They can't be written.
+        """
+        if self.folder is None:
+            return None
+        metadata = {
+            "law": visible(history.variation.get("law", self.oracle)),
+            "subject": "job",
+            "job": visible(self.job),
+            "confirmed": confirmed,
+            "seed": self.seed if history.seed is None else history.seed,
+            "versions": versions(),
+            "trigger": run.trigger,
+            "mode": run.mode,
+            "settings": {**run.settings},
+            "way": run.to_json(),
+        }
+        files = {HISTORY: to_text(history, self.sources), TEXT: report + "\n"}
+        return self.remembered(*put(self._folder_for(self.folder, history), files, metadata, refresh=refresh))
+
+    def _folder_for(self, folder: Path, history: JobHistory) -> Path:
+        return folder / f"job-{sha256(to_text(history, self.sources).encode()).hexdigest()[:12]}"
+
+
+def saved_histories(examples: Sequence[str | Path], folder: Path | None, sources: Sequence[Source]) -> list[JobHistory]:
+    """Return the histories of examples, and those that are saved in a folder, by any version.
+
+    Raises:
+        BadInput: One can't be read; the message names it and the line.
+    """
+    found = []
+    for number, example in enumerate(examples):
+        if isinstance(example, Path) or not ("\n" in example or example.lstrip().startswith("{")):
+            path = Path(example)
+            found.append(parse(read_text(path), sources, os.fspath(path)))
+        else:
+            found.append(parse(example, sources, f"example {number}"))
+    if folder is not None:
+        found += read_each(
+            folder,
+            lambda path: replace(parse(read_text(path / HISTORY), sources, f"{path / HISTORY}"), seed=_seed(path)),
+            lambda path: f"; or remove {path}, if the job's inputs have changed since",
+        )
+    return found
+
+
+def _seed(folder: Path) -> int | None:
+    """Return the seed of the check that saved a counterexample; None: its metadata don't have it."""
+    with contextlib.suppress(BadInput):  # the history alone is replayed
+        seed = read_metadata(folder).get("seed")
+        return seed if type(seed) is int else None
+    return None

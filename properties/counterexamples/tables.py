@@ -1,0 +1,144 @@
+"""Tables in text: what arrives, and what was expected beside what was emitted."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple, TypeAlias
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..generators.columns.model import JobHistory, Row, Source, from_microseconds
+from ..generators.columns.shown import cell
+from ..laws.expected.comparison import unmatched
+from ..outcomes.equality import TWELVE_DIGITS, Equality
+from ..system.visible import visible
+
+MOST_ROWS = 40
+"""A table has so many rows, and says how many it leaves out."""
+WIDEST = 10_000
+"""Lines aren't wrapped: a terminal does that, and a pattern over a file would miss what stands on two lines."""
+
+Side: TypeAlias = Literal["only expected", "only emitted", "both"]
+WATERMARKS = ("late up to", "watermark after", "event time reached")
+MARKS: Mapping[Side, str] = {"only expected": "≠ only expected", "only emitted": "≠ only emitted", "both": "  both"}
+
+
+class BatchWatermarks(NamedTuple):
+    """The watermarks of a batch, in microseconds since 1970; None where there is none yet.
+
+    Attributes:
+        late_us: Its rows at or behind this one are late.
+        after_us: The watermark once the batch is done.
+    """
+
+    late_us: int | None
+    after_us: int | None
+
+
+class ResultRow(NamedTuple):
+    """A row that was expected, emitted, or both.
+
+    Attributes:
+        when: In which batch, or `at the end`.
+        side: Where it is.
+        row: The row; one that is in both as it was emitted.
+    """
+
+    when: str
+    side: Side
+    row: Row
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table as lines, which are indented by two; a column of which nothing is said isn't shown."""
+    kept = [number for number in range(len(head)) if any(row[number] for row in rows)]
+    table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, show_header=any(head), header_style="")
+    for number in kept:
+        table.add_column(Text(visible(head[number])), no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(row[number]) for number in kept))
+    file = io.StringIO()
+    Console(file=file, width=WIDEST, color_system=None, legacy_windows=False).print(table)
+    return [f"  {line}".rstrip() for line in file.getvalue().splitlines()]
+
+
+def arrivals_table(history: JobHistory, sources: Sequence[Source], watermarks: Sequence[BatchWatermarks]) -> list[str]:
+    """Return what arrives, row by row.
+
+    Args:
+        history: The history.
+        sources: The job's inputs.
+        watermarks: Of each batch; empty where they aren't known.
+    """
+    several = len(sources) > 1
+    columns = list(dict.fromkeys(name for source in sources for name in source.schema.names))
+    head = ["", "input" if several else "", *columns, *WATERMARKS]
+    lines: list[list[str]] = []
+    left_out = 0
+    for number, batch in enumerate(history.batches):
+        times = [
+            *(watermarks[number] if watermarks else (None, None)),
+            history.clock[number] if history.clock else None,
+        ]
+        of_batch = ["" if time_us is None else cell(from_microseconds(time_us)) for time_us in times]
+        if not batch and len(history.batches) > 1:
+            lines.append([f"batch {number}, no rows", *[""] * (len(columns) + 1), *of_batch])
+        for nth, (name, row) in enumerate(batch):
+            if len(lines) >= MOST_ROWS:
+                left_out += len(batch) - nth
+                break
+            values = [cell(row[column]) if column in row else "" for column in columns]
+            label = f"batch {number}" if nth == 0 else ""
+            lines.append([label, name if several else "", *values, *(of_batch if nth == 0 else [""] * len(of_batch))])
+    shown = grid(head, lines) if lines else ["  nothing"]
+    return shown + [f"  … and {left_out:,} more rows"] * (left_out > 0)
+
+
+def result_rows(
+    expected: Sequence[Sequence[Row]],
+    emitted: Sequence[Sequence[Row]],
+    when: Sequence[str],
+    equality: Equality = TWELVE_DIGITS,
+) -> list[ResultRow]:
+    """Return expected and emitted rows beside each other, batch by batch.
+
+    Args:
+        expected: The rows of each batch.
+        emitted: As many batches; columns of which nothing is expected aren't compared.
+        when: What each batch is called.
+        equality: When two values count as equal.
+    """
+    all_rows = [row for rows in (*expected, *emitted) for row in rows]
+    columns = sorted(set(all_rows[0]).intersection(*all_rows)) if all_rows else []
+    found: list[ResultRow] = []
+    for of_expected, of_emitted, name in zip(expected, emitted, when, strict=True):
+        missing, surplus = unmatched(of_expected, of_emitted, columns, equality)
+        found += [ResultRow(name, "only expected", of_expected[at]) for at in missing]
+        found += [
+            ResultRow(name, "only emitted" if at in surplus else "both", row) for at, row in enumerate(of_emitted)
+        ]
+    return found
+
+
+def results_table(rows: Sequence[ResultRow]) -> list[str]:
+    """Return them as a table; where they are many, those that are the same on both sides are left out first."""
+    shown = [*rows]
+    same, more = 0, 0
+    if len(shown) > MOST_ROWS:
+        shown = [row for row in rows if row.side != "both"]
+        same = len(rows) - len(shown)
+        more = max(0, len(shown) - MOST_ROWS)
+        shown = shown[:MOST_ROWS]
+    columns = list(dict.fromkeys(name for row in shown for name in row.row))
+    lines = []
+    for when, group in groupby(shown, lambda row: row.when):
+        for nth, one in enumerate(group):
+            values = [cell(one.row[column]) if column in one.row else "" for column in columns]
+            lines.append([when if nth == 0 else "", MARKS[one.side], *values])
+    found = grid(["", "", *columns], lines) if lines else ["  nothing"]
+    found += [f"  … and {more:,} more rows that differ"] * (more > 0)
+    return found + [f"  … and {same:,} rows that are the same"] * (same > 0)

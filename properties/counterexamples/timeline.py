@@ -1,0 +1,57 @@
+"""A timeline in text: event time from left to right, rows in order of arrival from top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..generators.columns.model import JobHistory, Row, Source, from_microseconds, microseconds
+from ..generators.columns.shown import cell, elapsed
+from .tables import BatchWatermarks, grid
+
+MOST_ROWS, MOST_TIMES = 24, 10
+"""A history with more rows, or more different times, has no timeline: it would be no help."""
+ROW, BEHIND, WATERMARK = "●", "○", "┊"
+
+
+def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequence[BatchWatermarks]) -> list[str]:
+    """Return the timeline of a history with its legend; nothing where it would be too large.
+
+    Args:
+        history: The history.
+        sources: The job's inputs.
+        watermarks: Of each batch; empty where they aren't known.
+    """
+    source_of = {source.name: source for source in sources}
+    own = [at for name, row in history.arrivals if (at := time_us_of(row, source_of[name])) is not None]
+    marks = {one.after_us for one in watermarks if one.after_us is not None}
+    times = sorted({*own, *marks})
+    if not own or len(history.arrivals) > MOST_ROWS or len(times) > MOST_TIMES:
+        return []
+    lines: list[list[str]] = []
+    for number, batch in enumerate(history.batches):
+        label = f"batch {number}"
+        late_us = watermarks[number].late_us if watermarks else None
+        after_us = watermarks[number].after_us if watermarks else None
+        for name, row in batch:
+            at = time_us_of(row, source_of[name])
+            key = ", ".join(cell(value) for value in source_of[name].key_of(row))
+            mark = BEHIND if None not in (at, late_us) and at <= late_us else ROW  # type: ignore[operator]
+            lines.append([label, f"{name} {key}" if len(sources) > 1 else key, *_marked(times, at, mark)])
+            label = ""
+        if after_us is not None:
+            lines.append([label, "watermark", *_marked(times, after_us, WATERMARK)])
+    late = any(BEHIND in line for line in lines)
+    legend = [f"{ROW} a row", *[f"{BEHIND} a row behind the watermark"] * late]
+    legend += [f"{WATERMARK} the watermark after the batch"] * bool(marks)
+    head = ["", "", *(elapsed(time_us - own[0]) for time_us in times)]
+    return [f"Event time, from {cell(from_microseconds(own[0]))} ({', '.join(legend)}):", *grid(head, lines)]
+
+
+def time_us_of(row: Row, source: Source) -> int | None:
+    """Return a row's event time in microseconds since 1970."""
+    at = row.get(source.time)
+    return None if at is None else microseconds(at)
+
+
+def _marked(times: Sequence[int], time_us: int | None, mark: str) -> list[str]:
+    return [mark if time_us == one else "" for one in times]

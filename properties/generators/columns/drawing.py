@@ -1,0 +1,481 @@
+"""Random histories of a job: few rows, whose times lie exactly at the distances that matter to it, or just beside.
+
+All histories of a call are drawn under one clock schedule, so that they can share a query: no row is later than its
+batch's clock.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from .inputs import ResolvedInput
+from .key_spaces import key_space, why_alone
+from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
+from .values import Kind, drawn_kind, key_kinds, kinds
+
+MS = 1000
+"""Microseconds of a millisecond."""
+DISTANCES_US: Sequence[int] = (60_000_000, 600_000_000, 3_600_000_000)
+"""A minute, ten, an hour: where no duration is known to matter."""
+BASES: Sequence[datetime] = (
+    datetime(2024, 10, 27, 1, 30, tzinfo=UTC),  # in Berlin's hour that comes twice, and before New York's midnight
+    datetime(2024, 3, 10, 7, 30, tzinfo=UTC),  # after New York's hour that there isn't
+    datetime(2024, 7, 15, 12, tzinfo=UTC),
+    datetime(2024, 3, 31, 1, 30, tzinfo=UTC),  # after Berlin's hour that there isn't
+    datetime(2024, 2, 29, 0, 10, tzinfo=UTC),
+    datetime(2024, 11, 3, 6, 30, tzinfo=UTC),  # in New York's hour that comes twice
+    datetime(2025, 1, 1, 0, 10, tzinfo=UTC),
+)
+"""Where histories begin: one of them for each seed, in turn, and each after the midnights of some zones."""
+ZONES: Sequence[str] = ("UTC", "Europe/Berlin", "America/New_York")
+OFFSETS_US: Sequence[int] = (*[0] * 10, *[MS, -MS] * 4, 1, -1)
+"""How far from an edge times are: mostly not, else a millisecond, and seldom a microsecond."""
+ROWS: Sequence[int] = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12)
+"""How many rows a history has, one of these: two in five histories have three or fewer."""
+
+FEW = 4
+"""So many values a column has in one history, at the most."""
+
+
+def draw_histories(
+    inputs: Sequence[ResolvedInput],
+    distances_us: Sequence[int],
+    count: int,
+    seed: int,
+    batches: int = 5,
+    late: bool = True,
+    delay_us: int = 0,
+    base: datetime | None = None,
+    resolution_us: int = 1,
+) -> list[JobHistory]:
+    """Draw histories under one clock schedule, named `h0`, `h1` and so on.
+
+    Args:
+        inputs: The job's inputs.
+        distances_us: The durations that matter to the job, in microseconds; none for a minute, ten, an hour.
+        count: How many are drawn.
+        seed: The same seed gives the same histories; seeds in turn begin on other days.
+        batches: How many batches each has.
+        late: Whether rows may come behind the watermark.
+        delay_us: The delay of the watermark in microseconds, the largest of several.
+        base: Where the histories begin, about; by default a day of 2024.
+        resolution_us: Event times are whole multiples of it, in microseconds: 1000 for a job that reckons in ms.
+    """
+    generator = random.Random(f"{seed} of a job")
+    distances = sorted({distance for distance in (*distances_us, delay_us) if distance > 0}) or list(DISTANCES_US)
+    start = base or BASES[seed % len(BASES)]
+    clock = draw_clock(generator, microseconds(start), distances, batches, delay_us)
+    drawer = _Drawer(inputs, distances, clock, late, delay_us, start, resolution_us)
+    return [drawer.history(generator, f"h{number}") for number in range(count)]
+
+
+def draw_clock(
+    generator: random.Random, base_us: int, distances: Sequence[int], batches: int, delay_us: int = 0
+) -> tuple[int, ...]:
+    """Draw a clock schedule: the largest event time (microseconds since 1970) by the end of each batch.
+
+    Among its steps are: one to where the watermark is exactly at a whole multiple of the largest distance, where
+    windows end, and one to 1 ms before such; one past the two largest distances; one by a distance, exactly or just
+    beside; and one by next to nothing.
+    """
+
+    def near() -> int:
+        return max(0, generator.choice(distances) + generator.choice((0, MS, -MS)))
+
+    others = [distance for distance in distances if distance != delay_us] or distances
+    size = others[-1]
+    # Windows may start beside a multiple of their size; and where they only slide by less, they end there too.
+    offset = generator.choice([other for other in others if other < size] * 3 + [0] * len(others))
+    steps = ["edge", "before edge", "far", "near", "still"][:batches]
+    steps += [generator.choice(("edge", "before edge", "near", "near", "far")) for _ in range(batches - len(steps))]
+    generator.shuffle(steps)
+    # Where batches without data come at the end alone, what the last two clocks close comes out together.
+    while batches > 2 and "edge" in steps[-2]:
+        generator.shuffle(steps)
+    clock, schedule = base_us, []
+    for step in steps:
+        match step:
+            case "edge" | "before edge":
+                before = MS if step == "before edge" else 0
+                clock += (delay_us + offset - before - clock) % size
+            case "far":
+                clock += distances[-1] + near()
+            case "near":
+                clock += near()
+            case "still":
+                clock += generator.choice((0, MS))
+        schedule.append(clock)
+    return tuple(schedule)
+
+
+def calendar_edges(start: datetime) -> list[int]:
+    """Return where, in the day before, days begin and clocks change in some zones (microseconds since 1970)."""
+    found = []
+    for zone in map(ZoneInfo, ZONES):
+        last = None
+        for minutes in range(-24 * 60, 1, 30):
+            time = start.replace(minute=start.minute // 30 * 30, second=0, microsecond=0) + timedelta(minutes=minutes)
+            local = time.astimezone(zone)
+            if last not in (None, (local.date(), local.utcoffset())):
+                found.append(microseconds(time))
+            last = (local.date(), local.utcoffset())
+    return sorted(set(found))
+
+
+@dataclass
+class _Column:
+    """A column that isn't the event time: what a history may have in it."""
+
+    name: str
+    kinds: Sequence[Kind]
+    nullable: bool
+
+
+class _Drawer:
+    """Draws the histories of one clock schedule."""
+
+    def __init__(
+        self,
+        inputs: Sequence[ResolvedInput],
+        distances: Sequence[int],
+        clock: Sequence[int],
+        late: bool,
+        delay_us: int,
+        start: datetime,
+        resolution_us: int,
+    ) -> None:
+        self.inputs, self.clock, self.late = inputs, clock, late
+        # Nothing is behind the watermark before the first batch has moved it.
+        self.horizons = [None, *(time - delay_us for time in clock[:-1])]
+        self.open = [
+            number for number, horizon in enumerate(self.horizons) if late or horizon is None or horizon < clock[number]
+        ]
+        self.sizes = distances
+        self.sums = [one + other for one, other in combinations(distances, 2)] or [0]
+        self.offsets = [offset for offset in OFFSETS_US if offset % resolution_us == 0]
+        self.least = resolution_us
+        self.watermarks = [time - delay_us for time in clock]
+        self.calendar = calendar_edges(start)
+        self.columns = [value_columns(given, start) for given in inputs]
+        self.keys = _Keys(inputs, start)
+        self.by_key = [_by_key(given) for given in inputs]
+
+    def history(self, generator: random.Random, name: str) -> JobHistory:
+        """Draw a history."""
+        count = generator.choice(ROWS)
+        numbers = sorted(generator.choice(self.open) for _ in range(count))
+        keys = self.keys.draw(generator)
+        contents = [
+            _Contents(generator, given, columns, rows, len(keys))
+            for given, columns, rows in zip(self.inputs, self.columns, self.by_key, strict=True)
+        ]
+        batches: list[list[Arrival]] = [[] for _ in self.clock]
+        arrived: list[Arrival] = []
+        times: list[int] = []
+        for number in numbers:
+            arrival = self._repeated(generator, number, arrived, times) if arrived else None
+            if arrival is None:
+                index = generator.randrange(len(self.inputs))
+                source = self.inputs[index].source
+                time = self._time(generator, number, times)
+                which = generator.randrange(len(keys))
+                row = contents[index].row(generator, which)
+                row.update(zip(source.key, keys[which][index], strict=True))
+                row[source.time] = time_of(source, time)
+                arrival = Arrival(source.name, {column: row[column] for column in source.schema.names})
+                times.append(time)
+            arrived.append(arrival)
+            batches[number].append(arrival)
+        return JobHistory(tuple(map(tuple, batches)), tuple(self.clock), name)
+
+    def _repeated(
+        self, generator: random.Random, number: int, arrived: Sequence[Arrival], times: list[int]
+    ) -> Arrival | None:
+        """Return an earlier arrival to repeat exactly, one time in eight, where its time may come again."""
+        if generator.random() >= 0.125:
+            return None
+        index = generator.randrange(len(arrived))
+        horizon = self.horizons[number]
+        if horizon is not None and times[index] <= horizon and not (self.late and generator.random() < 0.3):
+            return None
+        times.append(times[index])
+        return arrived[index]
+
+    def _time(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
+        """Draw an event time, no later than the batch's clock; one in four is late where late ones may come."""
+        clock, horizon = self.clock[number], self.horizons[number]
+        is_late = horizon is not None and self.late and generator.random() < 0.25
+        if horizon is not None and horizon >= clock:
+            is_late = True
+        for _ in range(8):
+            time = self._edge(generator, number, times) + generator.choice(self.offsets)
+            if time <= clock and (horizon is None or (time <= horizon) == is_late):
+                return time
+        if horizon is None:
+            return clock - generator.choice((0, *self.sizes))
+        if is_late:
+            return min(clock, horizon - generator.choice((0, MS, *self.sizes)))
+        return max(horizon + self.least, clock - generator.choice((0, MS)))
+
+    def _edge(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
+        """Return a time that may matter: a distance from an earlier one, or where the clock has brought something."""
+        if times and generator.random() < 0.55:
+            return generator.choice((times[-1], generator.choice(times))) + self._shift(generator, 0.2)
+        clock = self.clock[number]
+        match generator.randrange(16):
+            case 0 | 1 | 2 if (horizon := self.horizons[number]) is not None:
+                # With `available_now` it is the watermark of the batch before by which rows are late.
+                before = self.horizons[number - 1]
+                return (horizon if before is None or generator.random() < 0.6 else before) + self._shift(generator, 0.5)
+            case 3 | 4:
+                return generator.choice(self.watermarks) + self._shift(generator, 0.3)
+            case 5 | 6 | 7 | 8:
+                return clock - clock % generator.choice(self.sizes) + self._shift(generator, 0.3)
+            case 9 if self.calendar:
+                return generator.choice(self.calendar) + self._shift(generator, 0.7)
+            case 10 | 11:
+                return self.clock[max(0, number - 1)] + self._shift(generator, 0.3)
+        return clock + self._shift(generator, 0.3)
+
+    def _shift(self, generator: random.Random, none: float) -> int:
+        """Draw how far a time lies from another one: as often as is said not at all, else distances and their sums."""
+        drawn = generator.random()
+        if drawn < none:
+            return 0
+        of = self.sums if drawn > 0.9 else self.sizes
+        return generator.choice((1, -1)) * generator.choice(of)
+
+
+def time_of(source: Source, time_us: int) -> datetime:
+    """Return an event time as the source's rows have it: in UTC, or without a zone where its type has none."""
+    time = from_microseconds(time_us)
+    return time if source.schema.field(source.time).type.tz else time.replace(tzinfo=None)
+
+
+def time_us_of(source: Source, row: Row) -> int:
+    """Return a row's event time in microseconds since 1970."""
+    time: datetime = row[source.time]
+    return microseconds(time if time.tzinfo else time.replace(tzinfo=UTC))
+
+
+def value_columns(given: ResolvedInput, start: datetime) -> list[_Column]:
+    """Return the columns of an input that are neither event time nor drawn with the key, and what they may have."""
+    columns = []
+    for column in given.source.schema:
+        if column.name == given.source.time or column.name in given.source.key:
+            continue
+        pool = given.pools.get(column.name)
+        if given.sample and pool is None:
+            continue
+        found = [pool] if pool is not None else kinds(column.type, start)
+        columns.append(_Column(column.name, found, column.nullable and pool is None))
+    return columns
+
+
+def _by_key(given: ResolvedInput) -> list[list[Row]]:
+    """Return the rows of a sample, those of each of its keys together."""
+    found: dict[str, list[Row]] = {}
+    for row in given.sample:
+        found.setdefault(repr(given.source.key_of(row)), []).append(row)
+    return list(found.values())
+
+
+class _Contents:
+    """What a history's rows hold on one input, beside time and key."""
+
+    def __init__(
+        self,
+        generator: random.Random,
+        given: ResolvedInput,
+        columns: Sequence[_Column],
+        by_key: Sequence[list[Row]],
+        keys: int,
+    ) -> None:
+        has_nulls = generator.random() < 0.5
+        self.columns = [
+            (column.name, _few(generator, column.kinds), 0.25 if column.nullable and has_nulls else 0.0)
+            for column in columns
+        ]
+        # The rows of one of the sample's keys stay together, under another key.
+        self.rows = [generator.choice(by_key) for _ in range(keys)] if by_key else []
+
+    def row(self, generator: random.Random, key: int) -> dict[str, Any]:
+        """Draw a row without time and key, for a key by its number."""
+        row = dict(generator.choice(self.rows[key])) if self.rows else {}
+        for name, kind, nulls in self.columns:
+            row[name] = None if nulls and generator.random() < nulls else generator.choice(kind)
+        return row
+
+
+def _few(generator: random.Random, found: Sequence[Kind]) -> Kind:
+    """Draw a kind, of many values a few, so that equal ones meet."""
+    kind = drawn_kind(generator, found)
+    return kind if len(kind) <= FEW else tuple(generator.sample(kind, FEW))
+
+
+class _Keys:
+    """Keys that the rows of a history share, over all inputs.
+
+    Key columns of one name, or without such of one position, have the same values, so that rows of two inputs meet.
+    """
+
+    def __init__(self, inputs: Sequence[ResolvedInput], start: datetime) -> None:
+        sources = [given.source for given in inputs]
+        self.real = next((given.keys for given in inputs if given.keys), ())
+        self.inputs = inputs
+        self.columns: list[list[tuple[str, bool]]] = []
+        self.kinds: dict[str, Sequence[Kind]] = {}
+        # A null can't carry a history's number, and a key of one column alone is never null.
+        carriers = {} if why_alone(inputs) else key_space(sources).columns
+        for given in inputs:
+            named = []
+            several = len(given.source.key) > 1
+            for position, column in enumerate(given.source.key):
+                everywhere = all(column in source.key for source in sources)
+                kind = given.source.schema.field(column).type
+                identity = f"{column if everywhere else position} {_family(kind)}"
+                pool = given.pools.get(column)
+                if pool is not None or identity not in self.kinds:
+                    self.kinds[identity] = [pool] if pool is not None else key_kinds(kind, start)
+                takes_null = several and pool is None and given.source.schema.field(column).nullable
+                named.append((identity, takes_null and carriers.get(given.name) != column))
+            self.columns.append(named)
+
+    def draw(self, generator: random.Random) -> list[list[tuple[Any, ...]]]:
+        """Draw one to three keys, each as the tuple that every input has of it."""
+        count = generator.choice((1, 1, 1, 2, 2, 3))
+        chosen = {identity: drawn_kind(generator, found) for identity, found in self.kinds.items()}
+        return [self._one(generator, chosen) for _ in range(count)]
+
+    def _one(self, generator: random.Random, chosen: Mapping[str, Kind]) -> list[tuple[Any, ...]]:
+        values = {identity: generator.choice(kind) for identity, kind in chosen.items()}
+        null = generator.random() < 0.1
+        key = [
+            tuple(None if takes_null and null else values[identity] for identity, takes_null in columns)
+            for columns in self.columns
+        ]
+        for index, given in enumerate(self.inputs):
+            real = given.keys or (self.real if self.real and len(self.real[0]) == len(given.source.key) else ())
+            if real:
+                key[index] = generator.choice(real)
+        return key
+
+
+def _family(kind: pa.DataType) -> str:
+    return "integer" if pa.types.is_integer(kind) else str(kind)
+
+
+def closed(history: JobHistory, by_us: int) -> JobHistory:
+    """Return a history with one more batch, which has no rows and moves the clock on by so many microseconds."""
+    return replace(history, batches=(*history.batches, ()), clock=(*history.clock, history.clock[-1] + by_us))
+
+
+def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True) -> list[str]:
+    """Return the coverage goals of histories: what is to come up among them, as `covered` names it."""
+    sources = [given.source for given in inputs]
+    named = [LATE] if late else []
+    named += [DUPLICATE, DISORDER, EMPTY_BATCH, EQUAL_TIMES]
+    for distance in distances_us:
+        named += [words.format(duration(distance)) for words in (EXACTLY, LESS, MORE)]
+    named += [KEYS] if any(source.key for source in sources) else []
+    named += [ROWS_ON.format(source.name) for source in sources]
+    for given in inputs:
+        columns = value_columns(given, BASES[0])
+        named += [NULL_IN.format(column.name, given.name) for column in columns if column.nullable]
+    return named
+
+
+LATE = "a row behind the watermark"
+DUPLICATE = "a row that comes twice"
+DISORDER = "rows out of order within a batch"
+EMPTY_BATCH = "a batch without rows"
+EQUAL_TIMES = "equal event times"
+EXACTLY = "times exactly {} apart"
+LESS = "times 1 ms less than {} apart"
+MORE = "times 1 ms more than {} apart"
+KEYS = "more than one key"
+ROWS_ON = "rows on input {}"
+NULL_IN = "null in {} of input {}"
+
+
+def covered(
+    histories: Sequence[JobHistory], sources: Sequence[Source], distances_us: Sequence[int], delay_us: int = 0
+) -> set[str]:
+    """Return which coverage goals came up among histories, and in which columns null did.
+
+    Args:
+        histories: The histories.
+        sources: The job's inputs.
+        distances_us: The durations that matter to the job, in microseconds.
+        delay_us: The delay of the watermark in microseconds, the largest of several.
+    """
+    found: set[str] = set()
+    gaps: set[int] = set()
+    by_name = {source.name: source for source in sources}
+    for history in histories:
+        found.update(_covered_by(history, by_name, delay_us, gaps))
+    for distance in distances_us:
+        for words, gap in ((EXACTLY, distance), (LESS, distance - MS), (MORE, distance + MS)):
+            if gap in gaps:
+                found.add(words.format(duration(distance)))
+    return found
+
+
+def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: int, gaps: set[int]) -> Iterator[str]:
+    keys, rows = set(), set()
+    times: list[int] = []
+    clock = None
+    for number, batch in enumerate(history.batches):
+        in_batch = [time_us_of(sources[arrival.input], arrival.row) for arrival in batch]
+        if not batch:
+            yield EMPTY_BATCH
+        if in_batch != sorted(in_batch):
+            yield DISORDER
+        if clock is not None:
+            gaps.update(clock - time for time in in_batch)
+            if any(time <= clock - delay_us for time in in_batch):
+                yield LATE
+        seen = max([*times, *in_batch], default=None)
+        clock = history.clock[number] if history.clock else seen
+        times += in_batch
+        for name, row in batch:
+            yield ROWS_ON.format(name)
+            keys.add(repr(sources[name].key_of(row)))
+            rows.add(repr((name, row)))
+            for column, value in row.items():
+                if value is None:
+                    yield NULL_IN.format(column, name)
+    distinct = sorted(set(times))
+    gaps.update(later - earlier for earlier, later in combinations(distinct, 2))
+    if len(distinct) < len(times):
+        yield EQUAL_TIMES
+    if len(rows) < len(times):
+        yield DUPLICATE
+    if len(keys) > 1:
+        yield KEYS
+
+
+def duration(time_us: int) -> str:
+    """Return a duration in words: in the largest unit that it is a whole number of."""
+    for unit, size in _UNITS:
+        if time_us % size == 0:
+            return f"{time_us // size} {unit}{'s' * (time_us != size and unit not in ('ms', 'µs'))}"
+    return str(timedelta(microseconds=time_us))
+
+
+_UNITS = (
+    ("day", 86_400_000_000),
+    ("hour", 3_600_000_000),
+    ("minute", 60_000_000),
+    ("second", 1_000_000),
+    ("ms", 1000),
+    ("µs", 1),
+)

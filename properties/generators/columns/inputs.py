@@ -1,0 +1,370 @@
+"""What a user says of a job's input: its columns, which of them are the event time and the key, what they may hold."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.exits import without_exit
+from .model import Row, Source
+from .schemas import arrow_schema
+from .values import examples_of, plain_values, unsupported
+
+SAMPLED = 1000
+"""So many rows of a sample are drawn from, evenly spread over it; and so many of the values and keys that are given."""
+RESERVED = "__streamproof_"
+"""How the names of what is put beside a job's own rows begin."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A streaming input of a job.
+
+    Args:
+        schema: The columns: a DDL string, a StructType or a pyarrow schema; may be left out where there is a sample.
+        time: The column of the event time, a timestamp; may be left out where only one column is.
+        key: The column of the key, or several; none for a job without a key.
+        name: What reports call it; every input of a job has a name of its own.
+        keys: The keys that the job may meet, tuples of several columns. Its histories then can't share a query.
+        values: By column a Hypothesis strategy, or a sequence of values to draw from: of many 1,000 are drawn from.
+        sample: Rows of the user's own: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table.
+            Histories take rows from it, and change their times and keys.
+    """
+
+    schema: Any = None
+    time: str | None = None
+    key: str | Sequence[str] = ()
+    name: str = "events"
+    keys: Sequence[Any] | None = None
+    values: Mapping[str, st.SearchStrategy[Any] | Sequence[Any]] | None = None
+    sample: Any = None
+
+    @property
+    def real_keys(self) -> bool:
+        """Whether its keys are the user's own, so that no two histories can share a query."""
+        return self.keys is not None
+
+
+@dataclass(frozen=True)
+class ResolvedInput:
+    """An input whose columns are known, and what its rows are drawn from.
+
+    Attributes:
+        source: Its columns.
+        keys: The user's own keys; none where keys are drawn.
+        pools: By column the values to draw from, where the user has given some.
+        sample: Rows of the user's own; none where there is no sample.
+    """
+
+    source: Source
+    keys: tuple[tuple[Any, ...], ...] = ()
+    pools: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    sample: tuple[Row, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The input's name."""
+        return self.source.name
+
+
+def resolve_all(inputs: Sequence[Input], seed: int = 0) -> list[ResolvedInput]:
+    """Return what the rows of a job's inputs are drawn from.
+
+    Raises:
+        BadInput: There is no input, two have the same name, or one can't be drawn for.
+    """
+    if not inputs:
+        raise BadInput(
+            'no input: give one for each DataFrame that the job takes, Input("user string, …", time=…, key=…)'
+        )
+    for given in inputs:
+        if not isinstance(given, Input):
+            raise BadInput(
+                f"an input is a {type(given).__name__}, {given!r}: wrap its schema as Input(schema, time=…, key=…)"
+            )
+    resolved = [resolve(given, seed) for given in inputs]
+    distinct_names("inputs", [given.name for given in resolved])
+    return resolved
+
+
+def distinct_names(what: str, names: Sequence[str]) -> None:
+    """Refuse two names that are the same to SQL, which ignores their case.
+
+    Args:
+        what: What messages call the things that are named.
+        names: Their names.
+
+    Raises:
+        BadInput: Two are the same.
+    """
+    by_name: dict[str, list[str]] = {}
+    for name in names:
+        by_name.setdefault(name.casefold(), []).append(name)
+    for same in by_name.values():
+        if len(same) > 1:
+            named = " and ".join(map(repr, dict.fromkeys(same)))
+            raise BadInput(
+                f'two {what} have the name {named} (SQL ignores case): give each a name of its own, name="orders"'
+            )
+
+
+def resolve(given: Input, seed: int = 0) -> ResolvedInput:
+    """Return what an input's rows are drawn from.
+
+    Args:
+        given: The input.
+        seed: The seed of what is drawn from strategies.
+
+    Raises:
+        BadInput: The schema or the sample can't be read, a column isn't there or has a type that it can't have, no
+            value can be drawn for one, or a given value doesn't fit its column.
+    """
+    name = given.name
+    if not isinstance(name, str) or not name:
+        raise BadInput(f"an input's name is {name!r}: give it a text")
+    table = None if given.sample is None else _sample_table(given.sample, name)
+    if given.schema is not None:
+        schema = arrow_schema(given.schema, name)
+    elif table is not None:
+        schema = table.schema
+    else:
+        raise BadInput(f'input {name} has neither schema nor sample: give a schema such as "user string, at timestamp"')
+    if reserved := [one for one in (name, *schema.names) if one.lower().startswith(RESERVED)]:
+        raise BadInput(f"input {name}: {reserved[0]!r} is a name of streamproof's own: rename it")
+    time = _time_column(given, schema)
+    key = _key_columns(given, schema, time)
+    source = Source(name, schema, time, key)
+    rows = () if table is None else _sample_rows(table, source, from_schema=given.schema is not None)
+    pools = _pools(given, source, seed)
+    for column in schema:
+        lacking = unsupported(column.type)
+        if lacking is not None and not rows and column.name not in (*pools, time):
+            within = "" if lacking == column.type else f", within {column.type}"
+            raise BadInput(
+                f"input {name}: no values can be drawn for the column {column.name!r} of the type {lacking}{within}: "
+                f"give some, values={{{column.name!r}: [...]}}"
+            )
+    return ResolvedInput(source, _real_keys(given, source, seed), pools, rows)
+
+
+def _some(values: Sequence[Any], seed: str) -> list[Any]:
+    """Return values, some of them where they are many: a range may be longer than the memory is large."""
+    if len(values) <= SAMPLED:
+        return list(values)
+    return [values[0], values[-1], *random.Random(seed).sample(values, SAMPLED - 2)]
+
+
+def _column(schema: pa.Schema, column: Any, name: str, what: str) -> str:
+    if column not in schema.names:
+        raise BadInput(f"input {name}: there is no column {column!r}, {what}: it has {', '.join(schema.names)}")
+    return str(column)
+
+
+def _time_column(given: Input, schema: pa.Schema) -> str:
+    timestamps = [column.name for column in schema if pa.types.is_timestamp(column.type)]
+    if given.time is None:
+        if len(timestamps) == 1:
+            return str(timestamps[0])
+        there = f"{', '.join(timestamps)} are timestamps" if timestamps else "no column is a timestamp"
+        raise BadInput(f'input {given.name}: which column is the event time? {there}: name it, Input(…, time="at")')
+    column = _column(schema, given.time, given.name, "named as its event time")
+    kind = schema.field(column).type
+    if column not in timestamps:
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            remedy = "seconds or milliseconds since 1970? Declare it a timestamp, and cast it before the job takes it"
+        else:
+            remedy = "declare it a timestamp, and parse or cast it before the job takes it"
+        raise BadInput(f"input {given.name}: the event time {column!r} is no timestamp but {kind}: {remedy}")
+    return column
+
+
+def _key_columns(given: Input, schema: pa.Schema, time: str) -> tuple[str, ...]:
+    if not isinstance(given.key, (str, Sequence)):
+        raise BadInput(f'input {given.name}: its key is {given.key!r}: name a column or several, key=("shop", "user")')
+    key = (given.key,) if isinstance(given.key, str) else tuple(given.key)
+    for column in key:
+        _column(schema, column, given.name, "named as its key")
+        if column == time:
+            raise BadInput(f"input {given.name}: {column!r} is both its event time and in its key: name another key")
+    if len(set(key)) < len(key):
+        raise BadInput(f"input {given.name}: its key names a column twice, {', '.join(key)}: name each once")
+    return key
+
+
+def _fitted(values: Sequence[Any], column: pa.Field, name: str, where: str) -> tuple[Any, ...]:
+    """Return values as rows of the column have them."""
+    fitted = []
+    for value in values:
+        if value is None and not column.nullable:
+            raise BadInput(f"input {name}: {where} has null, and the column {column.name!r} takes none: leave it out")
+        try:
+            (fits,) = plain_values(pa.array([value], column.type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            said = str(error).splitlines()[0]
+            raise BadInput(
+                f"input {name}: {where} has {value!r}, which is no {column.type}: {said}; give values of that type"
+            ) from None
+        if not _same(value, fits):
+            remedy = "give it a zone" if pa.types.is_timestamp(column.type) else "give values of that type"
+            raise BadInput(f"input {name}: {where} has {value!r}, which as {column.type} would be {fits!r}: {remedy}")
+        fitted.append(fits)
+    return tuple(fitted)
+
+
+def _same(value: Any, fits: Any) -> bool:
+    # Members of lists and structs are taken as Arrow takes them; and a NaN isn't equal to itself.
+    return isinstance(fits, (list, dict)) or value != value or bool(value == fits)
+
+
+def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]]:
+    if not isinstance(given.values or {}, Mapping):
+        raise BadInput(
+            f'input {source.name}: values is {given.values!r}: give them by column, values={{"amount": [1, 2]}}'
+        )
+    pools = {}
+    for column, values in (given.values or {}).items():
+        _column(source.schema, column, source.name, "named in values")
+        if column == source.time:
+            raise BadInput(
+                f"input {source.name}: values names the event time {column!r}, which is drawn around what matters to "
+                f"the job: leave it out"
+            )
+        where = f"values[{column!r}]"
+        if isinstance(values, st.SearchStrategy):
+            try:
+                with without_exit(f"input {source.name}: the strategy of {where}"):
+                    drawn = examples_of(values, seed)
+            except StreamproofError:
+                raise
+            except Exception as error:  # the strategy may call functions of the user's own
+                said = f"{type(error).__name__}: {error}".splitlines()[0]
+                raise BadInput(f"input {source.name}: {where} can't be drawn from: {said}; change the strategy") from (
+                    None if isinstance(error, HypothesisException) else error
+                )
+        elif isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
+            raise BadInput(
+                f"input {source.name}: {where} is {values!r}: give a Hypothesis strategy or a list of values"
+            )
+        else:
+            drawn = _some(values, f"{seed} of {column}")
+        if not drawn:
+            raise BadInput(f"input {source.name}: {where} has no values: give one or more")
+        if column in source.key and None in drawn:
+            raise BadInput(
+                f"input {source.name}: {where} has null, and {column!r} is in the key: leave it out, or give the keys, "
+                f"keys=[…, None]"
+            )
+        pools[column] = _fitted(drawn, source.schema.field(column), source.name, where)
+    return pools
+
+
+def _real_keys(given: Input, source: Source, seed: int) -> tuple[tuple[Any, ...], ...]:
+    if given.keys is None:
+        return ()
+    if not source.key:
+        raise BadInput(f"input {source.name} has keys but no key: name the key's column, key=…")
+    if isinstance(given.keys, (str, bytes)) or not isinstance(given.keys, Sequence) or not given.keys:
+        raise BadInput(f'input {source.name}: keys is {given.keys!r}: give a list of one or more, keys=["a", "b"]')
+    keys = []
+    for key in _some(given.keys, f"{seed} of the keys"):
+        parts = (key,) if len(source.key) == 1 and not isinstance(key, tuple) else key
+        if not isinstance(parts, tuple) or len(parts) != len(source.key):
+            raise BadInput(f"input {source.name}: keys has {key!r}: give a tuple of {', '.join(source.key)}")
+        fitted = [
+            _fitted([part], source.schema.field(column), source.name, "keys")[0]
+            for part, column in zip(parts, source.key, strict=True)
+        ]
+        keys.append(tuple(fitted))
+    return tuple(keys)
+
+
+def _sample_table(sample: Any, name: str) -> pa.Table:
+    """Return a sample under the schema that Spark would have for it."""
+    zoned = False
+    if isinstance(sample, (str, os.PathLike)):
+        path = Path(sample)
+        try:
+            # Spark takes timestamps without a zone in a CSV file, as in pandas, for its session's; here, in UTC.
+            zoned = ".csv" in path.suffixes
+            table = pyarrow.csv.read_csv(path) if zoned else pyarrow.parquet.read_table(path)
+        except (OSError, pa.ArrowException) as error:
+            raise BadInput(
+                f"input {name}: its sample {path} can't be read: {str(error).splitlines()[0]}; give the path of a "
+                f"parquet or CSV file"
+            ) from None
+    elif isinstance(sample, pa.Table):
+        table = sample
+    elif hasattr(sample, "to_dict") and hasattr(sample, "columns"):
+        zoned = True
+        try:
+            table = pa.Table.from_pandas(sample, preserve_index=False)
+        except (pa.ArrowException, TypeError) as error:
+            raise BadInput(
+                f"input {name}: its sample's columns have mixed types: {error}; give each one type"
+            ) from None
+    else:
+        raise BadInput(
+            f"input {name}: its sample is a {type(sample).__name__}: give the path of a parquet or CSV file, a pandas "
+            f"DataFrame or an Arrow table"
+        )
+    if not table.num_rows:
+        raise BadInput(f"input {name}: its sample has no rows: give one with some, or a schema alone")
+    schema = arrow_schema(table.schema, name)
+    if zoned:
+        schema = pa.schema(
+            [
+                pa.field(column.name, pa.timestamp("us", "UTC"), column.nullable)
+                if pa.types.is_timestamp(column.type)
+                else column
+                for column in schema
+            ]
+        )
+    return _cast(table, schema, name)
+
+
+def _cast(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    if missing := [column for column in schema.names if column not in table.schema.names]:
+        raise BadInput(
+            f"input {name}: its sample lacks the column {missing[0]!r}: it has {', '.join(table.schema.names)}; "
+            f"rename one of them, or leave the column out of the schema"
+        )
+    columns = []
+    for column in schema:
+        values = table.column(column.name)
+        try:
+            # Nanoseconds are cut off: neither Spark nor Python has them.
+            columns.append(values.cast(column.type, safe=not pa.types.is_timestamp(column.type)))
+        except pa.ArrowException as error:
+            raise BadInput(
+                f"input {name}: its sample's column {column.name!r} is {values.type} and doesn't fit {column.type}: "
+                f"{str(error).splitlines()[0]}"
+            ) from None
+        if not column.nullable and values.null_count:
+            raise BadInput(f"input {name}: its sample has null in {column.name!r}, which takes none: drop such rows")
+    return pa.table(columns, schema=schema)
+
+
+def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Row, ...]:
+    if from_schema:
+        table = _cast(table, source.schema, source.name)
+    step = -(-table.num_rows // SAMPLED)
+    table = table.take(pa.array(range(0, table.num_rows, step)))
+    columns = {name: plain_values(table.column(name)) for name in table.schema.names}
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    whole = [row for row in rows if None not in source.key_of(row)]
+    if not whole:
+        raise BadInput(
+            f"input {source.name}: each row of its sample has null in the key, {', '.join(source.key)}: name another"
+        )
+    return tuple(whole)

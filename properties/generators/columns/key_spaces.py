@@ -1,0 +1,129 @@
+"""Key spaces: how the keys of many histories of a job are kept apart in one query.
+
+One column of the key carries the number of the history: text by a prefix (`00042|a`), integers by a range of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ....reference.core.errors import BadInput
+from .inputs import ResolvedInput
+from .model import Row, Source
+
+MOST = 99_999
+"""So many histories fit into one query; they have the numbers from 1 on, so that a plain key has none."""
+STRIDES: Sequence[tuple[pa.DataType, int]] = ((pa.int64(), 1 << 40), (pa.int32(), 1 << 14))
+"""How many integers a history's range has, by type; half of them are negative."""
+ALONE = "its histories then run each in a query of its own"
+
+
+@dataclass(frozen=True)
+class KeySpace:
+    """Where the number of a history is kept in its keys.
+
+    Attributes:
+        columns: By input the column that carries the number.
+        stride: How many integers a history's range has; 0 for text, which has a prefix.
+    """
+
+    columns: Mapping[str, str]
+    stride: int
+
+    def packed(self, number: int, value: Any) -> Any:
+        """Return a key's value in the key space of a history.
+
+        Raises:
+            BadInput: The value is null, or an integer without room in the range.
+        """
+        if value is None:
+            raise BadInput(f"a null key can't share a query with others': give the keys with keys=[…]; {ALONE}")
+        if not self.stride:
+            return f"{number:05d}|{value}"
+        if not -self.stride // 2 <= value < self.stride // 2:
+            raise BadInput(
+                f"the key {value} is outside of {-self.stride // 2} to {self.stride // 2 - 1}, a history's range in "
+                f"a shared query: use smaller keys, or give them with keys=[…]; {ALONE}"
+            )
+        return number * self.stride + value
+
+    def unpacked(self, value: Any) -> tuple[int, Any] | None:
+        """Return the number of a history and its own key; None for a value that is no packed key."""
+        if not self.stride:
+            if isinstance(value, str) and len(value) > 5 and value[5] == "|" and value[:5].isdecimal():
+                return int(value[:5]), value[6:]
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            return None
+        number, rest = divmod(value + self.stride // 2, self.stride)
+        return (number, rest - self.stride // 2) if 0 < number <= MOST else None
+
+    def plain(self, row: Row) -> Row:
+        """Return a row whose packed keys are a history's own."""
+        carriers = {*self.columns.values()}
+        unpacked = {name: self.unpacked(value) for name, value in row.items() if name in carriers}
+        return {**row, **{name: both[1] for name, both in unpacked.items() if both is not None}}
+
+
+def packable(source: Source) -> str | None:
+    """Return why histories of an input can't share a query; None where they can."""
+    if not source.key:
+        return f"input {source.name} has no key"
+    if any(_stride(source, column) is not None for column in source.key):
+        return None
+    kinds = ", ".join(f"{column} {source.schema.field(column).type}" for column in source.key)
+    return f"input {source.name} has no key column of text, int or bigint that could carry a history's number: {kinds}"
+
+
+def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
+    """Return why the histories of a job can't share a query; None where they can."""
+    for given in inputs:
+        if given.keys:
+            return f"input {given.name} has keys of the user's own"
+    try:
+        key_space([given.source for given in inputs])
+    except BadInput as error:
+        return error.message
+    return None
+
+
+def key_space(sources: Sequence[Source]) -> KeySpace:
+    """Return where the number of a history is kept in the keys of a job's inputs.
+
+    Text is taken before bigint, and bigint before int. All inputs keep it in a column of the same name, else in the
+    same position of the key, so that what a join brings together stays together.
+
+    Raises:
+        BadInput: No column of the key can carry it, in all inputs alike.
+    """
+    for source in sources:
+        if why := packable(source):
+            raise BadInput(f"{why}; {ALONE}")
+    names = [column for column in sources[0].key if all(column in source.key for source in sources)]
+    positions = range(min(len(source.key) for source in sources))
+    choices = [{source.name: name for source in sources} for name in names]
+    choices += [{source.name: source.key[position] for source in sources} for position in positions]
+    found = []
+    for columns in choices:
+        strides = {_stride(source, columns[source.name]) for source in sources}
+        if None not in strides and (0 not in strides or len(strides) == 1):
+            found.append(KeySpace(columns, min(stride for stride in strides if stride is not None)))
+    if not found:
+        keys = "; ".join(f"{source.name} {', '.join(source.key)}" for source in sources)
+        raise BadInput(
+            f"the inputs have no column of the key in common, all text or all integers, that could carry a history's "
+            f"number: {keys}; {ALONE}"
+        )
+    order = [0, *(stride for _, stride in STRIDES)]
+    return min(found, key=lambda space: order.index(space.stride))
+
+
+def _stride(source: Source, column: str) -> int | None:
+    kind = source.schema.field(column).type
+    if pa.types.is_string(kind):
+        return 0
+    return next((stride for integer, stride in STRIDES if kind == integer), None)

@@ -1,0 +1,270 @@
+"""Schemas of a job's inputs: from a DDL string, a StructType or an Arrow schema to the Arrow schema that Spark makes.
+
+Plain DDL is read here, so that a mistake shows before Spark has started; all else is left to Spark's own parser, which
+needs a session.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from ....reference.core.errors import BadInput
+from ...system.spark_versions import arrow_type_of, struct_of_arrow
+
+PLAIN_TYPES: dict[str, type[DataType]] = {
+    "bigint": LongType,
+    "binary": BinaryType,
+    "boolean": BooleanType,
+    "byte": ByteType,
+    "date": DateType,
+    "double": DoubleType,
+    "float": FloatType,
+    "int": IntegerType,
+    "integer": IntegerType,
+    "long": LongType,
+    "real": FloatType,
+    "short": ShortType,
+    "smallint": ShortType,
+    "string": StringType,
+    "timestamp": TimestampType,
+    "timestamp_ltz": TimestampType,
+    "timestamp_ntz": TimestampNTZType,
+    "tinyint": ByteType,
+    "void": NullType,
+}
+"""The types without parameters, by each of their names in DDL."""
+DECIMALS = ("decimal", "dec", "numeric")
+TAGS = {b"variant", b"geometry", b"geography"}
+TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([A-Za-z_]\w*)|(\d+)|([<>(),:]))")
+
+
+class _NotPlain(Exception):
+    """Spark's own parser is to read it."""
+
+
+def needs_spark(schema: Any) -> bool:
+    """Whether Spark's own parser must read a schema, which needs a Spark session."""
+    try:
+        if isinstance(schema, str):
+            _Ddl(schema).columns()
+    except _NotPlain:
+        return True
+    except BadInput:
+        pass
+    return False
+
+
+def arrow_schema(schema: Any, input: str) -> pa.Schema:
+    """Return the Arrow schema of an input.
+
+    Args:
+        schema: A DDL string, a StructType, or an Arrow schema.
+        input: The input's name, for messages.
+
+    Raises:
+        BadInput: It is none of these, isn't valid, names a column twice, or has a type that Arrow can't hold.
+    """
+    match schema:
+        case str():
+            struct: DataType = _of_ddl(schema, input)
+        case StructType():
+            struct = schema
+        case pa.Schema():
+            struct = _of_arrow(schema, input)
+        case _:
+            raise BadInput(
+                f"input {input}: its schema is a {type(schema).__name__}: give a DDL string such as "
+                f'"user string, at timestamp", a StructType, a pyarrow schema, or sample=… to take it from'
+            )
+    if not isinstance(struct, StructType) or not struct.fields:
+        raise BadInput(
+            f"input {input}: the schema {schema!r} has no columns: name them with their types, "
+            f'as in "user string, at timestamp"'
+        )
+    names = [name.casefold() for name in struct.names]
+    if twice := next((name for name in struct.names if names.count(name.casefold()) > 1), None):
+        raise BadInput(f"input {input}: the schema has the column {twice!r} twice (Spark ignores case): rename one")
+    return pa.schema([_arrow_field(field, input) for field in struct.fields])
+
+
+def _arrow_field(field: StructField, input: str) -> pa.Field:
+    try:
+        made = pa.field(field.name, arrow_type_of(field.dataType), field.nullable)
+        (back,) = struct_of_arrow(pa.schema([made])).fields
+        kept = back.dataType == field.dataType and not _is_tagged(made)
+    except PySparkException:
+        kept = False
+    if not kept:  # such as a variant, which Arrow has as a struct, and a text with a collation
+        raise BadInput(
+            f"input {input}: the column {field.name!r} has the type {field.dataType.simpleString()}, which Arrow can't "
+            f"hand to Spark: give another type, and cast it in the job"
+        )
+    return made
+
+
+def _is_tagged(field: pa.Field) -> bool:
+    """Return whether a struct within a field stands for a type of Spark's that Arrow doesn't have."""
+    if TAGS & set(field.metadata or ()):
+        return True
+    return any(_is_tagged(field.type.field(index)) for index in range(field.type.num_fields))
+
+
+def _of_arrow(schema: pa.Schema, input: str) -> StructType:
+    fields = []
+    for field in schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        try:
+            fields += struct_of_arrow(pa.schema([pa.field(field.name, kind, field.nullable)])).fields
+        except PySparkException:
+            raise BadInput(
+                f"input {input}: Spark has no type for the Arrow type {field.type} of the column {field.name!r}: "
+                f"give the schema as a DDL string"
+            ) from None
+    return StructType(fields)
+
+
+def _of_ddl(text: str, input: str) -> DataType:
+    try:
+        return _Ddl(text).columns()
+    except _NotPlain:
+        pass
+    try:
+        return DataType.fromDDL(text)
+    except PySparkException as error:
+        said = str(error).strip().splitlines()[0]
+        raise BadInput(
+            f"input {input}: Spark can't read the schema {text!r}: {said}; write each column as a name and a type, "
+            f"separated by commas"
+        ) from None
+
+
+class _Ddl:
+    """Reads columns of plain types, arrays, maps and structs; whatever else there is isn't plain."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens: list[tuple[str, str]] = []
+        at, text = 0, text.rstrip()
+        while at < len(text):
+            token = TOKEN.match(text, at)
+            if not token:
+                raise _NotPlain
+            quoted, word, number, mark = token.groups()
+            if quoted is not None:
+                self.tokens.append(("name", quoted.replace("``", "`")))
+            elif word is not None:
+                self.tokens.append(("word", word))
+            else:
+                self.tokens.append(("mark", number or mark))
+            at = token.end()
+        self.at = 0
+
+    def columns(self) -> StructType:
+        """Return the columns of the whole text."""
+        struct = self._fields(colons=False)
+        if self.at < len(self.tokens):
+            raise _NotPlain
+        return struct
+
+    def _fields(self, colons: bool) -> StructType:
+        fields = []
+        while True:
+            kind, name = self._next()
+            if kind == "mark":
+                raise _NotPlain
+            if colons and not self._took(":"):
+                raise _NotPlain
+            fields.append(StructField(name, self._type(), nullable=not self._not_null()))
+            if not self._took(","):
+                return StructType(fields)
+
+    def _type(self) -> DataType:
+        kind, name = self._next()
+        name = name.lower()
+        if kind != "word":
+            raise _NotPlain
+        if name in PLAIN_TYPES:
+            return PLAIN_TYPES[name]()
+        if name in DECIMALS:
+            return self._decimal()
+        self._require("<")
+        made: DataType
+        match name:
+            case "array":
+                made = ArrayType(self._type())
+            case "map":
+                key = self._type()
+                self._require(",")
+                made = MapType(key, self._type())
+            case "struct":
+                made = self._fields(colons=True)
+            case _:
+                raise _NotPlain
+        self._require(">")
+        return made
+
+    def _decimal(self) -> DataType:
+        if not self._took("("):
+            return DecimalType(10, 0)
+        precision, scale = self._number(), 0
+        if self._took(","):
+            scale = self._number()
+        self._require(")")
+        if not 1 <= precision <= 38 or scale > precision:
+            raise _NotPlain
+        return DecimalType(precision, scale)
+
+    def _not_null(self) -> bool:
+        if [(kind, text.lower()) for kind, text in self.tokens[self.at : self.at + 2]] != [
+            ("word", "not"),
+            ("word", "null"),
+        ]:
+            return False
+        self.at += 2
+        return True
+
+    def _number(self) -> int:
+        _, text = self._next()
+        if not text.isdigit():
+            raise _NotPlain
+        return int(text)
+
+    def _next(self) -> tuple[str, str]:
+        if self.at == len(self.tokens):
+            raise _NotPlain
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def _took(self, mark: str) -> bool:
+        if self.tokens[self.at : self.at + 1] != [("mark", mark)]:
+            return False
+        self.at += 1
+        return True
+
+    def _require(self, mark: str) -> None:
+        if not self._took(mark):
+            raise _NotPlain

@@ -1,0 +1,56 @@
+"""Values and rows as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from ...system.visible import visible
+from .model import Row
+
+LONGEST = 60
+"""A value of a table is cut to so many characters; the saved history has it whole."""
+_UNITS_US = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "µs": 1}
+
+
+def shown_row(row: Row) -> str:
+    """Return a row as text: `user a, total 3`."""
+    return ", ".join(f"{visible(name)} {cell(value)}" for name, value in row.items()) or "a row without columns"
+
+
+def typed_row(row: Row) -> str:
+    """Return a row as text, with the types of its values, where others print alike."""
+    return ", ".join(f"{visible(name)} {cell(value)} ({type(value).__name__})" for name, value in row.items())
+
+
+def cell(value: Any) -> str:
+    """Return a value as text, cut where it is long."""
+    text = shown(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]}… ({len(text):,} characters)"
+
+
+def shown(value: Any) -> str:
+    """Return a value as text that tells null, text and numbers apart."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        text = value.replace(tzinfo=None).isoformat(" ", "microseconds" if value.microsecond % 1000 else "milliseconds")
+        return text.removesuffix(".000") + ("Z" if value.tzinfo else "")
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {shown(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    return str(value) if isinstance(value, Decimal) else repr(value)
+
+
+def elapsed(time_us: int) -> str:
+    """Return a duration as text, in all the units that it has: `+32m 1ms`."""
+    sign, rest, parts = "-" if time_us < 0 else "+", abs(time_us), []
+    for unit, size in _UNITS_US.items():
+        count, rest = divmod(rest, size)
+        parts += [f"{count}{unit}"] * (count > 0)
+    return sign + (" ".join(parts) or "0")

@@ -1,0 +1,429 @@
+"""Shrinking a job's history: its size, its candidates, and combinations of those that failed in the round before.
+
+All candidates keep the clock schedule, and stay within what was drawn from: a user's own values, keys and rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import chain
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ..shrinking import Deadline, Shrinker, fewer
+from ..simpler import key_size, simpler_values, value_size
+from .drawing import MS, time_of, time_us_of
+from .inputs import ResolvedInput
+from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
+from .values import kinds, plain_values
+
+Fails = Callable[[Sequence[JobHistory]], Sequence[bool]]
+
+UNITS_US: Sequence[int] = (MS, 1_000_000, 60_000_000, 600_000_000, 3_600_000_000)
+"""A millisecond, a second, a minute, ten, an hour: the more of them a time is a whole number of, the simpler it is."""
+PLAIN_KEYS: Sequence[str] = ("a", "b", "c", "d", "e", "f")
+
+
+class _Placed(NamedTuple):
+    """A row, its input, and the index of the batch that it is in."""
+
+    batch: int
+    input: str
+    row: Row
+
+
+_Rows = list[_Placed]
+Size = tuple[int, int, int, int, int, int, int, int, str]
+
+
+def size(history: JobHistory, inputs: Sequence[ResolvedInput]) -> Size:
+    """Return a history's size: rows, batches with rows, how late these are, times, keys, values; smaller is simpler."""
+    return _Steps(history, inputs).size(_placed(history))
+
+
+def shrink(
+    history: JobHistory,
+    inputs: Sequence[ResolvedInput],
+    fails: Fails,
+    rounds: int = 8,
+    delay_us: int | None = None,
+    deadline: Deadline | None = None,
+) -> JobHistory:
+    """Return the smallest history found that fails; as `Shrinker.shrink`.
+
+    Args:
+        history: The history, which fails.
+        inputs: What its rows were drawn from.
+        fails: Takes a round's candidates, the smallest first; returns for each whether it fails.
+        rounds: The largest number of rounds.
+        delay_us: Where no row may be late, the delay of the watermark in microseconds.
+        deadline: After it no round begins.
+    """
+    rows, steps = _placed(history), _Steps(history, inputs, delay_us)
+    smallest = Shrinker(steps.size, steps.candidates, steps.combined).shrink(
+        rows, lambda candidates: fails([*map(steps.history, candidates)]), rounds, deadline=deadline
+    )
+    return history if smallest is rows else steps.history(smallest)
+
+
+def _placed(history: JobHistory) -> _Rows:
+    return [_Placed(number, name, row) for number, batch in enumerate(history.batches) for name, row in batch]
+
+
+def _merged(rows: _Rows, candidates: Sequence[_Rows]) -> _Rows:
+    merged = list(rows)
+    for candidate in candidates:
+        for index, (before, after) in enumerate(zip(rows, candidate, strict=True)):
+            if before.input != after.input:
+                continue
+            if before.batch != after.batch and merged[index].batch == before.batch:
+                merged[index] = merged[index]._replace(batch=after.batch)
+            changed = {
+                name: value
+                for name, value in after.row.items()
+                if value != before.row[name] and merged[index].row[name] == before.row[name]
+            }
+            merged[index] = merged[index]._replace(row={**merged[index].row, **changed})
+    return sorted(merged, key=lambda placed: placed.batch)
+
+
+class _Steps:
+    """Simpler rows than those of a history, under its clock schedule."""
+
+    def __init__(self, history: JobHistory, inputs: Sequence[ResolvedInput], delay_us: int | None = None) -> None:
+        self.original, self.sources = history, {given.name: given.source for given in inputs}
+        self.times = _Times(history, self.sources, delay_us)
+        self.keys = _Keys(inputs)
+        self.values = _Values(inputs, self.times.start_us)
+
+    def history(self, rows: _Rows) -> JobHistory:
+        """Return a history of the rows, under the clock schedule of the original one."""
+        batches: list[list[Arrival]] = [[] for _ in self.original.batches]
+        for number, name, row in rows:
+            batches[number].append(Arrival(name, row))
+        return self.original.with_batches(batches)
+
+    def size(self, rows: _Rows) -> Size:
+        """Return the size of rows; rows that differ have different sizes."""
+        times = [self.times.of(placed) for placed in rows]
+        keys, values = set(), 0
+        for _, name, row in rows:
+            source = self.sources[name]
+            for column, value in row.items():
+                if column in source.key:
+                    keys.add((column, repr(value), _key_size(value)))
+                elif column != source.time:
+                    values += self.values.size(name, column, value)
+        return (
+            len(rows),
+            len({placed.batch for placed in rows}),
+            sum(placed.batch for placed in rows),
+            sum(map(_roughness, times)) + len(set(times)),
+            len(keys),
+            sum(of for _, _, of in keys),
+            values,
+            sum(abs(time - self.times.start_us) for time in times),
+            repr([(placed.batch, placed.input, sorted(placed.row.items(), key=repr)) for placed in rows]),
+        )
+
+    def candidates(self, rows: _Rows, thorough: bool) -> Iterator[_Rows]:
+        """Yield the rows one step simpler, in each way; if thorough, also every choice of up to three."""
+        of_times = chain(self.times.sooner(rows), self.times.simpler(rows))
+        simpler = chain(fewer(rows, thorough), of_times, self.keys.simpler(rows), self.values.simpler(rows))
+        return filter(self.times.are_allowed, simpler)
+
+    def combined(self, rows: _Rows, failing: Sequence[_Rows]) -> Iterator[_Rows]:
+        """Yield the rows with the changes of all failing candidates together, and of each half of them."""
+        same = [candidate for candidate in failing if len(candidate) == len(rows)]
+        half = len(same) // 2
+        merged = [_merged(rows, some) for some in (same, same[:half], same[half:]) if len(some) > 1]
+        return filter(self.times.are_allowed, merged)
+
+
+class _Times:
+    """How the event times of rows, and the batches that they are in, become simpler."""
+
+    def __init__(self, history: JobHistory, sources: Mapping[str, Source], delay_us: int | None) -> None:
+        self.clock, self.batches = history.clock, len(history.batches)
+        self.sources, self.delay_us = sources, delay_us
+        times = [time_us_of(sources[name], row) for name, row in history.arrivals]
+        self.start_us = (history.clock or times or [0])[0]
+
+    def of(self, placed: _Placed) -> int:
+        """Return a row's event time in microseconds since 1970."""
+        return time_us_of(self.sources[placed.input], placed.row)
+
+    def are_allowed(self, rows: _Rows) -> bool:
+        """Return whether no row is later than its batch's clock, nor, where a delay is given, late."""
+        horizons: list[int | None] = [None] * self.batches
+        if self.clock:
+            if any(self.of(placed) > self.clock[placed.batch] for placed in rows):
+                return False
+            horizons[1:] = self.clock[:-1]
+        else:
+            for number in range(1, len(horizons)):
+                before = [self.of(placed) for placed in rows if placed.batch < number]
+                horizons[number] = max(before, default=None)
+        if self.delay_us is None:
+            return True
+        return all(
+            (horizon := horizons[placed.batch]) is None or self.of(placed) > horizon - self.delay_us for placed in rows
+        )
+
+    def sooner(self, rows: _Rows) -> Iterator[_Rows]:
+        """Yield the rows in earlier batches: one, all from a batch on, or all in the first.
+
+        Their times stay, move as the clock and the watermark do, or all move down.
+        """
+        used = sorted({placed.batch for placed in rows})
+        yield from self._moved(rows, {number: used.index(number) for number in used})
+        for number in used:
+            for earlier in range(number):
+                yield from self._moved(rows, {number: earlier})
+                yield from self._moved(rows, {other: other - number + earlier for other in used if other >= number})
+        for index, placed in enumerate(rows):
+            for earlier in range(placed.batch):
+                for us in dict.fromkeys((self.of(placed), *self._times_after_move(placed, earlier))):
+                    simpler = self._timed(placed, us)._replace(batch=earlier)
+                    yield sorted([*rows[:index], simpler, *rows[index + 1 :]], key=lambda of: of.batch)
+
+    def _times_after_move(self, placed: _Placed, earlier: int) -> Iterator[int]:
+        """Yield times that are to the clock of an earlier batch, or of the one before it, as they were in theirs."""
+        us = self.of(placed)
+        if self.clock:
+            yield us + self.clock[earlier] - self.clock[placed.batch]
+            if earlier:
+                yield us + self.clock[earlier - 1] - self.clock[placed.batch - 1]
+
+    def _moved(self, rows: _Rows, to: Mapping[int, int]) -> Iterator[_Rows]:
+        """Yield the rows in other batches: with their times, with times moved as the clock, or all moved down alike."""
+        moved = [placed._replace(batch=to.get(placed.batch, placed.batch)) for placed in rows]
+        moved.sort(key=lambda placed: placed.batch)
+        yield moved
+        if self.clock:
+            with_clock = []
+            for before in rows:
+                number = to.get(before.batch, before.batch)
+                us = self.of(before) + self.clock[number] - self.clock[before.batch]
+                with_clock.append(self._timed(before, us)._replace(batch=number))
+            yield sorted(with_clock, key=lambda placed: placed.batch)
+            down = max((self.of(placed) - self.clock[placed.batch] for placed in moved), default=0)
+            for unit in (1, UNITS_US[-2]):
+                if down > 0:
+                    by = _whole(down, unit, up=1)
+                    yield [self._timed(placed, self.of(placed) - by) for placed in moved]
+
+    def simpler(self, rows: _Rows) -> Iterator[_Rows]:
+        """Yield the rows with simpler times: whole units, all of them or one; or another row's time."""
+        times = [self.of(placed) for placed in rows]
+        for unit in UNITS_US:
+            for up in (0, 1):
+                yield [self._timed(placed, _whole(us, unit, up)) for placed, us in zip(rows, times, strict=True)]
+            # The same distances between them, from a whole unit on.
+            down = min(times, default=0) % unit
+            yield [self._timed(placed, us - down) for placed, us in zip(rows, times, strict=True)]
+        for index, (placed, us) in enumerate(zip(rows, times, strict=True)):
+            found = {_whole(us, unit, up) for unit in UNITS_US for up in (0, 1)} | set(times)
+            # Just beside another one's is simpler than somewhere.
+            found |= {time + by for time in times for by in (MS, -MS)} if us % UNITS_US[1] else set()
+            for other in found - {us}:
+                yield [*rows[:index], self._timed(placed, other), *rows[index + 1 :]]
+
+    def _timed(self, placed: _Placed, us: int) -> _Placed:
+        source = self.sources[placed.input]
+        return placed._replace(row={**placed.row, source.time: time_of(source, us)})
+
+
+class _Keys:
+    """How the keys of rows become simpler, the same in all rows that have them."""
+
+    def __init__(self, inputs: Sequence[ResolvedInput]) -> None:
+        self.inputs = {given.name: given for given in inputs}
+        self.sources = {given.name: given.source for given in inputs}
+
+    def simpler(self, rows: _Rows) -> Iterator[_Rows]:
+        """Yield the rows with simpler keys, the same in all rows that have them: all of them, one, or one as another.
+
+        Keys of the user's own become others of them.
+        """
+        families: dict[str, dict[str, Any]] = {}
+        for _, name, row in rows:
+            for column in self.sources[name].key:
+                families.setdefault(self._family(name, column), {})[repr(row[column])] = row[column]
+        choices = {family: self._key_choices(family) for family in families}
+        yield self._rekeyed(
+            rows,
+            {
+                (family, value): simple
+                for family, values in families.items()
+                for value, simple in zip(values, choices[family] or (), strict=False)
+            },
+        )
+        for family, values in families.items():
+            found = choices[family]
+            if found is None:
+                continue
+            for value in values:
+                for simple in (*found[: len(values) + 1], *values.values()):
+                    if repr(simple) != value:
+                        yield self._rekeyed(rows, {(family, value): simple})
+                        for index, placed in enumerate(rows):
+                            one = self._rekeyed([placed], {(family, value): simple})
+                            yield [*rows[:index], *one, *rows[index + 1 :]]
+
+    def _family(self, name: str, column: str) -> str:
+        """Return what key columns have in common whose values meet: their type, and the column or its position."""
+        source = self.sources[name]
+        kind = source.schema.field(column).type
+        everywhere = all(column in other.key for other in self.sources.values())
+        return (
+            f"{column if everywhere else source.key.index(column)} {'integer' if pa.types.is_integer(kind) else kind}"
+        )
+
+    def _key_choices(self, family: str) -> list[Any] | None:
+        """Return keys to choose from, the simplest first; None where they must stay, being parts of a user's own."""
+        alike = [
+            (given, column)
+            for given in self.inputs.values()
+            for column in given.source.key
+            if self._family(given.name, column) == family
+        ]
+        for given, _ in alike:
+            if given.keys:
+                return [key for (key,) in given.keys] if len(given.source.key) == 1 else None
+        for given, column in alike:
+            if column in given.pools:
+                return sorted(given.pools[column], key=lambda value: (_key_size(value), repr(value)))
+        kind = alike[0][0].source.schema.field(alike[0][1]).type
+        if pa.types.is_integer(kind):
+            return list(range(1, 1 + len(PLAIN_KEYS)))
+        return list(PLAIN_KEYS) if pa.types.is_string(kind) else []
+
+    def _rekeyed(self, rows: _Rows, renaming: Mapping[tuple[str, str], Any]) -> _Rows:
+        rekeyed = []
+        for placed in rows:
+            changed = {}
+            for column in self.sources[placed.input].key:
+                named = (self._family(placed.input, column), repr(placed.row[column]))
+                if named in renaming:
+                    changed[column] = renaming[named]
+            rekeyed.append(placed._replace(row={**placed.row, **changed}))
+        return rekeyed
+
+
+class _Values:
+    """How the values of rows become simpler."""
+
+    def __init__(self, inputs: Sequence[ResolvedInput], start_us: int) -> None:
+        self.inputs = {given.name: given for given in inputs}
+        around = from_microseconds(start_us - start_us % UNITS_US[-1])
+        self.plainest = {
+            given.name: {
+                column.name: found[0][0] if (found := kinds(column.type, around)) else None
+                for column in given.source.schema
+            }
+            for given in inputs
+        }
+
+    def size(self, name: str, column: str, value: Any) -> int:
+        """Return the size of a value in a column of an input, smaller for a simpler one."""
+        if value is None:
+            return 2
+        if isinstance(value, Decimal):
+            digits = value.normalize().as_tuple().exponent
+            return value_size(float(value)) + (max(0, -digits) if isinstance(digits, int) else 0)
+        if isinstance(value, (date, time, timedelta, bytes)):
+            return 0 if value == self.plainest[name][column] else 3
+        return value_size(value)
+
+    def simpler(self, rows: _Rows) -> Iterator[_Rows]:
+        """Yield the rows with simpler values: the simplest in all rows, in a column, in a row; then one by one."""
+        simpler = [
+            {
+                column: list(self._of_column(placed.input, column, placed.row[column]))
+                for column in self._columns_of(placed)
+            }
+            for placed in rows
+        ]
+        simplest = [{column: found[0] for column, found in of_row.items() if found} for of_row in simpler]
+
+        def valued(chosen: Sequence[Mapping[str, Any]]) -> _Rows:
+            return [placed._replace(row={**placed.row, **values}) for placed, values in zip(rows, chosen, strict=True)]
+
+        yield valued(simplest)
+        for column in dict.fromkeys(column for of_row in simplest for column in of_row):
+            yield valued([{column: of_row[column]} if column in of_row else {} for of_row in simplest])
+        for index, of_row in enumerate(simpler):
+            only = [of if number == index else {} for number, of in enumerate(simplest)]
+            yield valued(only)
+            for column, found in of_row.items():
+                for value in found:
+                    yield valued([{column: value} if number == index else {} for number in range(len(rows))])
+
+    def _columns_of(self, placed: _Placed) -> list[str]:
+        """Return the columns whose values may become simpler: those of a sample's rows stay as they are."""
+        given = self.inputs[placed.input]
+        names = [name for name in given.source.schema.names if name not in (given.source.time, *given.source.key)]
+        return [name for name in names if name in given.pools] if given.sample else names
+
+    def _of_column(self, name: str, column: str, value: Any) -> Iterator[Any]:
+        """Yield values of a column that are simpler, the simplest first; of the user's own, where there are some."""
+        given = self.inputs[name]
+        limit = self.size(name, column, value)
+        if column in given.pools:
+            pool = sorted(given.pools[column], key=lambda other: self.size(name, column, other))
+            yield from (other for other in pool if self.size(name, column, other) < limit)
+            return
+        kind = given.source.schema.field(column).type
+        for other in self._steps(value, kind, self.plainest[name][column]):
+            try:
+                (fitted,) = plain_values(pa.array([other], kind))
+            except (pa.ArrowException, TypeError, ValueError):
+                continue
+            if self.size(name, column, fitted) < limit:
+                yield fitted
+
+    def _steps(self, value: Any, kind: pa.DataType, plainest: Any) -> Iterator[Any]:
+        if value is None:
+            if pa.types.is_string(kind):
+                yield ""
+            elif isinstance(plainest, (bool, int, float, Decimal)):
+                yield type(plainest)(0)
+            elif isinstance(plainest, list):
+                yield []
+            yield plainest
+        elif isinstance(value, Decimal):
+            yield from (Decimal(0), Decimal(int(value)), abs(value), Decimal(1))
+        elif isinstance(value, (date, time, timedelta, bytes)):
+            yield plainest
+        elif pa.types.is_map(kind):
+            yield {}
+            yield from ({key: item} for key, item in value.items())
+        else:
+            yield from simpler_values(value)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                yield from (1, -1)
+
+
+def _whole(us: int, unit: int, up: int) -> int:
+    """Return a time down to a whole unit, or up to the next."""
+    return us - us % unit + (unit if up and us % unit else 0)
+
+
+def _roughness(us: int) -> int:
+    """Return of how many units a time is no whole number."""
+    return sum(us % unit != 0 for unit in UNITS_US)
+
+
+def _key_size(value: Any) -> int:
+    if isinstance(value, str):
+        return key_size(value)
+    if isinstance(value, int):
+        # Of numbers 1 is the simplest key, then 2.
+        return value if value > 0 else 10 - 2 * value
+    if isinstance(value, datetime):
+        return _roughness(microseconds(value if value.tzinfo else value.replace(tzinfo=UTC)))
+    return 1000 if value is None else len(repr(value))

@@ -1,0 +1,146 @@
+"""A job's history without its cohort: nothing moves the watermark but rows that one would write by hand.
+
+In a cohort the watermark follows the clock schedule, whatever a history's own rows are. Alone, rows of another key take
+its place. Such a history may behave differently, and counts only when it fails too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple
+
+from .drawing import time_of, time_us_of
+from .inputs import ResolvedInput
+from .model import Arrival, JobHistory, from_microseconds
+from .values import key_kinds, kinds
+
+
+class Push(NamedTuple):
+    """Where rows move the watermark.
+
+    Attributes:
+        batch: The index of a batch that isn't empty, or -1 for before all.
+        times_us: The times (microseconds since 1970) to move to: in that batch, and in batches of their own after it.
+        inputs: The inputs whose own rows aren't there yet.
+    """
+
+    batch: int
+    times_us: tuple[int, ...]
+    inputs: frozenset[str]
+
+
+def trimmed(history: JobHistory, last: int) -> JobHistory:
+    """Return a history up to a batch, such as the first whose output differs.
+
+    Args:
+        history: The history.
+        last: The index of the last batch that is kept.
+    """
+    return replace(history, batches=history.batches[: last + 1], clock=history.clock[: last + 1])
+
+
+def without_clock(history: JobHistory) -> JobHistory:
+    """Return the rows of a history alone: they themselves move the watermark, and no batch is empty."""
+    return replace(history, batches=tuple(batch for batch in history.batches if batch) or ((),), clock=())
+
+
+def standing_alone(
+    history: JobHistory,
+    inputs: Sequence[ResolvedInput],
+    first: int | None = None,
+    *,
+    sooner: bool = False,
+) -> list[JobHistory]:
+    """Return histories without a clock whose watermark is where that of the history is, those of the fewest rows first.
+
+    The first has the rows of the history alone. In others rows of another key move the watermark on each input
+    where the history's own don't move it so far: before its first batch, between two of them, or at the end.
+
+    Args:
+        history: The history.
+        inputs: What its rows were drawn from.
+        first: The index of the first batch whose output differs; the history then ends there.
+        sooner: Whether a history may end, or the watermark move, a batch sooner: with the trigger `available_now` a
+            batch emits what the clock of the batch before has closed, and drops what was late by the one before that.
+    """
+    ends = [history]
+    if first is not None:
+        ends = [trimmed(history, first)]
+        ends += [trimmed(history, first - 1)] if sooner and first and not history.batches[first] else []
+    found = []
+    for ended in ends:
+        rows = _pushing_rows(ended, inputs)
+        for pushes in product(*([None, *options] for options in _pushes(ended, inputs, sooner))):
+            found.append(_pushed(ended, inputs, [push for push in pushes if push], rows))
+    distinct = {repr(alone.batches): alone for alone in found}
+    return sorted(distinct.values(), key=lambda alone: (len(alone.arrivals), len(alone.batches)))
+
+
+def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput], sooner: bool) -> list[list[Push]]:
+    """Return where the watermark may be moved: of each place the ways to do it."""
+    sources = {given.name: given.source for given in inputs}
+    largest: dict[str, int] = {}
+    used = [number for number, batch in enumerate(history.batches) if batch]
+    pushes = []
+    for index, number in enumerate([-1, *used], -1):
+        for name, row in history.batches[number] if index >= 0 else ():
+            largest[name] = max(largest.get(name, 0), time_us_of(sources[name], row))
+        is_last = index + 1 == len(used)
+        following = len(history.clock) if is_last else used[index + 1]
+        times = history.clock[max(number, 0) : following][-2 if sooner and not is_last else -1 :]
+        options = [Push(index, some, _behind(largest, sources, some[-1])) for some in (times[-1:], times) if some]
+        pushes.append([push for push in dict.fromkeys(options) if push.inputs])
+    return pushes
+
+
+def _behind(largest: Mapping[str, int], names: Iterable[str], time_us: int) -> frozenset[str]:
+    return frozenset(name for name in names if largest.get(name, 0) < time_us)
+
+
+def _pushed(
+    history: JobHistory, inputs: Sequence[ResolvedInput], pushes: Sequence[Push], rows: Mapping[str, Mapping[str, Any]]
+) -> JobHistory:
+    def arrivals(push: Push, time_us: int) -> tuple[Arrival, ...]:
+        return tuple(
+            Arrival(given.name, {**rows[given.name], given.source.time: time_of(given.source, time_us)})
+            for given in inputs
+            if given.name in push.inputs
+        )
+
+    batches: list[tuple[Arrival, ...]] = []
+    for index, batch in enumerate([(), *(batch for batch in history.batches if batch)], -1):
+        pushed = [arrivals(push, time_us) for push in pushes if push.batch == index for time_us in push.times_us]
+        batches.append((*batch, *(pushed[0] if pushed else ())))
+        batches += pushed[1:]
+    return replace(history, batches=tuple(batch for batch in batches if batch) or ((),), clock=())
+
+
+def _pushing_rows(history: JobHistory, inputs: Sequence[ResolvedInput]) -> dict[str, dict[str, Any]]:
+    """Return for each input the plainest row of a key that the history doesn't have, where there is one."""
+    around = from_microseconds(history.clock[0] if history.clock else 0)
+    taken = {
+        repr(row[column])
+        for name, row in history.arrivals
+        for given in inputs
+        if given.name == name
+        for column in given.source.key
+    }
+    rows = {}
+    for given in inputs:
+        row = dict(given.sample[0]) if given.sample else {}
+        for column in given.source.schema:
+            if given.sample and column.name not in (*given.source.key, *given.pools):
+                continue
+            found = [given.pools[column.name]] if column.name in given.pools else kinds(column.type, around)
+            row[column.name] = found[0][0] if found else None
+        others = [key for key in given.keys if not any(repr(part) in taken for part in key)] or list(given.keys)
+        for position, name in enumerate(given.source.key):
+            if others:
+                row[name] = others[0][position]
+                continue
+            values = given.pools.get(name) or key_kinds(given.source.schema.field(name).type, around)[0]
+            row[name] = next((value for value in values if repr(value) not in taken), values[-1])
+        rows[given.name] = {name: row[name] for name in given.source.schema.names}
+    return rows

@@ -1,1 +1,0 @@
-"""The histories of a job: what its inputs hold, and how histories are drawn, packed, shrunk and written."""

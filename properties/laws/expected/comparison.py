@@ -1,0 +1,161 @@
+"""Compares what a job emitted with what is expected: rows in no order, batch by batch, or tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ....reference.core.errors import BadInput
+from ...generators.columns.model import Comparing, Expected, Row
+from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
+from ...witnesses.job.rows import flat
+from ...witnesses.run_options import Mode
+
+STRENGTHS: Mapping[Comparing, str] = {
+    "batches": "the rows of each batch, as a bag",
+    "cuts": "the table after each batch",
+    "end": "the table at the end",
+}
+"""How strong a comparison is, in words."""
+
+
+@dataclass(frozen=True)
+class RowDifference:
+    """Where the rows differ first.
+
+    Attributes:
+        batch: The batch (from 0); None: at the end.
+        missing: The rows that were expected and didn't come.
+        surplus: The rows that came and weren't expected.
+    """
+
+    batch: int | None
+    missing: Sequence[Row]
+    surplus: Sequence[Row]
+
+
+def in_words(comparing: Comparing, equality: Equality) -> str:
+    """Return what is compared, and how exactly, in words."""
+    return f"{STRENGTHS[comparing]}; {equality}"
+
+
+def both_flat(
+    expected: Sequence[Sequence[Row]], emitted: Sequence[Sequence[Row]]
+) -> tuple[list[list[Row]], list[list[Row]]]:
+    """Return the batches of both sides with the window as its two fields, unless both have it as a column of a name."""
+    came = [flat(rows) for rows in emitted]
+    known = {name for rows in came for row in rows for name in row}
+    return [flat(rows, known) for rows in expected], came
+
+
+def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str] | None) -> list[list[Row]]:
+    """Return the table after each batch, of the rows that the batches emitted.
+
+    Args:
+        batches: The rows of each batch.
+        mode: `append`: all rows so far; `update`: of each value of `unique` the last; `complete`: the batch's rows.
+        unique: The columns that tell the rows of the table apart; None where each row is one of its own.
+    """
+    if mode == "complete":
+        return [list(batch) for batch in batches]
+    tables: list[list[Row]] = []
+    rows: list[Row] = []
+    by_key: dict[Any, Row] = {}
+    for batch in batches:
+        if mode == "append" or unique is None:
+            rows = [*rows, *batch]
+        else:
+            by_key |= {comparable([row.get(column) for column in unique]): row for row in batch}
+            rows = list(by_key.values())
+        tables.append(rows)
+    return tables
+
+
+def difference(
+    expected: Expected,
+    batches: Sequence[Sequence[Row]],
+    mode: Mode,
+    unique: Sequence[str] | None,
+    equality: Equality = TWELVE_DIGITS,
+) -> RowDifference | None:
+    """Return where what was emitted differs first from what is expected, or None; other columns aren't compared.
+
+    Args:
+        expected: What is expected.
+        batches: The rows of each batch that were emitted; of a sink one list, the table at the end.
+        mode: The job's output mode.
+        unique: The columns that tell the rows of the table apart; None where each row is one of its own.
+        equality: When two values count as equal.
+    """
+    wanted, came = both_flat(expected.rows, batches)
+    columns = sorted({column for rows in wanted for row in rows for column in row})
+    if expected.comparing != "batches":
+        came = table_of(came, mode, unique)
+    if expected.comparing == "end" or len(came) < len(wanted):
+        wanted, came = wanted[-1:], came[-1:]
+    for batch, (of_expected, of_actual) in enumerate(zip(wanted, came, strict=True)):
+        missing, surplus = unmatched(of_expected, of_actual, columns, equality)
+        if missing or surplus:
+            at_end = expected.comparing == "end" or len(expected.rows) > len(wanted)
+            return RowDifference(
+                None if at_end else batch,
+                [_only(columns, of_expected[at]) for at in missing],
+                [_only(columns, of_actual[at]) for at in surplus],
+            )
+    return None
+
+
+def _only(columns: Sequence[str], row: Row) -> Row:
+    return {column: value for column, value in row.items() if column in (columns or row)}
+
+
+def unmatched(
+    expected: Sequence[Row], actual: Sequence[Row], columns: Sequence[str], equality: Equality
+) -> tuple[list[int], list[int]]:
+    """Return the indices of the rows that one side alone has, by these columns, or by all where there are none."""
+    compared = columns or sorted({column for row in (*expected, *actual) for column in row})
+    bags = ([[row.get(column) for column in compared] for row in rows] for rows in (expected, actual))
+    return equality.unmatched(*bags)
+
+
+def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[list[Expected], list[str]]:
+    """Return what is expected in the columns of a job's result alone, and the columns that are left out.
+
+    Where it has none of them, all is expected as it is.
+    """
+    as_flat = [replace(one, rows=[flat(rows, columns) for rows in one.rows]) for one in expected]
+    names = list(dict.fromkeys(name for one in as_flat for rows in one.rows for row in rows for name in row))
+    left_out = [name for name in names if name not in columns]
+    if len(left_out) == len(names):
+        return [*expected], []
+    return [
+        replace(one, rows=[[_only(columns, row) for row in rows] for rows in one.rows]) for one in as_flat
+    ], left_out
+
+
+def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: str) -> list[str]:
+    """Return the columns of the job's result that nothing is expected of.
+
+    Args:
+        expected: What is expected of all histories.
+        columns: The columns of the job's result, its window as start and end.
+        where: What messages call the job.
+
+    Raises:
+        BadInput: A column is expected that the job's result has not.
+    """
+    wanted: dict[str, None] = {}
+    for one in expected:
+        for rows in one.rows:
+            for row in flat(rows, columns):
+                wanted |= dict.fromkeys(row)
+    missing = [column for column in wanted if column not in columns]
+    if missing:
+        named = f"the column {missing[0]!r}" if len(missing) == 1 else f"the columns {', '.join(map(repr, missing))}"
+        window = ", whose window is a column of any name or its two fields" if {"start", "end"} & {*missing} else ""
+        raise BadInput(
+            f"{where}: the result has the columns {', '.join(columns) or 'none'}; expected are {', '.join(wanted)}: "
+            f"name {named} so with .alias(){window}, or rename in what is expected"
+        )
+    return [column for column in columns if wanted and column not in wanted]

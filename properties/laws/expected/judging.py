@@ -1,0 +1,213 @@
+"""The judge of a job: runs it over histories, asks the oracle what is expected of them, and compares the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from ....reference.core.errors import BadInput
+from ...generators.columns.key_spaces import key_space
+from ...generators.columns.model import Comparing, Expected, JobHistory, Row
+from ...generators.columns.shown import shown_row
+from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
+from ...witnesses.job.plans import Plan
+from ...witnesses.job.rows import flat
+from ...witnesses.job.running import Declared, Output, Sink
+from ...witnesses.job.witness import Emitted, RowsWitness
+from ...witnesses.run_options import Mode
+from .comparison import RowDifference, check_columns, difference, table_of, with_columns
+from .oracle import Oracle
+from .variations import Variation
+
+
+class Compared(NamedTuple):
+    """The judge's comparison on a history.
+
+    Attributes:
+        expected: The rows that the oracle expects.
+        emitted: The rows that the job emitted.
+        difference: The first difference; None: they agree.
+        output: The output of the history's query.
+    """
+
+    expected: Expected
+    emitted: Emitted
+    difference: RowDifference | None
+    output: Output
+
+    @property
+    def differs(self) -> bool:
+        """Whether the job differs from what is expected."""
+        return self.difference is not None
+
+    @property
+    def expects_rows(self) -> bool:
+        """Whether at least one row is expected."""
+        return any(len(rows) > 0 for rows in self.expected.rows)
+
+
+@dataclass
+class Met:
+    """What the queries of a check have covered and shown so far.
+
+    Attributes:
+        covered: The coverage goals of the variation that were met.
+        crashed: Whether a query died as planned.
+        stateful: Whether a query has state.
+        columns: The columns of the result, the window as start and end; those of a sink are known once it has run.
+        extra: The result's columns that the oracle doesn't expect.
+        left_out: The expected columns that the result doesn't have.
+        comparing: What was compared.
+        alike: A message that names two rows of a batch that can't be told apart; None: there are none.
+        plan: The last query's plan.
+    """
+
+    covered: set[str] = field(default_factory=set)
+    crashed: bool = False
+    stateful: bool = False
+    columns: Sequence[str] = ()
+    extra: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    comparing: Comparing = "end"
+    alike: str | None = None
+    plan: Plan = field(default_factory=Plan)
+
+
+@dataclass
+class Judge:
+    """Compares a job with an oracle.
+
+    Attributes:
+        witness: Runs the job.
+        oracle: Says what is expected.
+        declared: The job's declaration.
+        unique: The columns that tell the rows of an updated table apart, if they are given.
+        equality: When two values count as equal.
+        met: What the queries have covered and shown so far.
+    """
+
+    witness: RowsWitness
+    oracle: Oracle
+    declared: Declared
+    unique: Sequence[str] | None = None
+    equality: Equality = TWELVE_DIGITS
+    met: Met = field(default_factory=Met)
+    _alone: dict[str, Compared] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.oracle = self.oracle.beside(self.witness)
+        self.met.columns = self.met.columns or self.declared.columns
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.witness.name
+
+    @property
+    def is_sink(self) -> bool:
+        """Whether the job writes its result itself, so that only its end is known."""
+        return isinstance(self.witness.runner.job, Sink)
+
+    @property
+    def unique_columns(self) -> list[str] | None:
+        """The columns that tell the rows of an updated table apart; None: no row updates another."""
+        grouping = self.declared.grouping
+        if self.unique is None and grouping is None:
+            return None
+        named = grouping.columns if self.unique is None and grouping is not None else self.unique or ()
+        # A window stands as its two fields in the columns that are compared.
+        return [part for column in named for part in ((column,) if column in self.met.columns else ("start", "end"))]
+
+    def each_alone(self) -> Judge:
+        """Return the judge that runs each history in a query of its own."""
+        return replace(self, witness=replace(self.witness, alone=True))
+
+    def compare(self, histories: Sequence[JobHistory], variation: Variation) -> list[Compared]:
+        """Run the job over histories, in one query where they share one, and compare.
+
+        Raises:
+            UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
+            BadInput: The emitted rows can't be compared with the expected ones; the message names the remedy.
+            StreamproofError: A query failed, or took longer than it may.
+        """
+        if not histories:
+            return []
+        emitted, outputs = self.witness.evaluate([*map(variation.vary, histories)], variation.run)
+        for output in outputs:
+            self._note(output, variation)
+        columns = [column for batches in emitted for rows in batches for row in flat(rows) for column in row]
+        self.met.columns = self.met.columns or list(dict.fromkeys(columns))
+        expected = self.expected(histories, variation)
+        if self.met.alike is not None and any(each.comparing != "batches" for each in expected):
+            raise BadInput(self.met.alike)
+        self.met.comparing = "end" if self.is_sink else expected[0].comparing
+        if self.met.columns:
+            self.met.extra = check_columns(expected, self.met.columns, self.name)
+        differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
+        if len(outputs) < len(histories):  # they shared one query
+            outputs = outputs * len(histories)
+        return [Compared(*fields) for fields in zip(expected, emitted, differences, outputs, strict=True)]
+
+    def compare_alone(self, history: JobHistory, variation: Variation) -> Compared:
+        """Run the job over a history in a query of its own, unless that was done before, and compare."""
+        text = repr((history.batches, history.clock, variation.saved))
+        if text not in self._alone:
+            (self._alone[text],) = self.compare([history], variation)
+        return self._alone[text]
+
+    def expected(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
+        """Return what is expected of each history."""
+        expected = [
+            Expected("end", table_of(each.rows, variation.run.mode, self.unique_columns)[-1:]) if each.at_end else each
+            for each in self.oracle.expected(histories, self.witness.sources, variation.run)
+        ]
+        if self.met.columns and self.oracle.allows_fewer_columns:
+            expected, left_out = with_columns(expected, self.met.columns)
+            self.met.left_out = list(dict.fromkeys([*self.met.left_out, *left_out]))
+        return expected
+
+    def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Compared:
+        """Run the job over a history in a query of its own, and compare with the rows expected in a shared query."""
+        ((emitted,), (output,)) = self.witness.evaluate([variation.vary(history)], variation.run)
+        return Compared(expected, emitted, self.difference(expected, emitted, variation), output)
+
+    def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> RowDifference | None:
+        """Return the first difference between the emitted rows and the expected ones; None: they agree."""
+        mode: Mode = variation.run.mode
+        if self.is_sink:
+            mode = "complete"
+            if expected.comparing == "batches":
+                expected = Expected("end", [[row for rows in expected.rows for row in rows]])
+        return difference(expected, emitted, mode, self.unique_columns, self.equality)
+
+    def _note(self, output: Output, variation: Variation) -> None:
+        """Note what a query of the job met."""
+        self.met.crashed |= bool(output.crashed)
+        self.met.stateful |= output.stateful
+        self.met.covered |= output.covered
+        self.met.plan = output.plan
+        if variation.run.mode == "update" and not self.is_sink and self.met.alike is None:
+            self.met.alike = next(self._rows_alike(output), None)
+
+    def _rows_alike(self, output: Output) -> Iterator[str]:
+        """Yield a message for two rows of a micro-batch that `unique_columns` doesn't tell apart, with the remedy."""
+        unique, grouping = self.unique_columns, self.declared.grouping
+        if unique is None:
+            return
+        remedy = "name the columns of the result that tell the rows of its table apart, unique=[…]"
+        if self.unique is None and grouping is not None and grouping.by and not unique:
+            yield f"{self.name} groups by {', '.join(grouping.by)}, and selects nothing of it: {remedy}"
+        given = "unique=" if self.unique is not None else "the columns of its grouping"
+        space = None if self.witness.alone else key_space(self.witness.sources)
+        for part in output.parts:
+            seen: dict[Any, Row] = {}
+            for row in flat(part):
+                key = comparable([row.get(column) for column in unique])
+                if key in seen:
+                    both = [shown_row(each if space is None else space.plain(each)) for each in (seen[key], row)]
+                    yield (
+                        f"{self.name} emits two rows in one batch that {given}, {', '.join(unique) or 'none'}, can't "
+                        f"tell apart, {both[0]} and {both[1]}: {remedy}"
+                    )
+                seen[key] = row

@@ -1,0 +1,69 @@
+"""The contract of an oracle, which says what a job should emit for each history."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ...generators.columns.model import Expected, JobHistory, Source
+from ...witnesses.job.plans import Plan
+from ...witnesses.job.witness import RowsWitness
+from ...witnesses.run_options import Mode, RunOptions
+
+
+class Oracle(ABC):
+    """Says what a job should emit. A new oracle defines `name` and `expected`; the rest has defaults.
+
+    Attributes:
+        takes_late: Whether it says what happens to late rows; if not, histories have none.
+        distances_us: The durations that it depends on, in microseconds: gaps, sizes, delays.
+        allows_fewer_columns: Whether a job's result may lack some of the columns that it expects.
+        follows_clock: Whether it goes by the clock of the inputs' event times.
+    """
+
+    takes_late: bool = False
+    distances_us: Sequence[int] = ()
+    allows_fewer_columns: bool = False
+    follows_clock: bool = True
+
+    if TYPE_CHECKING:  # at runtime a property would stand in the way of a dataclass's field of this name
+
+        @property
+        def name(self) -> str:
+            """The oracle's name in reports, such as `the SQL statement`."""
+
+    @property
+    def watermark_delays_us(self) -> Mapping[str, int] | None:
+        """The delays of the watermarks that it expects, in microseconds, by input; None: it expects no watermarks."""
+        return None
+
+    def closes(self, mode: Mode) -> bool:
+        """Whether the end of a history must close everything: then the watermark moves far beyond it."""
+        return mode == "append"
+
+    def beside(self, witness: RowsWitness) -> Oracle:
+        """Return the oracle with what it needs of the job that is checked."""
+        return self
+
+    def refuses(self, plan: Plan, run: RunOptions) -> str | None:
+        """Return why it can't say what is expected of a job, before any history is drawn; None: it can.
+
+        Args:
+            plan: The job's analyzed plan; empty for a sink.
+            run: How the job is run.
+        """
+        return None
+
+    @abstractmethod
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Return what is expected of each history.
+
+        Args:
+            histories: The histories.
+            sources: The job's inputs.
+            run: How the job is run.
+
+        Raises:
+            BadInput: It can't say what is expected; the message names the remedy.
+        """

@@ -1,0 +1,358 @@
+"""What is expected of a job where no rule of Spark's says it: a function, a class, SQL, a batch, another job."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...generators.columns.model import Comparing, Expected, JobHistory, Row, Source, from_microseconds
+from ...generators.columns.packing import table_of
+from ...system.arguments import checked
+from ...system.exits import without_exit
+from ...witnesses.job.contract import location
+from ...witnesses.job.plans import Plan
+from ...witnesses.job.rows import flat, rows_of
+from ...witnesses.job.running import Job, Sink, name_of
+from ...witnesses.job.witness import Emitted, RowsWitness
+from ...witnesses.run_options import Mode, RunOptions
+from .oracle import Oracle
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+WITH_ROWS = ("SELECT", "MULTI", "CALL")
+"""The kinds of statements that have rows; `MULTI` is a PIVOT."""
+FORGETS = "DeduplicateWithinWatermark"
+"""An operator that emits a duplicate once the watermark has passed the first row: when, depends on the batches."""
+
+
+def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> datetime | None:
+    """Return the largest event time by the end of a batch; None before any."""
+    if history.clock:
+        return from_microseconds(history.clock[batch])
+    time = {source.name: source.time for source in sources}
+    times = [row[time[name]] for rows in history.batches[: batch + 1] for name, row in rows]
+    return max((one for one in times if one is not None), default=None)
+
+
+def by_input(history: JobHistory, batches: int, sources: Sequence[Source]) -> list[list[dict[str, Any]]]:
+    """Return the rows of the first batches, for each input, in order of arrival."""
+    arrived = [arrival for rows in history.batches[:batches] for arrival in rows]
+    return [[dict(row) for name, row in arrived if name == source.name] for source in sources]
+
+
+@contextlib.contextmanager
+def _raising(function: Any, history: JobHistory) -> Iterator[None]:
+    rows = [dict(row) for _, row in history.arrivals][:3]
+    with without_exit(f"what is expected can't be said: {location(function)}, for the rows {rows},"):
+        try:
+            yield
+        except StreamproofError:
+            raise
+        except Exception as error:
+            raise BadInput(
+                f"what is expected can't be said: {location(function)} raised {type(error).__name__}: {error}, for the "
+                f"rows {rows}"
+            ) from error
+
+
+@dataclass(frozen=True)
+class FunctionOracle(Oracle):
+    """A Python function from rows to the rows that are expected of them.
+
+    It takes a list of rows for each input and, where it has one parameter more, the clock: the largest event time so
+    far. With a clock it says what has been emitted by then, after each batch; without, what has been at the end, when
+    everything is closed.
+
+    Attributes:
+        function: The function.
+    """
+
+    function: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        """The oracle's name in reports."""
+        return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
+
+    def closes(self, mode: Mode) -> bool:
+        """Whether it knows no clock."""
+        return not self._takes_clock
+
+    @property
+    def _takes_clock(self) -> bool:
+        parameters = inspect.signature(self.function).parameters.values()
+        return any(parameter.name in ("clock", "now") for parameter in parameters)
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Return what the function says of each history."""
+        return [self._of(history, sources) for history in histories]
+
+    def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
+        with _raising(self.function, history):
+            if not self._takes_clock:
+                return Expected("end", [self._rows(by_input(history, len(history.batches), sources))])
+            tables = []
+            for batch in range(len(history.batches)):
+                clock = clock_of(history, batch, sources)
+                given = by_input(history, batch + 1, sources)
+                tables.append([] if clock is None else self._rows([*given, clock]))
+            return Expected("cuts", tables)
+
+    def _rows(self, given: Sequence[Any]) -> list[dict[str, Any]]:
+        return rows_of(self.function(*given), location(self.function))
+
+
+@dataclass(frozen=True)
+class ModelOracle(Oracle):
+    """A class whose objects take one row at a time.
+
+    `arrive(row)`, or `arrive(input, row)`, returns the rows that it emits, or None; `advance(clock)` is called after
+    each batch with the largest event time so far, and returns rows, too. An object is made for each history.
+
+    Attributes:
+        model: Makes an object.
+    """
+
+    model: Callable[[], Any]
+    takes_late = True
+
+    @property
+    def name(self) -> str:
+        """The oracle's name in reports."""
+        return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
+
+    def closes(self, mode: Mode) -> bool:
+        """Whether the end of a history must close everything: never, for it is given the clock."""
+        return False
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Return what the model emits in each batch, or the table after it where the job updates one."""
+        return [self._of(history, sources) for history in histories]
+
+    def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
+        with _raising(self.model, history):
+            model = self.model()
+            where = location(self.model)
+            with_input = len(inspect.signature(model.arrive).parameters) > 1
+            batches = []
+            for number, arrivals in enumerate(history.batches):
+                rows: list[Row] = []
+                for name, row in arrivals:
+                    came = model.arrive(name, dict(row)) if with_input else model.arrive(dict(row))
+                    rows += rows_of(came or [], where)
+                clock = clock_of(history, number, sources)
+                if clock is not None and hasattr(model, "advance"):
+                    rows += rows_of(model.advance(clock) or [], where)
+                batches.append(rows)
+            return Expected("batches", batches)
+
+
+@dataclass(frozen=True)
+class SqlOracle(Oracle):
+    """A SQL statement that DuckDB runs over the inputs, each a table of its name: the rows that are expected.
+
+    Timestamps are of the type TIMESTAMP, in UTC. In append mode it says what is emitted by the end, when everything is
+    closed; in other modes what the table is after each batch.
+
+    Attributes:
+        statement: The statement.
+        static: The tables that don't change, by name.
+    """
+
+    statement: str
+    static: Mapping[str, pa.Table] = field(default_factory=dict)
+    name = "the SQL statement"
+
+    def closes(self, mode: Mode) -> bool:
+        """Whether the end of a history must close everything: always."""
+        return True
+
+    def beside(self, witness: RowsWitness) -> SqlOracle:
+        """Return the statement over the job's static tables, too."""
+        return replace(self, static=witness.runner.static) if witness.runner.static else self
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Return what the statement gives of each history.
+
+        Raises:
+            BadInput: DuckDB refuses the statement.
+        """
+        from ...witnesses.duckdb.connection import connect
+
+        comparing: Comparing = "end" if run.mode == "append" else "cuts"
+        with connect() as connection:
+            for name, table in self.static.items():
+                connection.register(name, in_utc(table))
+            found = []
+            for history in histories:
+                last = len(history.batches)
+                cuts = [last] if comparing == "end" else range(1, last + 1)
+                found.append(Expected(comparing, [self._at(connection, history, cut, sources) for cut in cuts]))
+        return found
+
+    def _at(
+        self, connection: duckdb.DuckDBPyConnection, history: JobHistory, batches: int, sources: Sequence[Source]
+    ) -> list[dict[str, Any]]:
+        import duckdb
+
+        for source, rows in zip(sources, by_input(history, batches, sources), strict=True):
+            connection.register(source.name, in_utc(table_of(source, rows)))
+        try:
+            kinds = [one.type.name for one in connection.extract_statements(self.statement)]
+            if not kinds or kinds[-1] not in WITH_ROWS:
+                ends = f"ends in {kinds[-1]}, which" if kinds else "is empty, and"
+                raise BadInput(f"the SQL statement {ends} has no rows: end it with a SELECT")
+            return rows_of(connection.sql(self.statement).to_arrow_table(), self.name)
+        except (duckdb.Error, UnicodeError) as error:
+            said = " ".join(str(error).split())
+            raise BadInput(
+                f"DuckDB refuses the SQL statement: {said}; its tables are "
+                f"{', '.join([*(source.name for source in sources), *self.static])}"
+            ) from None
+
+
+def in_utc(table: pa.Table) -> pa.Table:
+    """Return a table whose timestamps have no zone, in UTC, for without an extension DuckDB knows no zones."""
+    schema = pa.schema(
+        [
+            (column.name, pa.timestamp(column.type.unit) if pa.types.is_timestamp(column.type) else column.type)
+            for column in table.schema
+        ]
+    )
+    return table.cast(schema)
+
+
+@dataclass(frozen=True)
+class OracleOfJob(Oracle):
+    """An oracle that runs a job itself.
+
+    Attributes:
+        witness: Runs the job that is checked; None until there is one.
+    """
+
+    witness: RowsWitness | None = field(default=None, kw_only=True)
+    follows_clock = False
+
+    def beside(self, witness: RowsWitness) -> OracleOfJob:
+        """Return the oracle with the runner, the inputs and the static tables of the job that is checked."""
+        return replace(self, witness=witness)
+
+    def of(self, job: Job | None) -> RowsWitness:
+        """Return the witness of a job; None: of the job that is checked."""
+        assert self.witness is not None
+        return self.witness if job is None else self.witness.of(job)
+
+
+@dataclass(frozen=True)
+class BatchOracle(OracleOfJob):
+    """The same job over the same rows as a batch: what Spark promises of a streaming query.
+
+    Attributes:
+        job: Another job to run as a batch; None: the one that is checked.
+    """
+
+    job: Job | None = None
+
+    @property
+    def name(self) -> str:
+        """The oracle's name in reports."""
+        return "the same job as a batch" if self.job is None else f"{name_of(self.job)} as a batch"
+
+    def refuses(self, plan: Plan, run: RunOptions) -> str | None:
+        """Refuse a job that calls `dropDuplicatesWithinWatermark`; without rows it may fail for other reasons."""
+        forgets, witness = plan.has(FORGETS), self.of(self.job)
+        if self.job is not None:  # it may be no stream: only a batch shows its plan
+            try:
+                witness.as_batch([JobHistory(((),))], run)
+                forgets = False
+            except StreamproofError as error:
+                forgets = "dropDuplicatesWithinWatermark is not supported" in error.message
+        if not forgets:
+            return None
+        return (
+            f"{witness.name} calls dropDuplicatesWithinWatermark, which Spark refuses in a batch: expect the rule "
+            'drop_duplicates([…], delay="…", within_watermark=True), or give as_batch another job'
+        )
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Return the rows of the batch of each history."""
+        return [Expected("end", [rows]) for rows in self.of(self.job).as_batch(histories, run)]
+
+
+@dataclass(frozen=True)
+class JobOracle(OracleOfJob):
+    """Another job, such as the last version of the one that is checked, over the same batches.
+
+    Attributes:
+        job: The other job; None: the one that is checked.
+        run: How it is run; None: as the job is.
+        comparing: What is compared: the rows of each batch, or the table at the end.
+        called: What reports call it; by default its name and line.
+        takes_late: Whether histories have late rows.
+        plain: What it has emitted of histories, by their text, for checks that share them; None: it runs each time.
+    """
+
+    job: Job | None = None
+    run: RunOptions | None = None
+    comparing: Comparing = "batches"
+    called: str = ""
+    takes_late: bool = True
+    plain: dict[str, list[Emitted]] | None = None
+
+    @property
+    def name(self) -> str:
+        """The oracle's name in reports."""
+        return self.called or self.of(self.job).name
+
+    def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
+        """Return what the other job emits of each history."""
+        witness, known = self.of(self.job), {} if self.plain is None else self.plain
+        text = repr([(history.batches, history.clock) for history in histories])
+        if text not in known:
+            known[text] = witness.evaluate(histories, self.run or run).emitted
+        if isinstance(witness.runner.job, Sink):
+            return [Expected("end", emitted[-1:]) for emitted in known[text]]
+        if self.comparing == "end":
+            return [Expected("batches", [*map(flat, emitted)], at_end=True) for emitted in known[text]]
+        return [Expected("batches", emitted) for emitted in known[text]]
+
+
+@checked
+def sql(statement: str) -> SqlOracle:
+    """Expect the rows of a SQL statement, which DuckDB runs over the inputs as tables of their names.
+
+    Raises:
+        BadInput: It is empty.
+    """
+    if not statement.strip():
+        raise BadInput("the SQL statement is empty: write a SELECT over the inputs, as tables of their names")
+    return SqlOracle(statement)
+
+
+@checked
+def as_batch(job: Job | None = None) -> BatchOracle:
+    """Expect what the same job, or another one, gives as a batch over the same rows.
+
+    Timers of event time never fire in a batch: of a job with such timers something else has to say what is expected.
+    """
+    return BatchOracle(job)
+
+
+@checked
+def other_job(job: Job, *, late: bool = True) -> JobOracle:
+    """Expect what another job emits: the last version of the job, or a rewrite.
+
+    Args:
+        job: The other job.
+        late: Whether histories have late rows; without, two jobs that are right may differ in what is late to them.
+    """
+    return JobOracle(job, takes_late=late)

@@ -1,0 +1,107 @@
+"""What declarations of rules have in common: durations, columns, kinds, and the inputs that they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from .....reference.core.errors import BadInput
+from .....reference.spark.durations import Duration, microseconds_of
+from ....generators.columns.model import Source
+from ....system.requirements import PYSPARKS, listed, minor, release
+from ....system.spark_versions import spark_version
+
+On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
+"""The columns that are equal: their names, or those of each side in the same order."""
+
+
+def check_semantics(rule: str, semantics: str) -> None:
+    """Refuse other semantics than Spark's, and say what checks those."""
+    if semantics != "spark":
+        raise BadInput(
+            f'{rule}: semantics is {semantics!r}, and a job is checked by Spark\'s own rules, "spark": leave it out; '
+            "an implementation of the operators' definitions in KIP-94 and its like is checked by `conforms`"
+        )
+
+
+def version_of(rule: str, spark: str | None) -> tuple[int, ...]:
+    """Return the version of Spark whose rules are meant, that of the installed PySpark by default."""
+    if spark is None:
+        return spark_version()
+    if minor(spark) not in PYSPARKS:
+        raise BadInput(f"{rule}: spark is {spark!r}: give one of {listed(PYSPARKS)}, or one of their releases")
+    return release(spark) if spark.count(".") > 1 else (*release(spark), 99)
+
+
+def named(rule: str, **given: object) -> str:
+    """Return what reports call a rule: its name and what was given."""
+    texts = {
+        name: "+".join(f"{one} {two}" for one, two in value.items()) if isinstance(value, Mapping) else str(value)
+        for name, value in given.items()
+        if value is not None
+    }
+    return f"{rule}({', '.join(f'{name}={text}' for name, text in texts.items())})"
+
+
+def positive_us(rule: str, name: str, duration: Duration) -> int:
+    """Return a duration in microseconds, which must be above zero."""
+    duration_us = microseconds_of(f"{rule}: {name}", duration)
+    if duration_us <= 0:
+        raise BadInput(f"{rule}: {name} is {duration!r}: give a duration above zero")
+    return duration_us
+
+
+def delays_of(rule: str, delay: Duration | None) -> dict[str, int]:
+    """Return the delay of the watermark of all inputs, in microseconds; empty where there is none."""
+    return {} if delay is None else {"": watermark_delay_us(rule, "delay", delay)}
+
+
+def watermark_delay_us(rule: str, name: str, delay: Duration) -> int:
+    """Return the delay of a watermark in microseconds."""
+    delay_us = microseconds_of(f"{rule}: {name}", delay)
+    if delay_us < 0:
+        raise BadInput(f"{rule}: {name} is {delay!r}, and no watermark has a negative one: give zero or more")
+    return delay_us
+
+
+def column_names(rule: str, name: str, columns: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns, of which there must be some."""
+    given = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not given:
+        raise BadInput(f'{rule}: {name} is {columns!r}: give the names of columns, such as ["user"]')
+    return given
+
+
+def both_sides(rule: str, on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of the key on each side."""
+    if isinstance(on, str) or all(isinstance(name, str) for name in on):
+        columns = column_names(rule, "on", on)  # type: ignore[arg-type]
+        return columns, columns
+    sides = [column_names(rule, "on", side) for side in on]
+    if len(sides) != 2 or len(sides[0]) != len(sides[1]):
+        raise BadInput(
+            f"{rule}: on is {on!r}: give the names of columns, or as many of each side, as (['user'], ['id'])"
+        )
+    return sides[0], sides[1]
+
+
+def only_input(rule: str, sources: Sequence[Source], name: str | None) -> Source:
+    """Return the input of a rule that takes one."""
+    names = ", ".join(source.name for source in sources)
+    if name is None and len(sources) == 1:
+        return sources[0]
+    if name is None:
+        raise BadInput(f'{rule} takes one input, and the job has {names}: name it, as input="{sources[0].name}"')
+    for source in sources:
+        if source.name == name:
+            return source
+    raise BadInput(f"{rule}: there is no input {name!r}: use one of {names}")
+
+
+def look_for(rule: str, source: Source, columns: Sequence[str]) -> None:
+    """Refuse columns that the input doesn't have."""
+    missing = [column for column in columns if column not in source.schema.names]
+    if missing:
+        raise BadInput(
+            f"{rule}: the input {source.name} has no column {missing[0]!r}: use one of {', '.join(source.schema.names)}"
+        )

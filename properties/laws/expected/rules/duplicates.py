@@ -1,0 +1,60 @@
+"""The rules of deduplication, with a watermark or without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .....reference.core.errors import BadInput
+from .....reference.spark import drop_duplicates as duplicates
+from .....reference.spark.durations import Duration
+from ....generators.columns.model import Source
+from ....system.arguments import checked
+from ....witnesses.run_options import Mode
+from .declared import check_semantics, column_names, delays_of, look_for, named, only_input
+from .rule import Rule, Stage, delay_us_of, stepping
+
+
+@checked
+def drop_duplicates(
+    columns: str | Sequence[str] | None = None,
+    delay: Duration | None = None,
+    within_watermark: bool = False,
+    *,
+    input: str | None = None,
+    semantics: str = "spark",
+) -> Rule:
+    """Expect `dropDuplicates(columns)`, or `dropDuplicatesWithinWatermark(columns)`: rows of the input.
+
+    Of several duplicates in one batch Spark emits any, and this rule the first: let the job select only columns in
+    which they are equal, where that matters. Those that it doesn't select aren't compared.
+
+    Args:
+        columns: The columns in which duplicates are equal; all by default.
+        delay: The delay of the watermark, where there is one: then late rows are dropped. What was seen is forgotten
+            only where the column of the event time is among the columns, or within the watermark.
+        within_watermark: Whether a duplicate may come again once the watermark has passed the first by the delay.
+        input: The input's name, where there are several.
+        semantics: Whose rules: `spark`.
+
+    Raises:
+        BadInput: The delay can't be read, or is missing.
+    """
+    check_semantics("drop_duplicates", semantics)
+    if within_watermark and delay is None:
+        raise BadInput('drop_duplicates: within_watermark needs the delay of the watermark: give it delay="10 minutes"')
+    given = None if columns is None else column_names("drop_duplicates", "columns", columns)
+    name = named(
+        "drop_duplicates", columns=given and "+".join(given), delay=delay, within_watermark=within_watermark or None
+    )
+    delays_us = delays_of("drop_duplicates", delay)
+
+    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
+        source = only_input(name, sources, input)
+        equal = tuple(source.schema.names) if given is None else given
+        look_for(name, source, equal)
+        rule = duplicates.DropDuplicates(equal, source.time, delay_us_of(delays_us, source.name), within_watermark)
+        start = stepping(lambda: duplicates.State(rule).batch, source.name)
+        return [Stage(start, rule.asks_for_batch_without_data, frozenset({source.time}), source)]
+
+    # A job must leave out the columns in which duplicates differ.
+    return Rule(name, delays_us, bind, sorted({*delays_us.values()} - {0}), allows_fewer_columns=True)

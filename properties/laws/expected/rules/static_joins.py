@@ -1,0 +1,72 @@
+"""The rules of a join of a stream with a table that doesn't change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from .....reference.core.errors import BadInput
+from .....reference.spark import static_join as lookups
+from ....generators.columns.model import Source
+from ....system.arguments import checked
+from ....witnesses.job.rows import rows_of
+from ....witnesses.run_options import Mode
+from .declared import On, both_sides, check_semantics, look_for, named, only_input
+from .rule import Rule, Stage, stepping
+
+StaticJoinKind: TypeAlias = Literal["inner", "left", "left_semi", "left_anti"]
+
+
+@checked
+def static_join(
+    table: Any,
+    on: On,
+    join: StaticJoinKind = "inner",
+    *,
+    input: str | None = None,
+    semantics: str = "spark",
+) -> Rule:
+    """Expect the join of a stream with a table that doesn't change: the stream's columns, then the table's others.
+
+    Those that the job doesn't select aren't compared.
+
+    Args:
+        table: The rows of the table, as mappings, or a pandas or arrow table.
+        on: The columns that are equal: their names, or those of the stream and of the table.
+        join: `inner`, `left`, `left_semi` or `left_anti`.
+        input: The input's name, where there are several.
+        semantics: Whose rules: `spark`.
+
+    Raises:
+        BadInput: The table is none, or lacks a column, or Spark refuses the kind of join.
+    """
+    check_semantics("static_join", semantics)
+    rows = rows_of(table, "static_join: the table")
+    columns = (
+        table.schema.names if isinstance(table, pa.Table) else [*dict.fromkeys(name for row in rows for name in row)]
+    )
+    sides = both_sides("static_join", on)
+    missing = [name for name in sides[1] if name not in columns]
+    if missing and rows:
+        raise BadInput(f"static_join: the table has no column {missing[0]!r}: use some of {', '.join(columns)}")
+    whole = tuple({name: row.get(name) for name in columns} for row in rows)
+    name = named("static_join", on="+".join(sides[0]), join=join)
+
+    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
+        source = only_input(name, sources, input)
+        look_for(name, source, sides[0])
+        shared = [one for one, two in zip(*sides, strict=True) if one == two]
+        added = [] if join in ("left_semi", "left_anti") else [column for column in columns if column not in shared]
+        twice = sorted(set(added) & set(source.schema.names))
+        if twice:
+            raise BadInput(f"{name}: both the input and the table have a column {twice[0]!r}: rename the table's")
+        rule = lookups.StaticJoin(join, *sides, tuple(added), whole)
+        types = pa.Table.from_pylist([dict(row) for row in whole]).schema if whole else pa.schema([])
+        fields = [types.field(column) if column in types.names else pa.field(column, pa.null()) for column in added]
+        output = replace(source, schema=pa.schema([*source.schema, *fields]))
+        return [Stage(stepping(lambda: rule.batch, source.name), False, frozenset({source.time}), output)]
+
+    return Rule(name, {}, bind, allows_fewer_columns=True)

@@ -1,0 +1,200 @@
+"""The rules of a join of two streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from .....reference.core.errors import BadInput
+from .....reference.spark import stream_join as joins
+from .....reference.spark.durations import Duration, microseconds_of
+from ....generators.columns.model import Row, Source
+from ....system.arguments import checked
+from ....witnesses.run_options import Mode
+from .declared import (
+    On,
+    both_sides,
+    check_semantics,
+    column_names,
+    delays_of,
+    look_for,
+    named,
+    only_input,
+    version_of,
+    watermark_delay_us,
+)
+from .rule import Rule, Stage, Step, delay_us_of
+
+Sides: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""Columns of the left and of the right input, in the same order."""
+SIDES: tuple[joins.Side, joins.Side] = ("left", "right")
+StreamJoinKind: TypeAlias = Literal["inner", "left", "right", "full", "left_semi"]
+
+
+Columns: TypeAlias = Mapping[str, tuple[str, ...]] | None
+"""The columns that each column of the output is made of, as `input.column`: the first that isn't null counts. None: all
+columns of both sides."""
+
+
+def _inputs(rule: str, sources: Sequence[Source], left: str | None, right: str | None) -> tuple[Source, Source]:
+    """Return the inputs that are joined: those that are named, else the first and the second."""
+    if len(sources) < 2:
+        raise BadInput(f"{rule} joins two inputs, and the job has {len(sources)}: give it a second one")
+    return (
+        only_input(rule, sources, sources[0].name if left is None else left),
+        only_input(rule, sources, sources[1].name if right is None else right),
+    )
+
+
+def _missing(rule: joins.StreamJoin, columns: Columns, left: Source, right: Source) -> list[str]:
+    """Return the arguments that a join must be given before Spark takes it, and why."""
+    bounded = {side for side in SIDES if rule.reach_us(side) is not None}
+    on = rule.keys if rule.keys[0] else _keys(left, right)
+    missing = [] if rule.keys[0] else [f"on={_as_argument(on)}, the columns that are equal"]
+    if (rule.join in ("left", "right") and rule.join not in bounded) or (rule.join == "full" and not bounded):
+        bound = "before" if rule.join == "right" else "after"
+        missing.append(
+            f'{bound}="1 hour" and delay="10 minutes", for Spark takes an outer join only where both sides have a '
+            "watermark and time is bounded"
+        )
+    all_columns = columns is None and rule.join != "left_semi"
+    twice = [name for name in left.schema.names if name in right.schema.names] if all_columns else []
+    if twice:
+        suggested = json.dumps(_suggested(rule.join, left, right, on))
+        named = f"column {twice[0]}" if len(twice) == 1 else f"columns {', '.join(twice)}"
+        missing.append(f"columns={suggested}, with the job's names, for both inputs have the {named}")
+    return missing
+
+
+def _suggested(join: StreamJoinKind, left: Source, right: Source, on: Sides) -> dict[str, str | list[str]]:
+    """Return the columns of an output that has all columns of both sides, equal ones once."""
+    equal = [one for one, two in zip(*on, strict=False) if one == two]
+    columns: dict[str, str | list[str]] = {}
+    for source, other in ((left, right), (right, left)):
+        for name in source.schema.names:
+            if name in equal:
+                sides = {"right": [right], "full": [left, right]}.get(join, [left])
+                texts = [f"{side.name}.{name}" for side in sides]
+                columns[name] = texts if len(texts) > 1 else texts[0]
+            else:
+                shown = f"{source.name}_{name}" if name in other.schema.names else name
+                columns[shown] = f"{source.name}.{name}"
+    return columns
+
+
+def _parts(rule: str, columns: Columns, sides: Sequence[Source]) -> dict[str, list[tuple[int, str]]]:
+    """Return what each column of the output is made of: 0 or 1 for the side, and the column there."""
+    if columns is None:
+        return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
+    parts: dict[str, list[tuple[int, str]]] = {}
+    for name, texts in columns.items():
+        parts[name] = []
+        for text in texts:
+            found = [
+                (n, text.removeprefix(f"{source.name}."))
+                for n, source in enumerate(sides)
+                if text.startswith(f"{source.name}.") and text.removeprefix(f"{source.name}.") in source.schema.names
+            ]
+            if not found:
+                known = ", ".join(f"{source.name}.{column}" for source in sides for column in source.schema.names)
+                raise BadInput(f"{rule}: the column {name!r} is {text!r}, and there is none: use some of {known}")
+            parts[name] += found
+    return parts
+
+
+def _output_row(parts: Mapping[str, Sequence[tuple[int, str]]], pair: joins.Pair) -> Row:
+    values = {
+        name: [row[column] for n, column in of if (row := pair[n]) is not None and row[column] is not None]
+        for name, of in parts.items()
+    }
+    return {name: found[0] if found else None for name, found in values.items()}
+
+
+def _stage(name: str, rule: joins.StreamJoin, columns: Columns, left: Source, right: Source) -> Stage:
+    if missing := _missing(rule, columns, left, right):
+        raise BadInput(f"{name}: give it {'; and '.join(missing)}")
+    sides = [left] if rule.join == "left_semi" else [left, right]
+    parts = _parts(name, columns, sides)
+    times = frozenset(name for name, of in parts.items() if any(column == sides[n].time for n, column in of))
+
+    def start() -> Step:
+        state = joins.State(rule)
+
+        def step(rows: Mapping[str, Sequence[Row]], late_ms: int, eviction_ms: int) -> list[Row]:
+            sided = rows.get(left.name, ()), rows.get(right.name, ())
+            return [_output_row(parts, pair) for pair in state.batch(*sided, late_ms, eviction_ms)]
+
+        return step
+
+    return Stage(start, rule.asks_for_batch_without_data, times, None, "both sides have an event time")
+
+
+def _keys(left: Source, right: Source) -> Sides:
+    """Return the columns that could be equal: those of the left key, where both sides have them, else of both keys."""
+    return left.key, left.key if all(name in right.schema.names for name in left.key) else right.key
+
+
+def _as_argument(on: Sides) -> str:
+    return json.dumps([*on[0]]) if on[0] == on[1] else f"({', '.join(json.dumps([*side]) for side in on)})"
+
+
+@checked
+def stream_join(
+    join: StreamJoinKind = "inner",
+    on: On = (),
+    before: Duration | None = None,
+    after: Duration | None = None,
+    delay: Duration | Mapping[str, Duration] | None = None,
+    *,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    left: str | None = None,
+    right: str | None = None,
+    semantics: str = "spark",
+    spark: str | None = None,
+) -> Rule:
+    """Expect the join of two streams, where `right.time BETWEEN left.time - before AND left.time + after`.
+
+    Args:
+        join: `inner`, `left`, `right`, `full` or `left_semi`.
+        on: The columns that are equal: their names, or those of the left and of the right input.
+        before: How long before the left row the right one may be, such as "5 minutes"; any time by default.
+        after: How long after it; any time by default.
+        delay: The delay of both watermarks, or of each input's by its name.
+        columns: The columns of the output: `{"user": "clicks.user", "shown_at": "views.at"}`; several for one, of which
+            the first that isn't null counts, as `coalesce` has it. All columns of both inputs by default.
+        left: The name of the left input; the first by default.
+        right: The name of the right input; the second by default.
+        semantics: Whose rules: `spark`.
+        spark: Which version's, such as "4.1": versions differ in what a batch loses that evicts rows of its own. By
+            default the installed PySpark's.
+
+    Raises:
+        BadInput: The version isn't one that is known, a duration can't be read, or Spark refuses the kind of join.
+    """
+    check_semantics("stream_join", semantics)
+    if isinstance(delay, Mapping):
+        delays = {name: watermark_delay_us("stream_join", f"the delay of {name}", one) for name, one in delay.items()}
+    else:
+        delays = delays_of("stream_join", delay)
+    sides = both_sides("stream_join", on) if on else ((), ())  # which the check refuses with all else that is missing
+    name = named("stream_join", join=join, on="+".join(sides[0]) or None, before=before, after=after, delay=delay)
+    before_us = None if before is None else microseconds_of("stream_join: before", before)
+    after_us = None if after is None else microseconds_of("stream_join: after", after)
+    dialect = joins.dialect_of(version_of("stream_join", spark))
+    made_of = None if columns is None else {to: column_names("stream_join", to, of) for to, of in columns.items()}
+
+    def bind(sources: Sequence[Source], mode: Mode, watermark: bool) -> list[Stage]:
+        inputs = _inputs(name, sources, left, right)
+        for source, keys in zip(inputs, sides, strict=True):
+            look_for(name, source, keys)
+        if mode != "append":
+            raise BadInput(f'{name}: Spark joins two streams in append mode alone: use mode="append"')
+        delayed = [delay_us_of(delays, source.name) is not None for source in inputs]
+        have = frozenset(side for side, has_watermark in zip(SIDES, delayed, strict=True) if has_watermark)
+        times = inputs[0].time, inputs[1].time
+        rule = joins.StreamJoin(join, sides, times, before_us, after_us, watermarks=have, dialect=dialect)
+        return [_stage(name, rule, made_of, *inputs)]
+
+    reaches = {abs(reach_us) for reach_us in (before_us, after_us) if reach_us is not None}
+    return Rule(name, delays, bind, sorted({*reaches, *delays.values()} - {0}))

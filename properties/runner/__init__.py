@@ -1,1 +1,0 @@
-"""The runner: draws, runs, judges, shrinks."""

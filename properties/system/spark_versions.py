@@ -1,0 +1,104 @@
+"""What differs between the PySparks that users' own jobs are checked on; nothing else asks for the version.
+
+What a version doesn't know is left out or said otherwise here, so that all else is written once.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .requirements import release
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+
+
+def spark_version() -> tuple[int, ...]:
+    """Return the version of the installed PySpark, as (4, 1, 3); empty where there is none."""
+    try:
+        return release(version("pyspark"))
+    except PackageNotFoundError:
+        return ()
+
+
+def checkpoint_file_manager() -> str:
+    """Return the class of the manager of checkpoint files that starts no process for each of them."""
+    package = f"{_STREAMING}.checkpointing" if spark_version() >= (4, 1) else _STREAMING  # SPARK-52787
+    return f"{package}.FileSystemBasedCheckpointFileManager"
+
+
+def has_unix_sockets() -> bool:
+    """Whether the JVM and its Python workers can speak over Unix sockets (SPARK-51156, 4.1)."""
+    return spark_version() >= (4, 1)
+
+
+def condition_of(error: PySparkException) -> str | None:
+    """Return the condition that an error of PySpark's names."""
+    ask = getattr(error, "getCondition", None) or error.getErrorClass  # renamed in 4.0
+    named: str | None = ask()
+    return named
+
+
+def frame_class() -> Any:
+    """Return the class of DataFrames whose methods are called: since 4.0 `DataFrame` is only their base."""
+    from pyspark.sql import DataFrame
+
+    if spark_version() < (4, 0):
+        return DataFrame
+    from pyspark.sql.classic import dataframe as classic
+
+    return classic.DataFrame
+
+
+def arrow_type_of(kind: DataType) -> pa.DataType:
+    """Return the arrow type of Spark's, timestamps in UTC.
+
+    Raises:
+        PySparkException: There is none.
+    """
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    return to_arrow_type(kind, timezone="UTC") if spark_version() >= (4, 2) else to_arrow_type(kind)
+
+
+def struct_of_arrow(schema: pa.Schema) -> StructType:
+    """Return Spark's schema of arrow's; a timestamp without a zone is one of Spark's without a zone.
+
+    Raises:
+        PySparkException: Spark has no type for one of the columns.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def arrow_table_of(frame: DataFrame) -> pa.Table:
+    """Return the rows of a frame as an arrow table, timestamps in UTC."""
+    if spark_version() >= (4, 0):
+        return frame.toArrow()
+    schema = pa.schema([pa.field(field.name, arrow_type_of(field.dataType)) for field in frame.schema])
+    batches: Any = frame._collect_as_arrow()  # type: ignore[operator]
+    if not batches:
+        return schema.empty_table()
+    # By position: two columns may have one name, which is refused where it matters.
+    columns = pa.Table.from_batches(batches).columns
+    return pa.Table.from_arrays(
+        [one.cast(field.type) for one, field in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def frame_of_arrow(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
+    """Return a frame of the rows of an arrow table; before 4.0 it reads them of a parquet file, which is made."""
+    if spark_version() >= (4, 0):
+        return spark.createDataFrame(table)
+    pq.write_table(table, path)
+    return spark.read.parquet(str(path))

@@ -1,0 +1,72 @@
+"""Moves the watermark of a job's query along a clock, by rows that the job never sees.
+
+While a job is declared, each of its calls of `withWatermark` reads one more source, whose rows have nothing but an
+event time, passes the job's own rows and those through the watermark together, and filters those out behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...system.spark_versions import frame_class
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TIME, IS_CLOCK = "__streamproof_time", "__streamproof_clock"
+
+
+@dataclass
+class Watermarks:
+    """The watermarks that a job has declared.
+
+    Attributes:
+        count: How many calls there were.
+        without_clock: Whether one of them doesn't follow the clock.
+    """
+
+    count: int = 0
+    without_clock: bool = False
+
+
+@contextlib.contextmanager
+def clock_behind_watermarks(clock: Callable[[], DataFrame] | None) -> Iterator[Watermarks]:
+    """Within it, watermarks that are declared follow the clock, too.
+
+    Args:
+        clock: Reads the source of the clock anew: a frame of one column `TIME` (timestamp). None: only note the calls.
+    """
+    from pyspark.sql import functions as F
+
+    declared = Watermarks()
+    frames = frame_class()
+    original: Any = frames.withWatermark
+
+    def with_watermark(frame: DataFrame, eventTime: str, delayThreshold: str) -> DataFrame:
+        declared.count += 1
+        column = next((name for name in frame.columns if name.lower() == eventTime.strip("`").lower()), None)
+        if clock is None or column is None or not frame.isStreaming:
+            declared.without_clock |= frame.isStreaming
+            unmoved: DataFrame = original(frame, eventTime, delayThreshold)
+            return unmoved
+        times = clock()
+        columns = [
+            times[TIME].cast(kind).alias(name) if name == column else F.lit(None).cast(kind).alias(name)
+            for name, kind in ((field.name, field.dataType) for field in frame.schema)
+        ]
+        driver = times.select(*columns, F.lit(True).alias(IS_CLOCK))
+        rows = frame.withColumn(IS_CLOCK, F.lit(False))
+        watermarked: DataFrame = original(rows.unionByName(driver), column, delayThreshold)
+        # The optimizer would filter before the watermark, by this and by what the job filters behind it, and so keep
+        # the clock from the watermark; it moves no filter past one that isn't deterministic, nor splits one with "or".
+        seen = ~F.col(IS_CLOCK) | (F.spark_partition_id() < 0)
+        return watermarked.where(seen).drop(IS_CLOCK)
+
+    frames.withWatermark = with_watermark
+    try:
+        yield declared
+    finally:
+        frames.withWatermark = original

@@ -1,0 +1,122 @@
+"""A user's job as a witness, which runs many histories in one query if they can share one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ....reference.core.errors import BadInput
+from ...generators.columns.inputs import ResolvedInput
+from ...generators.columns.key_spaces import key_space
+from ...generators.columns.model import JobHistory, Row, Source
+from ...generators.columns.packing import pack, tables_alone, unpack
+from ..run_options import RunOptions
+from .running import Job, Output, Runner, name_of
+
+Emitted = list[list[Row]]
+"""The rows of each batch; of a sink one list, of the end."""
+
+
+class Emissions(NamedTuple):
+    """What a job emitted of histories.
+
+    Attributes:
+        emitted: The emitted rows of each history.
+        outputs: The outputs of the queries: one in all, or one for each history.
+    """
+
+    emitted: list[Emitted]
+    outputs: list[Output]
+
+
+@dataclass(frozen=True)
+class RowsWitness:
+    """Runs a job over histories of its own columns.
+
+    Attributes:
+        runner: Runs the job's queries.
+        inputs: Its inputs.
+        seed: The seed by which the rows of histories that share a query are mixed.
+        takes_late: Whether histories have late rows.
+        alone: Whether each history runs in a query of its own.
+    """
+
+    runner: Runner
+    inputs: Sequence[ResolvedInput]
+    seed: int = 0
+    takes_late: bool = True
+    alone: bool = False
+
+    @property
+    def name(self) -> str:
+        """The job's name, with its file and line."""
+        return name_of(self.runner.job)
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The job's inputs."""
+        return self.runner.sources
+
+    def of(self, job: Job) -> RowsWitness:
+        """Return the witness of another job over the same inputs."""
+        return replace(self, runner=replace(self.runner, job=job))
+
+    def evaluate(self, histories: Sequence[JobHistory], run: RunOptions) -> Emissions:
+        """Return what the job emits of each history: in one query, where they share one.
+
+        Raises:
+            UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
+            BadInput: The job went by another clock than the check's, so that a comparison would show nothing.
+            StreamproofError: A query failed, or took longer than it may.
+        """
+        if self.alone or len(histories) == 1:
+            outputs = [self._run(tables_alone(history, self.sources), history, run) for history in histories]
+            return Emissions([output.batches for output in outputs], outputs)
+        if not histories:
+            return Emissions([], [])
+        output = self._run(pack(histories, self.inputs, self.seed), histories[0], run)
+        batches = [self._unpacked(rows, histories) for rows in output.batches]
+        return Emissions([[batch[number] for batch in batches] for number in range(len(histories))], [output])
+
+    def as_batch(self, histories: Sequence[JobHistory], run: RunOptions) -> list[list[Row]]:
+        """Run the job as a batch, and return the rows of each history.
+
+        Raises:
+            UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
+            StreamproofError: A query failed, or took longer than it may.
+        """
+        if self.alone or len(histories) == 1:
+            each = [_together(tables_alone(history, self.sources)) for history in histories]
+            return [[*self.runner.as_batch(tables, run)] for tables in each]
+        return self._unpacked(self.runner.as_batch(_together(pack(histories, self.inputs, self.seed)), run), histories)
+
+    def _run(self, batches: Sequence[Mapping[str, pa.Table]], history: JobHistory, run: RunOptions) -> Output:
+        output = self.runner.run(batches, history.clock, run)
+        if output.ahead or (output.other_times and output.dropped and not self.takes_late):
+            how = "moved the watermark beyond the check's" if output.ahead else "were behind the watermark"
+            raise BadInput(
+                f"{self.name} takes its event time from other columns than the Input's, and rows that the check has "
+                f"drawn {how}: let the check draw that time as a column of the Input, and make the payload of it: "
+                'lambda rows: job(rows.select(to_json(struct("*")).alias("value")))'
+            )
+        return output
+
+    def _unpacked(self, rows: Sequence[Row], histories: Sequence[JobHistory]) -> list[list[Row]]:
+        """Return the rows of each history."""
+        if not rows:
+            return [[] for _ in histories]
+        carriers = set(key_space(self.sources).columns.values())
+        keys = [column for column in rows[0] if column in carriers]
+        if not keys:
+            raise BadInput(
+                f"{self.name}: the result has the columns {', '.join(rows[0])}, and none of the key's, "
+                f"{', '.join(sorted(carriers))}: select it, or run each history in a query of its own with alone=True"
+            )
+        return unpack(rows, histories, self.sources, keys)
+
+
+def _together(batches: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+    return {name: pa.concat_tables([tables[name] for tables in batches]) for name in batches[0]}

@@ -1,0 +1,146 @@
+"""The gate: on real Spark it conforms; a counterexample is reported, shrunk, saved and replayed, played in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from shared_player import play_in_memory
+from streamproof.properties.checking import check as check_module
+from streamproof.properties.checking.check import check
+from streamproof.properties.checking.mutation import LAWS
+from streamproof.properties.checking.recheck import witness_of
+from streamproof.properties.checking.report import Report
+from streamproof.properties.counterexamples.of_operators import FolderStore
+from streamproof.properties.generators.coverage import coverage_goals
+from streamproof.properties.laws.all import ON_SPARK, asked_of
+from streamproof.properties.laws.base import Verdict
+from streamproof.properties.registration.registration import registration_of
+
+SESSIONS = registration_of("session_windows")
+
+
+@pytest.fixture(scope="module")
+def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return check("session_windows", FolderStore(tmp_path_factory.mktemp("counterexamples")), 400, seed=1)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("law", [law.name for law in asked_of(SESSIONS, ON_SPARK)[0]])
+def test_the_operator_conforms_to_the_law(report: Report, law: str) -> None:
+    result = report.result(law)
+    assert (result.verdict, result.missing) == (Verdict.CONFORMS, [])
+
+
+@pytest.mark.exhaustive
+def test_every_coverage_goal_is_met(report: Report) -> None:
+    goals = coverage_goals(SESSIONS, SESSIONS.declare(SESSIONS.profiles["update"]))
+    assert [goal for goal in goals if "null key" not in goal and not report.covered[goal]] == []
+
+
+@pytest.mark.exhaustive
+def test_what_the_operator_is_not_asked_is_named(report: Report) -> None:
+    assert set(report.not_checked) == {"retention", "schedules"}
+    assert report.not_checked["schedules"] == "its registration has no protocol: it sends no messages"
+
+
+@pytest.mark.exhaustive
+def test_the_verdict_is_that_of_all_laws(report: Report) -> None:
+    assert report.verdict is Verdict.CONFORMS
+
+
+@pytest.fixture(scope="module")
+def in_memory() -> Iterator[None]:
+    """Plays shared queries in memory, without the laws and the samples that have queries of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        play_in_memory(patch)
+        patch.setattr(check_module, "ON_SPARK", LAWS)
+        patch.setattr(check_module, "plan_of_their_own", lambda *arguments: [])
+        yield
+
+
+@pytest.fixture(scope="module")
+def mutated(in_memory: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
+    folder = tmp_path_factory.mktemp("counterexamples")
+    mutant = witness_of("session_windows", "merges_one")
+    return check("session_windows", FolderStore(folder), 100, seed=1, witness=mutant), folder
+
+
+@pytest.mark.slow
+def test_a_mutant_makes_the_verdict_violated(mutated: tuple[Report, Path]) -> None:
+    assert mutated[0].verdict is Verdict.VIOLATED
+
+
+@pytest.mark.slow
+def test_the_counterexample_is_shrunk_to_the_merge_of_three(mutated: tuple[Report, Path]) -> None:
+    counterexample, _ = mutated[0].found[0]
+    assert (counterexample.law, counterexample.confirmed, len(counterexample.history.records)) == ("changelog", True, 3)
+
+
+@pytest.mark.slow
+def test_the_counterexample_is_on_disk_with_its_text_and_a_test(mutated: tuple[Report, Path]) -> None:
+    counterexample, folder = mutated[0].found[0]
+    assert folder == mutated[1] / "session_windows" / counterexample.name
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name], "the larger one is gone"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "counterexample.json",
+        "counterexample.txt",
+        "history.jsonl",
+        f"test_{counterexample.name.replace('-', '_')}.py",
+    ]
+
+
+@pytest.mark.slow
+def test_the_test_on_disk_fails_with_the_mutant_that_it_names_and_passes_without_it(
+    mutated: tuple[Report, Path],
+) -> None:
+    (path,) = mutated[0].found[0][1].glob("test_*.py")
+    code = path.read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(compile(code, str(path), "exec"), names)
+    (name,) = [name for name in names if name.startswith("test_")]
+    with pytest.raises(AssertionError) as failed:
+        names[name]()
+    assert str(failed.value).startswith(mutated[0].found[0][0].sentence)
+    exec(compile(code.replace(", mutant='merges_one'", ""), str(path), "exec"), names)
+    names[name]()
+
+
+@pytest.mark.slow
+def test_a_saved_counterexample_is_replayed_first_and_is_enough_to_violate(mutated: tuple[Report, Path]) -> None:
+    steps: list[str] = []
+    mutant = witness_of("session_windows", "merges_one")
+
+    def stop_at_the_second(step: str) -> None:
+        steps.append(step)
+        if len(steps) > 1:
+            raise KeyboardInterrupt
+
+    interrupted = Report("session_windows", [], 2)
+    with pytest.raises(KeyboardInterrupt):
+        check(
+            "session_windows",
+            FolderStore(mutated[1]),
+            10,
+            2,
+            progress=stop_at_the_second,
+            witness=mutant,
+            report=interrupted,
+        )
+    assert steps[0] == "replaying 1 saved counterexample of 'changelog'"
+    assert interrupted.verdict is Verdict.VIOLATED
+
+
+def test_laws_whose_coverage_goals_are_not_met_are_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "spark_session", lambda: None)
+    interrupted = Report("session_windows", [], 0)
+
+    def stop(step: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check("session_windows", FolderStore(Path("nowhere")), 10, progress=stop, report=interrupted)
+    assert {result.verdict for result in interrupted.results} == {Verdict.INCONCLUSIVE}

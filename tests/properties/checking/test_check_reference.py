@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamproof.properties.checking.check import check_reference
+from streamproof.properties.checking.report import Report
+from streamproof.properties.checking.samples import drawn_under
+from streamproof.properties.counterexamples.of_operators import FolderStore
+from streamproof.properties.generators.coverage import coverage_goals, goals_met
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.laws.base import Verdict
+from streamproof.properties.laws.scheduling import scheduled
+from streamproof.properties.outcomes.outcomes import Outcome
+from streamproof.properties.registration.registration import registered, registration_of
+from streamproof.properties.witnesses.by_name import witness_named
+from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
+from streamproof.reference import foreign_key_protocol, table_table_join
+from streamproof.reference.core.errors import BadInput, MissingTool
+from streamproof.reference.core.history import Delivery
+from streamproof.reference.core.operator import OPERATORS
+from streamproof.reference.core.play import play
+from streamproof.reference.core.records import Change, Output, Record
+
+pytestmark = pytest.mark.slow
+
+PROFILES = {name: registration.profiles for name, registration in registered().items()}
+EVERY_PROFILE = [(operator, name) for operator, profiles in PROFILES.items() for name in profiles]
+
+
+@pytest.fixture
+def no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(witness: object, histories: object, strict: bool = True) -> None:
+        raise MissingTool("no jars: make some")
+
+    for name in ("evaluate", "stage"):
+        monkeypatch.setattr(f"streamproof.properties.witnesses.kafka.witness.KafkaWitness.{name}", missing)
+
+
+def checked(operator: str, folder: Path, histories: int = 120) -> Report:
+    return check_reference(operator, FolderStore(folder), histories)
+
+
+def by_law(report: Report) -> dict[str, Verdict]:
+    return {result.law.name: result.verdict for result in report.results}
+
+
+def test_every_operator_has_profiles() -> None:
+    assert set(PROFILES) == set(OPERATORS)
+
+
+@pytest.mark.parametrize(("operator", "name"), EVERY_PROFILE)
+def test_every_coverage_goal_is_met_under_every_profile(operator: str, name: str) -> None:
+    registration, options = registration_of(operator), PROFILES[operator][name]
+    drawn = drawn_under(registration, options, 20, seed=3)
+    met = {goal for history in drawn for goal in goals_met(registration, history, play(history))}
+    missing = [goal for goal in coverage_goals(registration, registration.declare(options)) if goal not in met]
+    # A quarter of a hundred histories is little for what is rare; a whole check draws more.
+    assert len(missing) <= 1, missing
+
+
+def test_a_drawn_half_is_under_the_batch_clock_and_a_half_has_null_keys() -> None:
+    drawn = list(drawn_under(registration_of("table_table_join"), {}, 10, seed=1))
+    assert [history.clock for history in drawn].count("batch") == 20
+    assert sum(any(record.key is None for record in history.records) for history in drawn) in range(10, 21)
+
+
+def test_a_witness_that_is_missing_is_asked_once_and_not_for_every_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def missing(witness: object, histories: object) -> None:
+        asked.append(witness)
+        raise MissingTool("no jars: make some")
+
+    monkeypatch.setattr("streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate", missing)
+    assert checked("table_table_join", tmp_path, histories=12).result("kafka").skipped
+    assert len(asked) == 1
+
+
+@pytest.mark.usefixtures("no_kafka")
+def test_without_kafka_its_law_is_skipped_by_name_and_the_others_judge(tmp_path: Path) -> None:
+    report = checked("table_table_join", tmp_path)
+    kafka = report.results[-1]
+    assert (kafka.law.name, kafka.skipped) == ("kafka", "skipped: no jars: make some")
+    assert report.verdict is Verdict.CONFORMS
+    assert by_law(report)["fold is meaning"] is by_law(report)["duckdb"] is Verdict.CONFORMS
+
+
+@pytest.mark.usefixtures("no_kafka")
+def test_the_foreign_key_join_is_checked_against_its_protocol_and_under_schedules(tmp_path: Path) -> None:
+    report = checked("foreign_key_join", tmp_path, histories=200)
+    assert by_law(report)["protocol"] is by_law(report)["schedules"] is Verdict.CONFORMS
+
+
+@pytest.mark.usefixtures("no_kafka")
+def test_too_few_histories_are_inconclusive(tmp_path: Path) -> None:
+    assert checked("stream_stream_join", tmp_path, histories=7).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.usefixtures("no_kafka")
+def test_a_behaviour_that_differs_from_its_meaning_is_found_shrunk_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = table_table_join.TableJoin.change
+
+    def forgetful(self: Any, side: str, row: Any, value: Any, timestamp: int) -> list[Change]:
+        return [] if side == "right" and value is None else right(self, side, row, value, timestamp)
+
+    monkeypatch.setattr(table_table_join.TableJoin, "change", forgetful)
+    report = checked("table_table_join", tmp_path)
+    assert by_law(report)["fold is meaning"] is by_law(report)["duckdb"] is Verdict.VIOLATED
+    counterexample, path = report.found[0]
+    assert len(counterexample.history.records) == 3
+    assert (path / "history.jsonl").read_text() == counterexample.history.to_text()
+
+
+@pytest.mark.usefixtures("no_kafka")
+def test_a_protocol_without_the_hash_check_is_found_by_schedules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unchecked(self: Any, response: foreign_key_protocol.Response) -> list[Change]:
+        return self._emit(response.key, response.value, response.timestamp)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(foreign_key_protocol.Left, "receive", unchecked)
+    report = checked("foreign_key_join", tmp_path, histories=200)
+    assert by_law(report)["protocol"] is Verdict.CONFORMS
+    assert by_law(report)["schedules"] is Verdict.VIOLATED
+
+
+@pytest.mark.usefixtures("no_kafka")
+def test_a_protocol_that_answers_from_the_wrong_row_is_found_when_messages_go_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_key_protocol, "prefix_of", lambda foreign_key: foreign_key.encode())
+    report = checked("foreign_key_join", tmp_path, histories=200)
+    assert by_law(report)["protocol"] is Verdict.VIOLATED
+
+
+def test_a_kafka_that_answers_otherwise_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(witness: object, histories: Any) -> list[Any]:
+        outcomes = [Outcome.of_play(history.name, play(history)) for history in histories]
+        for outcome in outcomes:
+            outcome.entries = outcome.entries[:-1]
+        return outcomes
+
+    monkeypatch.setattr("streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate", silent)
+    assert by_law(checked("table_aggregate", tmp_path))["kafka"] is Verdict.VIOLATED
+
+
+def test_an_interrupted_check_is_inconclusive_and_keeps_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(witness: object, histories: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DuckDBWitness, "evaluate", interrupted)
+    report = Report("table_table_join", [], 0)
+    with pytest.raises(KeyboardInterrupt):
+        check_reference("table_table_join", FolderStore(tmp_path), 40, report=report)
+    assert report.verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_schedule_leaves_no_message_waiting_and_every_record_arrives_in_order() -> None:
+    options = PROFILES["foreign_key_join"]["left"]
+    for number, history in enumerate(
+        draw_histories(HistorySettings("foreign_key_join", options, SCHEDULE), 10, seed=1)
+    ):
+        by_schedule = scheduled(history, random.Random(number))
+        assert by_schedule.records == history.records
+        assert any(isinstance(line, Delivery) for line in by_schedule.lines)
+        waiting: list[Any] = []
+
+        def watched(join: Any, clock: Any, waiting: list[Any] = waiting) -> foreign_key_protocol.Protocol:
+            waiting.append(foreign_key_protocol.Protocol(join, clock))
+            return waiting[-1]  # type: ignore[no-any-return]
+
+        play(by_schedule, watched)
+        assert not waiting[0].waiting
+
+
+def test_protocol_refuses_an_operator_without_messages() -> None:
+    (history,) = draw_histories(HistorySettings("table_table_join", {}, SCHEDULE), 1, seed=1)
+    with pytest.raises(BadInput, match="h0: protocol plays the messages of foreign_key_join, and table_table_join has"):
+        witness_named("protocol").evaluate([history])
+
+
+def test_null_keys_are_a_goal_where_the_definition_keeps_them() -> None:
+    registration = registration_of("stream_table_join")
+    assert "null key kept" in coverage_goals(registration, registration.declare({"null_key": "keep"}))
+    assert "dropped: null key" in coverage_goals(registration, registration.declare({}))
+
+
+def test_outputs_of_the_play_are_records_of_the_history() -> None:
+    (history,) = draw_histories(HistorySettings("table_table_join", {}, SCHEDULE), 1, seed=1)
+    outputs: list[Output] = [entry.output for entry in play(history).entries]
+    assert {output.key for output in outputs} <= {line.key for line in history.lines if isinstance(line, Record)}
+
+
+def test_of_a_witness_alone_its_laws_alone_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def right(witness: object, histories: Any) -> list[Outcome]:
+        return [Outcome.of_play(history.name, play(history)) for history in histories]
+
+    monkeypatch.setattr("streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate", right)
+    report = check_reference("table_table_join", FolderStore(tmp_path), 120, on="kafka")
+    assert by_law(report) == {"kafka": Verdict.CONFORMS}
+    assert set(report.not_checked) == {"schedules on kafka"}
