@@ -36,9 +36,10 @@ from typing import TYPE_CHECKING, Any
 __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
-    from .properties.checking.jobs.check import JobReport, check_job
-    from .properties.checking.jobs.invariants import InvariantsReport, invariants
-    from .properties.checking.jobs.verdicts import ConformanceReport, Inconclusive, Violated
+    from .properties.checking.jobs.check import check_job
+    from .properties.checking.jobs.invariants import invariants
+    from .properties.checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport
+    from .properties.checking.jobs.verdicts import Inconclusive, Violated
     from .properties.generators.columns.inputs import Input
     from .properties.generators.registering import register
     from .properties.laws.expected.oracles import as_batch, other_job, sql
@@ -145,10 +146,11 @@ _HOMES = {
     ".properties.testing.gate": ("check",),
     ".properties.testing.recheck": ("assert_holds",),
     ".properties.testing.conformance": ("conforms",),
-    ".properties.checking.jobs.check": ("JobReport", "check_job"),
-    ".properties.checking.jobs.verdicts": ("ConformanceReport", "Inconclusive", "Violated"),
+    ".properties.checking.jobs.check": ("check_job",),
+    ".properties.checking.jobs.reports": ("ConformanceReport", "InvariantsReport", "JobReport"),
+    ".properties.checking.jobs.verdicts": ("Inconclusive", "Violated"),
     ".properties.generators.columns.inputs": ("Input",),
-    ".properties.checking.jobs.invariants": ("InvariantsReport", "invariants"),
+    ".properties.checking.jobs.invariants": ("invariants",),
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),
     ".properties.laws.expected.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
     ".properties.witnesses.job.running": ("Sink",),

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ...reference.core.errors import BadInput, StreamproofError
-from ..checking.jobs.check import JobReport
-from ..checking.jobs.invariants import InvariantsReport
-from ..checking.jobs.verdicts import ConformanceReport, CouldNotRun, Inconclusive, Violated
+from ..checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport
+from ..checking.jobs.verdicts import CouldNotRun, Inconclusive, Violated
 from ..counterexamples.counterexample import Counterexample
 from ..counterexamples.of_jobs import JobCounterexample
 from ..counterexamples.text import versions

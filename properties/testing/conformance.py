@@ -21,7 +21,8 @@ from ..checking.confirm import confirmed
 from ..checking.jobs.arguments import check_arguments
 from ..checking.jobs.check import MAX_GOALS_SHOWN
 from ..checking.jobs.conclusion import MIN_HISTORIES
-from ..checking.jobs.verdicts import ConformanceReport, Inconclusive, Violated
+from ..checking.jobs.reports import ConformanceReport
+from ..checking.jobs.verdicts import Inconclusive, Violated
 from ..checking.shrinking import size
 from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, counterexample_of
 from ..counterexamples.of_jobs import SAVED, folder_of

@@ -10,26 +10,25 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration, microseconds_of
-from ...counterexamples.notebook import Shown
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
 from ...generators.columns.inputs import Input, ResolvedInput
 from ...generators.columns.key_spaces import ALONE, why_alone
-from ...generators.columns.model import Comparing, JobHistory
+from ...generators.columns.model import JobHistory
 from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
 from ...generators.columns.shrinking import size
 from ...generators.shrinking import Deadline
-from ...laws.expected.comparison import RowDifference, in_words
+from ...laws.expected.comparison import RowDifference
 from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.expected.variations import Variation, saved_variation
-from ...outcomes.equality import TWELVE_DIGITS, Equality
+from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked, folder_at
 from ...witnesses.job.running import Declared, Job
 from ...witnesses.job.witness import RowsWitness
@@ -39,6 +38,7 @@ from .arguments import CheckOptions, check_options, job_options, oracle_of
 from .conclusion import not_checked, unmet_goals
 from .draws import Draws
 from .failing import failing_history
+from .reports import JobReport
 from .smallest import deadline_of_shrinking, plainest, shrunk
 from .verdicts import Inconclusive, Violated
 
@@ -46,40 +46,6 @@ MAX_ALONE_AGAIN = 3
 """Histories that run alone and in a shared query, to see whether the others in it play a part."""
 MAX_GOALS_SHOWN = 5
 _LOG = logging.getLogger("streamproof")
-
-
-@dataclass(frozen=True)
-class JobReport(Shown):
-    """What a check that found no difference has shown.
-
-    Attributes:
-        job: The job's name.
-        oracle: What it was compared with.
-        histories: On how many histories.
-        expecting: On how many of them rows were expected.
-        comparing: What was compared.
-        alone: Why each history ran in a query of its own; empty where they shared one.
-        not_checked: What was not checked, and how it would be.
-        equality: When two values counted as equal.
-    """
-
-    job: str
-    oracle: str
-    histories: int
-    expecting: int
-    comparing: Comparing
-    alone: str = ""
-    not_checked: Sequence[str] = ()
-    equality: Equality = TWELVE_DIGITS
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.job} conforms to {self.oracle} on {self.histories} histories; rows were expected on "
-            f"{self.expecting}. Compared: {in_words(self.comparing, self.equality)}."
-        ]
-        lines += [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
-        lines += [f"Not checked: {one}." for one in self.not_checked]
-        return "\n".join(lines)
 
 
 @checked

@@ -3,45 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ....reference.spark.durations import Duration
-from ...counterexamples.notebook import Shown
 from ...generators.columns.inputs import Input
 from ...laws.expected.oracles import FORGETS, JobOracle
 from ...laws.expected.variations import BATCHES, Variation, variations_of
-from ...outcomes.equality import TWELVE_DIGITS, Equality
+from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked, folder_at
 from ...witnesses.job.running import Job
 from ...witnesses.job.witness import Emitted
 from ...witnesses.run_options import Mode, RunOptions, Trigger
 from .arguments import CheckOptions, check_options, job_options
 from .check import JobCheck
-
-
-@dataclass(frozen=True)
-class InvariantsReport(Shown):
-    """What was shown.
-
-    Attributes:
-        job: The job's name.
-        held: What changed nothing, and on how many histories.
-        not_checked: What was not checked, and why.
-        equality: When two values counted as equal.
-    """
-
-    job: str
-    held: Mapping[str, int]
-    not_checked: Sequence[str] = ()
-    equality: Equality = TWELVE_DIGITS
-
-    def __str__(self) -> str:
-        lines = [f"{self.job}: nothing changes by"]
-        lines += [f"  {name} ({count} histories)" for name, count in self.held.items()]
-        lines += [f"Compared: {self.equality}.", *(f"Not checked: {one}." for one in self.not_checked)]
-        return "\n".join(lines)
+from .reports import InvariantsReport
 
 
 @checked

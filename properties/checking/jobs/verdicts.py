@@ -2,49 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...counterexamples.counterexample import Counterexample
-from ...counterexamples.notebook import Raised, Shown
+from ...counterexamples.notebook import Raised
 from ...counterexamples.of_jobs import JobCounterexample
-from ...outcomes.equality import EXACT
 from ...witnesses.job.contract import location
-
-
-@dataclass(frozen=True)
-class ConformanceReport(Shown):
-    """What a check against an operator's reference that found no difference has shown.
-
-    Attributes:
-        job: The job's name.
-        operator: The operator's name.
-        options: The options that the job implements.
-        histories: On how many histories they were compared.
-        seed: What these were drawn from.
-        covered: In how many of them each coverage goal was met.
-    """
-
-    job: str
-    operator: str
-    options: Mapping[str, Any]
-    histories: int
-    seed: int
-    covered: Mapping[str, int]
-
-    @property
-    def oracle(self) -> str:
-        """The oracle that the job was compared with."""
-        return f"the reference of {self.operator}"
-
-    def __str__(self) -> str:
-        return (
-            f"{self.job} conforms to {self.oracle} on {self.histories} histories, which met every coverage goal. "
-            "Compared: the changes of each key in each batch, in order; "
-            f"{EXACT}."
-        )
 
 
 class Inconclusive(Raised, AssertionError):

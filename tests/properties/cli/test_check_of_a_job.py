@@ -12,7 +12,7 @@ import typer
 from streamproof import Input
 from streamproof.properties.checking.jobs import check as of_job
 from streamproof.properties.checking.jobs import invariants as without_oracle
-from streamproof.properties.checking.jobs.check import JobReport
+from streamproof.properties.checking.jobs.reports import JobReport
 from streamproof.properties.checking.jobs.verdicts import Inconclusive
 from streamproof.properties.cli import job as command
 from streamproof.properties.cli.job import JobOptions, check_one_job, expected, inputs_of, job_among, named, static_of

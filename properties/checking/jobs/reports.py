@@ -1,0 +1,102 @@
+"""The reports of checks of a job that found no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...counterexamples.notebook import Shown
+from ...generators.columns.model import Comparing
+from ...laws.expected.comparison import in_words
+from ...outcomes.equality import EXACT, TWELVE_DIGITS, Equality
+
+
+@dataclass(frozen=True)
+class JobReport(Shown):
+    """What a check that found no difference has shown.
+
+    Attributes:
+        job: The job's name.
+        oracle: What it was compared with.
+        histories: On how many histories.
+        expecting: On how many of them rows were expected.
+        comparing: What was compared.
+        alone: Why each history ran in a query of its own; empty where they shared one.
+        not_checked: What was not checked, and how it would be.
+        equality: When two values counted as equal.
+    """
+
+    job: str
+    oracle: str
+    histories: int
+    expecting: int
+    comparing: Comparing
+    alone: str = ""
+    not_checked: Sequence[str] = ()
+    equality: Equality = TWELVE_DIGITS
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.job} conforms to {self.oracle} on {self.histories} histories; rows were expected on "
+            f"{self.expecting}. Compared: {in_words(self.comparing, self.equality)}."
+        ]
+        lines += [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
+        lines += [f"Not checked: {one}." for one in self.not_checked]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class InvariantsReport(Shown):
+    """What was shown.
+
+    Attributes:
+        job: The job's name.
+        held: What changed nothing, and on how many histories.
+        not_checked: What was not checked, and why.
+        equality: When two values counted as equal.
+    """
+
+    job: str
+    held: Mapping[str, int]
+    not_checked: Sequence[str] = ()
+    equality: Equality = TWELVE_DIGITS
+
+    def __str__(self) -> str:
+        lines = [f"{self.job}: nothing changes by"]
+        lines += [f"  {name} ({count} histories)" for name, count in self.held.items()]
+        lines += [f"Compared: {self.equality}.", *(f"Not checked: {one}." for one in self.not_checked)]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class ConformanceReport(Shown):
+    """What a check against an operator's reference that found no difference has shown.
+
+    Attributes:
+        job: The job's name.
+        operator: The operator's name.
+        options: The options that the job implements.
+        histories: On how many histories they were compared.
+        seed: What these were drawn from.
+        covered: In how many of them each coverage goal was met.
+    """
+
+    job: str
+    operator: str
+    options: Mapping[str, Any]
+    histories: int
+    seed: int
+    covered: Mapping[str, int]
+
+    @property
+    def oracle(self) -> str:
+        """The oracle that the job was compared with."""
+        return f"the reference of {self.operator}"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.job} conforms to {self.oracle} on {self.histories} histories, which met every coverage goal. "
+            "Compared: the changes of each key in each batch, in order; "
+            f"{EXACT}."
+        )
