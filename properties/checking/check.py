@@ -12,21 +12,16 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain
-from pathlib import Path
 from typing import TypeAlias
 
 from ...reference.core.errors import MissingTool
 from ...reference.core.history import History
 from ...reference.core.play import Played
-from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, counterexample_of
 from ..counterexamples.of_operators import FolderStore
 from ..generators.coverage import without_neighbours
 from ..generators.neighbours import neighbour_goals_of, neighbours_met
 from ..laws.all import OF_REFERENCE, ON_SPARK, Subject, asked_of
-from ..laws.base import OWN, Law, LawResult, Violation
-from ..laws.case import Case
+from ..laws.base import OWN, Law, LawResult
 from ..laws.metamorphic.packing import Packing
 from ..laws.metamorphic.reruns import RerunLaw
 from ..laws.runs import CohortRun, Pool, ReferenceRun, Run, Sample, StagedRun, TypedRun
@@ -35,9 +30,8 @@ from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.query import stop_queries
 from ..witnesses.spark.session import spark_session, use_own_session
 from ..witnesses.spark.witness import QueryWitness
-from .confirm import confirmed
-from .pools import plan_pools
-from .replays import replay
+from .findings import Findings
+from .pools import Planned, plan_pools
 from .report import Report
 from .rounds import Round, TimeIsUp
 from .running import AnyRun, Progress, cohort_run, run_sample
@@ -103,62 +97,45 @@ def check_operators(
     for name in operators:
         report = reports.setdefault(name, Report(name, [], seed))
         checks[name] = Check(registration_of(name), report, ON_SPARK, "spark", store, progress, witness, turn)
-    sharing = [one for one in checks.values() if shares_queries(one.registration)]
+
+    def check_references() -> None:
+        for name, report in of_reference.items():
+            ready(check_reference(name, store, histories, seed, progress, report, turn))
+
     with contextlib.suppress(TimeIsUp), contextlib.ExitStack() as unfinished:
-        for one in checks.values():
-            unfinished.enter_context(one.unfinished_if_it_fails())
-            one.begin()
-        own_seed = seed + turn.number
-        pools = plan_pools([one.registration for one in sharing], histories, own_seed, turn.records)
-        alone = {
-            one.registration.name: (plan_of_their_own if one in sharing else plan_on_spark)(
-                one.registration, histories, own_seed
-            )
-            for one in checks.values()
-        }
+        for check in checks.values():
+            unfinished.enter_context(check.unfinished_if_it_fails())
+            check.begin()
+        pools, alone = _plan(list(checks.values()), histories)
         turn.work.expect(
             steps_of_references(list(of_reference))
-            + sum(_runs(checks, [one.sample for one in pool]) for pool in pools)
+            + sum(_runs(checks, [planned.sample for planned in pool]) for pool in pools)
             + sum(map(len, alone.values()))
         )
         with query_threads(SIDE_BY_SIDE) as executor:
-            references = iter(of_reference.items())
-            waiting: deque[tuple[Check, Future[Ran] | None]] = deque()
-
-            def check_references() -> None:
-                for name, report in references:
-                    ready(check_reference(name, store, histories, seed, progress, report, turn))
-
-            def in_turn() -> Iterator[list[Sample]]:
-                for pool in pools:
-                    yield [one.drawn() for one in pool]
-                    check_references()  # while the first one runs; there are none after it
-                # The longest first: in the queries of a protocol each step waits for the one before it.
-                by_length = sorted(checks.values(), key=lambda one: one.registration.protocol is None)
-                ran = {
-                    one.registration.name: [executor.submit(one.drawn, draw) for draw in alone[one.registration.name]]
-                    for one in by_length
-                }
-                for one in checks.values():
-                    waiting.extend((one, future) for future in ran[one.registration.name])
-                    waiting.append((one, None))
-                check_references()  # where nothing shares queries
-
-            judge_pools(sharing, in_turn(), progress, executor)
-            while waiting:
-                one, run = waiting.popleft()
-                if run is not None:
-                    with one.timed():
-                        sample, runs = run.result()
-                    one.judge(sample, runs)
-                    continue
-                one.report.is_whole = True
-                ready(one.report)
+            running: Pool | None = None
+            for pool in pools:
+                begun = begin_pool(checks, [planned.drawn() for planned in pool], executor)
+                if running is None:
+                    check_references()
+                else:
+                    judge_pool(checks, running)
+                running = begun
+            # The longest first: in the queries of a protocol each step waits for the one before it.
+            by_length = sorted(checks, key=lambda name: checks[name].registration.protocol is None)
+            ran = {name: deque(executor.submit(checks[name].drawn, draw) for draw in alone[name]) for name in by_length}
+            if running is None:
+                check_references()
+            else:
+                judge_pool(checks, running)
+            for name, check in checks.items():
+                check.finish(ran[name])
+                ready(check.report)
     return reports
 
 
 SIDE_BY_SIDE = 2
-"""So many queries run at once: one waits more than it computes."""
+"""Queries that run at once: a query waits more than it computes."""
 Ran: TypeAlias = tuple[Sample, Sequence[AnyRun]]
 """A sample and its runs."""
 
@@ -168,56 +145,60 @@ def shares_queries(registration: Registration) -> bool:
     return registration.spark is not None and registration.spark.shared is not None
 
 
-def judge_pools(
-    checks: Sequence[Check], pools: Iterable[Sequence[Sample]], progress: Progress, executor: Executor
-) -> None:
-    """Run pools of samples, the next one while one is judged, and let the laws judge each."""
-    of = {one.registration.name: one for one in checks}
-    waiting: Pool | None = None
-    for pool in chain(map(partial(_prepared, of, executor, progress), pools), [None]):
-        if waiting is not None:
-            runs = _runs(of, [member.sample for member in waiting.members])
-            for member in waiting.members:
-                check = of[member.sample.registration.name]
-                check.judge_run(member)
-                check.turn.work.did(runs / len(waiting.members))
-            for name in {member.sample.registration.name for member in waiting.members}:
-                of[name].report.queries += waiting.queries
-            waiting.let_go()
-        waiting = pool
-    for one in checks:
-        one.show_neighbours()
+def _plan(checks: Sequence[Check], histories: int) -> tuple[list[list[Planned]], dict[str, list[Draw]]]:
+    """Plan the pools of samples that share queries, and by operator the samples that run alone."""
+    seed, records = checks[0].seed, checks[0].turn.records
+    sharing = [check.registration for check in checks if shares_queries(check.registration)]
+    alone = {}
+    for check in checks:
+        plan = plan_of_their_own if check.registration in sharing else plan_on_spark
+        alone[check.registration.name] = plan(check.registration, histories, seed)
+    return plan_pools(sharing, histories, seed, records), alone
 
 
-def _prepared(of: Mapping[str, Check], executor: Executor, progress: Progress, samples: Sequence[Sample]) -> Pool:
-    """Begin to run a pool."""
+def begin_pool(checks: Mapping[str, Check], samples: Sequence[Sample], executor: Executor) -> Pool:
+    """Begin to run a pool of samples."""
     members, alone = [], []
     for sample in samples:
-        check = of[sample.registration.name]
+        check = checks[sample.registration.name]
         check.turn.go_on()
         laws = check.laws_of(sample)
         members.append(cohort_run(sample, laws, check.seed, [check.witness]))
         if any(isinstance(law, Packing) for law in laws):
             alone.append(members[-1])
     pool = Pool(members)
-    progress(f"{sum(len(one.each) for one in members):,} histories of {len(members)} definitions together")
-    pool.prepare([pool.plain, *_reruns(of, samples)], executor)
+    check.progress(f"{sum(len(one.each) for one in members):,} histories of {len(members)} definitions together")
+    pool.prepare([pool.plain, *_reruns(checks, samples)], executor)
     for member in alone:
         member.prepare_alone(executor)
     return pool
 
 
-def _reruns(of: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[RunOptions]:
-    """Return the ways in which samples of a pool are run again; that doesn't depend on their histories."""
-    ways = (
-        way for sample in samples for law in of[sample.registration.name].reruns_of(sample) for way in law.ways(sample)
-    )
-    return list(dict.fromkeys(ways))
+def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
+    """Let the laws judge a pool that runs or has run, member by member."""
+    runs = _runs(checks, [member.sample for member in pool.members])
+    for member in pool.members:
+        check = checks[member.sample.registration.name]
+        check.judge_run(member)
+        check.turn.work.did(runs / len(pool.members))
+    for name in {member.sample.registration.name for member in pool.members}:
+        checks[name].report.queries += pool.queries
+    pool.let_go()
 
 
-def _runs(of: Mapping[str, Check], samples: Sequence[Sample]) -> int:
-    """Return in how many ways samples of a pool are run."""
-    return 1 + len(_reruns(of, samples))
+def _reruns(checks: Mapping[str, Check], samples: Sequence[Sample]) -> Sequence[RunOptions]:
+    """Return the ways in which samples of a pool are run again, whose histories needn't be drawn for that."""
+    ways: dict[RunOptions, None] = {}
+    for sample in samples:
+        for result in checks[sample.registration.name].report.results:
+            if isinstance(result.law, RerunLaw) and not result.skipped and result.law.is_asked_of(sample):
+                ways |= dict.fromkeys(result.law.ways(sample))
+    return list(ways)
+
+
+def _runs(checks: Mapping[str, Check], samples: Sequence[Sample]) -> int:
+    """Count the ways in which samples of a pool are run."""
+    return 1 + len(_reruns(checks, samples))
 
 
 @contextlib.contextmanager
@@ -284,7 +265,20 @@ FOR_NEIGHBOURS = 30
 
 @dataclass
 class Check:
-    """One check: an operator, its laws, where counterexamples are saved, and what runs on Spark."""
+    """The check of an operator: runs samples, and lets the laws judge them.
+
+    Attributes:
+        registration: The operator.
+        report: Filled as the check goes.
+        laws: The laws; the operator is asked those that it declares enough for.
+        subject: Whether the reference is checked, or the implementation on Spark.
+        store: Where counterexamples are saved.
+        progress: Is given the name of each step before it starts.
+        witness: Runs on Spark: the operator's own implementation, or a mutant of it.
+        turn: The round.
+        findings: The counterexamples.
+        pooled: Histories of pools, with the reference's play of each, until `finish` has looked at them.
+    """
 
     registration: Registration
     report: Report
@@ -294,7 +288,18 @@ class Check:
     progress: Progress
     witness: QueryWitness
     turn: Round = field(default_factory=Round)
+    findings: Findings = field(init=False)
     pooled: list[tuple[History, Played]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.findings = Findings(
+            self.report,
+            subject=self.subject,
+            store=self.store,
+            progress=self.progress,
+            witness=self.witness,
+            seed=self.seed,
+        )
 
     @property
     def seed(self) -> int:
@@ -329,7 +334,7 @@ class Check:
         laws, self.report.not_checked = asked_of(self.registration, self.laws)
         self.report.results = [LawResult(law, law.sentence(self.registration)) for law in laws]
         with self.timed():
-            self.replay_saved()
+            self.findings.replay()
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
@@ -343,25 +348,6 @@ class Check:
     def laws_of(self, sample: Sample) -> list[Law]:
         """Return the laws that are asked of a sample."""
         return [one.law for one in self.report.results if not one.skipped and one.law.is_asked_of(sample)]
-
-    def reruns_of(self, sample: Sample) -> Iterator[RerunLaw]:
-        """Yield the laws that ask to run a sample again."""
-        for one in self.report.results:
-            if isinstance(one.law, RerunLaw) and not one.skipped and one.law.is_asked_of(sample):
-                yield one.law
-
-    def replay_saved(self) -> None:
-        """Ask about the saved counterexamples of such a check again, each by its law; that covers no goal."""
-        saved = self.store.saved(self.report.operator, self.subject, self.witness.mutant)
-        laws = {result.law.name: result.law for result in self.report.results}
-        for one in replay(saved, laws, self.subject, self.progress, self.witness):
-            result = self.report.result(one.law)
-            result.judged += 1
-            self.report.histories += 1
-            if one.comparison.differences:
-                violation = Violation(Case(one.history, one.original, one.way), one.comparison)
-                result.violations.append(violation)
-                self.save(self.counterexample(result, violation, "", one.seed))
 
     def drawn(self, draw: Draw) -> Ran:
         """Draw a sample, and run it."""
@@ -381,17 +367,20 @@ class Check:
             self.report.covered.update(without_neighbours(sample.covered))
             with self.timed():
                 for run in self.runs_of(sample) if runs is None else runs:
-                    self.ask_about(sample, laws, run)
+                    if isinstance(run, ReferenceRun):
+                        self.report.covered.update(without_neighbours(run.covered))
+                    self.ask_all(laws, sample, run)
+                    self.report.queries += _queries(run)
         self.turn.work.did()
 
-    def ask_about(self, sample: Sample, laws: Sequence[Law], run: AnyRun) -> None:
-        """Let laws judge a run of a sample, and count what it took."""
-        if isinstance(run, ReferenceRun):
-            self.report.covered.update(without_neighbours(run.covered))
-        self.ask_all(laws, sample, run)
-        staged = 3 * isinstance(run, StagedRun)
-        own = staged + isinstance(run, TypedRun)
-        self.report.queries += run.whole.pool.queries if isinstance(run, Run) else own
+    def finish(self, ran: deque[Future[Ran]]) -> None:
+        """Judge what ran in queries of the operator's own, and mark the report as whole."""
+        _show_neighbours(self)
+        while ran:
+            with self.timed():
+                sample, runs = ran.popleft().result()
+            self.judge(sample, runs)
+        self.report.is_whole = True
 
     def judge_run(self, whole: CohortRun) -> None:
         """Let each law judge a member of a pool."""
@@ -403,18 +392,6 @@ class Check:
             self.report.covered.update(_of_histories(whole.covered))
         if whole.sample.is_pooled:
             self.pooled += zip(whole.sample.histories[:FOR_NEIGHBOURS], whole.played, strict=False)
-
-    def show_neighbours(self) -> None:
-        """Look for histories of the pools on which each number that is off by one shows."""
-        histories, played = [history for history, _ in self.pooled], [own for _, own in self.pooled]
-        with self.timed():
-            goals = neighbour_goals_of(self.registration, [history.options for history in histories])
-            found = Counter(neighbours_met(histories, played).keys())
-        for result in self.report.results:
-            if result.law.shows_neighbours and histories:
-                self.must_cover(result, goals)
-                result.covered.update(found)
-        self.pooled.clear()
 
     def ask_all(self, laws: Sequence[Law], sample: Sample, run: AnyRun) -> None:
         """Let laws judge a run of a sample."""
@@ -438,51 +415,31 @@ class Check:
                 is_kept = self.turn.is_first or not result.violations
                 result.violations.append(violation if is_kept else result.violations[0])
                 if len(result.violations) == 1:
-                    self.violated(result, violation)
+                    self.findings.violated(result, violation)
         except MissingTool as missing:
             if self.subject != "reference":
                 raise
             result.skipped = f"skipped: {missing}"
 
-    def violated(self, result: LawResult, violation: Violation) -> None:
-        """Save a law's first violation, ask about it again alone, and replace it by the smallest one.
 
-        A law that a wrong changelog breaks too makes no counterexample beside that of the changelog.
-        """
-        law = result.law
-        if law.follows_changelog and any(one.law.name == "changelog" and one.violations for one in self.report.results):
-            return
-        written = self.save(self.counterexample(result, violation, NOT_RECHECKED))
-        self.progress(f"asking {law.name!r} again about its first violation, alone")
-        smallest, unconfirmed = confirmed(law, violation, self.witness, self.asked)
-        again = self.counterexample(result, smallest, unconfirmed)
-        self.report.found.remove(written)
-        if self.save(again)[1] != written[1]:
-            self.store.forget(written[1])
+def _show_neighbours(check: Check) -> None:
+    """Look for histories of the pools on which each number that is off by one shows."""
+    histories, played = [history for history, _ in check.pooled], [own for _, own in check.pooled]
+    with check.timed():
+        goals = neighbour_goals_of(check.registration, [history.options for history in histories])
+        found = Counter(neighbours_met(histories, played).keys())
+    for result in check.report.results:
+        if result.law.shows_neighbours and histories:
+            check.must_cover(result, goals)
+            result.covered.update(found)
+    check.pooled.clear()
 
-    def asked(self, histories: int) -> None:
-        """Count what was asked again."""
-        self.report.queries += self.subject == "spark"
-        self.report.histories += histories
 
-    def counterexample(
-        self, result: LawResult, violation: Violation, unconfirmed: str, seed: int | None = None
-    ) -> Counterexample:
-        """Make a counterexample of a violation; `unconfirmed` says why it isn't confirmed, if it isn't."""
-        return counterexample_of(
-            result.law.name,
-            result.sentence,
-            violation,
-            unconfirmed,
-            seed=self.seed if seed is None else seed,
-            subject=self.subject,
-            mutant=self.witness.mutant,
-        )
-
-    def save(self, counterexample: Counterexample) -> tuple[Counterexample, Path]:
-        """Write a counterexample, and note where."""
-        self.report.found.append((counterexample, self.store.save(counterexample)))
-        return self.report.found[-1]
+def _queries(run: AnyRun) -> int:
+    """Count the queries of a run."""
+    if isinstance(run, Run):
+        return run.whole.pool.queries
+    return 3 * isinstance(run, StagedRun) + isinstance(run, TypedRun)
 
 
 def _of_histories(covered: Mapping[str, int]) -> Counter[str]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from msgspec import Raw
 from shared_player import share_nothing
-from streamproof.properties.checking import check, confirm, mutation
+from streamproof.properties.checking import confirm, findings, mutation
 from streamproof.properties.checking.check import Check, check_reference
 from streamproof.properties.checking.recheck import recheck, witness_of
 from streamproof.properties.checking.report import Report
@@ -457,7 +457,7 @@ def test_a_violation_is_on_disk_as_not_confirmed_before_it_is_asked_again(
         raise StreamproofError("the JVM is gone")
 
     stand_in.bug = restart_forgets
-    monkeypatch.setattr(check, "confirmed", dies)
+    monkeypatch.setattr(findings, "confirmed", dies)
     report = Report("table_table_join", [], 0)
     with pytest.raises(StreamproofError, match="the JVM is gone"):
         checked("table_table_join", tmp_path, 24, Kind.RANDOM, report=report)

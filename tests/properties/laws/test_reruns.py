@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from shared_player import play_in_memory, play_shared
-from streamproof.properties.checking.check import Check, judge_pools, query_threads
+from streamproof.properties.checking.check import Check, begin_pool, judge_pool, query_threads
 from streamproof.properties.checking.mutation import check_mutants, chosen
 from streamproof.properties.checking.pools import pools_on_spark
 from streamproof.properties.checking.recheck import recheck, witness_of
@@ -64,8 +64,8 @@ def checked(
     operators: Sequence[str], seed: int, folder: Path, witness: QueryWitness = OWN, histories: int = 20
 ) -> Mapping[str, Report]:
     """Ask the laws that run histories again about the pools of a check."""
-    checks = [
-        Check(
+    checks = {
+        name: Check(
             registration_of(name),
             Report(name, [], seed),
             RERUN_LAWS,
@@ -75,13 +75,13 @@ def checked(
             witness,
         )
         for name in operators
-    ]
-    for one in checks:
+    }
+    for one in checks.values():
         one.begin()
-    pools = pools_on_spark([one.registration for one in checks], histories, seed)
     with query_threads(1) as executor:
-        judge_pools(checks, pools, lambda step: None, executor)
-    return {one.report.operator: one.report for one in checks}
+        for pool in pools_on_spark([one.registration for one in checks.values()], histories, seed):
+            judge_pool(checks, begin_pool(checks, pool, executor))
+    return {name: one.report for name, one in checks.items()}
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from registrations import change
-from streamproof.properties.checking import check as runner
+from streamproof.properties.checking import findings
 from streamproof.properties.checking.check import check_reference
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws.base import Verdict
@@ -177,5 +177,5 @@ def verdict_of_duckdb(
 ) -> Verdict:
     change(monkeypatch, operator, profiles=profiles, kafka=None, protocol=None)
     # Shrinking asks the same question hundreds of times more.
-    monkeypatch.setattr(runner, "confirmed", lambda law, violation, witness, asked: (violation, ""))
+    monkeypatch.setattr(findings, "confirmed", lambda law, violation, witness, asked: (violation, ""))
     return check_reference(operator, FolderStore(folder), HISTORIES * len(profiles)).result("duckdb").verdict

@@ -1,0 +1,92 @@
+"""The counterexamples of a check: makes, confirms and saves them, and replays those that were saved before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, counterexample_of
+from ..counterexamples.of_operators import FolderStore
+from ..laws.all import Subject
+from ..laws.base import LawResult, Violation
+from ..laws.case import Case
+from ..witnesses.spark.witness import QueryWitness
+from .confirm import confirmed
+from .replays import replay
+from .report import Report
+from .running import Progress
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Makes counterexamples of violations.
+
+    Attributes:
+        report: Counts what is asked again, and lists the counterexamples.
+        subject: Whether the reference is checked, or the implementation on Spark.
+        store: Where counterexamples are saved.
+        progress: Is given the name of each step before it starts.
+        witness: Runs on Spark.
+        seed: The seed of the round.
+    """
+
+    report: Report
+    subject: Subject
+    store: FolderStore
+    progress: Progress
+    witness: QueryWitness
+    seed: int
+
+    def replay(self) -> None:
+        """Ask about the saved counterexamples of such a check again, each by its law; that covers no goal."""
+        saved = self.store.saved(self.report.operator, self.subject, self.witness.mutant)
+        laws = {result.law.name: result.law for result in self.report.results}
+        for replayed in replay(saved, laws, self.subject, self.progress, self.witness):
+            result = self.report.result(replayed.law)
+            result.judged += 1
+            self.report.histories += 1
+            if replayed.comparison.differences:
+                case = Case(replayed.history, replayed.original, replayed.way)
+                violation = Violation(case, replayed.comparison)
+                result.violations.append(violation)
+                self._save(self._counterexample(result, violation, "", replayed.seed))
+
+    def violated(self, result: LawResult, violation: Violation) -> None:
+        """Save a law's first violation, ask about it again alone, and replace it by the smallest violation.
+
+        A law that a wrong changelog breaks too makes no counterexample beside that of the changelog.
+        """
+        law = result.law
+        if law.follows_changelog and any(one.law.name == "changelog" and one.violations for one in self.report.results):
+            return
+        written = self._save(self._counterexample(result, violation, NOT_RECHECKED))
+        self.progress(f"asking {law.name!r} again about its first violation, alone")
+        smallest, unconfirmed = confirmed(law, violation, self.witness, self._asked)
+        again = self._counterexample(result, smallest, unconfirmed)
+        self.report.found.remove(written)
+        if self._save(again)[1] != written[1]:
+            self.store.forget(written[1])
+
+    def _asked(self, histories: int) -> None:
+        """Count what was asked again."""
+        self.report.queries += self.subject == "spark"
+        self.report.histories += histories
+
+    def _counterexample(
+        self, result: LawResult, violation: Violation, unconfirmed: str, seed: int | None = None
+    ) -> Counterexample:
+        """Make a counterexample of a violation; `unconfirmed` says why it isn't confirmed, if it isn't."""
+        return counterexample_of(
+            result.law.name,
+            result.sentence,
+            violation,
+            unconfirmed,
+            seed=self.seed if seed is None else seed,
+            subject=self.subject,
+            mutant=self.witness.mutant,
+        )
+
+    def _save(self, counterexample: Counterexample) -> tuple[Counterexample, Path]:
+        """Write a counterexample, and note where."""
+        self.report.found.append((counterexample, self.store.save(counterexample)))
+        return self.report.found[-1]
