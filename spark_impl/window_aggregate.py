@@ -291,7 +291,10 @@ class State:
 
 
 class WindowLogic(Logic[State]):
-    """What happens to the windows of one key."""
+    """What happens to the windows of one key.
+
+    It has a method for each of the window operator's policies and callbacks, and so more than other operators' logics.
+    """
 
     def __init__(self, windows: WindowAggregate) -> None:
         self.windows = windows

@@ -338,6 +338,7 @@ class WindowedLogic(Logic[State]):
     """What happens to one key: its windows, its row of the table, and their join.
 
     The join sees a window when it is emitted: when it changes or, with emit `close`, once the clock has closed it.
+    Windows, table and look-ups share one state, and so stand in one class.
 
     Attributes:
         retention_ms: How much longer than its grace (ms) a window is stored for a table or look-ups; None: for ever.

@@ -159,23 +159,17 @@ def staged(
         MissingTool: As `keyed`.
     """
     require_pyspark()
-    if state_groups is not None and state_groups < 1:
-        raise BadInput(f"state_groups is {state_groups}: give a positive number, or None for {STATE_GROUPS}")
     groups = STATE_GROUPS if state_groups is None else state_groups
+    if groups < 1:
+        raise BadInput(f"state_groups is {groups}: give a positive number, or None for {STATE_GROUPS}")
     inputs = [one for stage in stages for one in stage.inputs]
     for one in inputs:
         require_supported(f"{one.side} value".lstrip(), one.value_type)
     require_supported("value", value_type)
     streaming = any(one.frame.isStreaming for one in inputs)
-    has_clock = [_has_clock(one) for one in inputs]
+    has_clock = [_has_clock(one) for one in inputs]  # each, for it refuses a watermark after a clock
     moves = streaming and timed and not any(has_clock)
-    states = [initial_state] if isinstance(initial_state, DataFrame) else list(initial_state or ())
-    if states and len(states) != len(stages):
-        raise BadInput(
-            f"initial_state: {len(states)} given for {len(stages)} stages: give read_state's of each, in order"
-        )
-    if states and not streaming:
-        raise BadInput("initial_state: a batch DataFrame has no checkpoint that could begin with a state: leave it out")
+    states = _initial_states(initial_state, len(stages), streaming)
     sent: DataFrame | None = None
     messages: T.DataType | None = None
     for number, stage in enumerate(stages):
@@ -200,21 +194,33 @@ def staged(
             ended=not streaming,
             declaration=f"{declaration} with state_groups={groups}" if declaration and streaming else None,
         )
-        # Without the watermarked column in the operator's input Spark drops nothing itself: the operator tests for it.
-        sent = (
-            packed.select(SIDE, PACKED, GROUP)
-            .groupBy(GROUP)
-            .transformWithState(
-                statefulProcessor=processor(served),
-                outputStructType=T.StructType().add(PACKED, "binary"),
-                outputMode="Append",
-                timeMode="EventTime" if timed else "None",
-                initialState=_regrouped(states[number], stage, groups) if states else None,
-            )
-        )
+        sent = _served(packed, processor(served), timed, _regrouped(states[number], stage, groups) if states else None)
         messages = stage.messages
     assert sent is not None
     return _unpacked(sent, stages[-1].keys, value_type, order_type, len(stages) > 1)
+
+
+def _served(packed: DataFrame, processor: KeyedProcessor, timed: bool, initial_state: GroupedData | None) -> DataFrame:
+    """Serve the packed rows of a stage by group."""
+    # Without the watermarked column in the operator's input Spark drops nothing itself: the operator tests for it.
+    grouped = packed.select(SIDE, PACKED, GROUP).groupBy(GROUP)
+    return grouped.transformWithState(
+        statefulProcessor=processor,
+        outputStructType=T.StructType().add(PACKED, "binary"),
+        outputMode="Append",
+        timeMode="EventTime" if timed else "None",
+        initialState=initial_state,
+    )
+
+
+def _initial_states(given: InitialState, stages: int, streaming: bool) -> list[DataFrame]:
+    """List the initial state of each stage; none where none is given."""
+    states = [given] if isinstance(given, DataFrame) else list(given or ())
+    if states and len(states) != stages:
+        raise BadInput(f"initial_state: {len(states)} given for {stages} stages: give read_state's of each, in order")
+    if states and not streaming:
+        raise BadInput("initial_state: a batch DataFrame has no checkpoint that could begin with a state: leave it out")
+    return states
 
 
 def _order_type(one: Input, steps: Sequence[int] | None) -> T.DataType:
