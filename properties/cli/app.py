@@ -90,12 +90,12 @@ def _say_why(error: Exception) -> None:
     known = explained(error)
     _say_error(known.message)
     if known.details:
-        messages.print(known.details, markup=False, soft_wrap=True)
+        messages.out(known.details)
 
 
 def _say_error(text: str) -> None:
     if text:
-        messages.print(f"error: {visible(text)}", style="red", markup=False, soft_wrap=True)
+        messages.out(f"error: {visible(text)}", style="red")
 
 
 def _require_working_directory() -> None:
@@ -143,7 +143,7 @@ def _report_who_took_part(session: Any) -> None:
     master = session.sparkContext.master
     if is_cluster(master):
         shares = ", ".join(f"executor {name} ran {count:,}" for name, count in tasks_of_executors(session).items())
-        messages.print(f"tasks on {master}: {shares or 'none'}", markup=False, soft_wrap=True)
+        messages.out(f"tasks on {master}: {shares or 'none'}")
 
 
 def _running_session() -> Any:

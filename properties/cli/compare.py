@@ -114,10 +114,10 @@ def _print(comparison: Comparison, data_set: DataSet) -> None:
         markup=False,
     )
     for witness, what in comparison.compared.items():
-        results.print(f"Compared: {comparison.witnesses[0]} with {witness}, {what}.", markup=False, soft_wrap=True)
+        results.out(f"Compared: {comparison.witnesses[0]} with {witness}, {what}.")
     for left, right, difference in comparison.differences:
         when = "at the end" if difference.when is None else f"batch {difference.when}"
         results.print(f"key {visible(difference.key)}, {when}:", markup=False)
         for witness, shown in zip((left, right), both_shown(difference.left, difference.right), strict=True):
-            results.print(f"  {witness}: {shown}", markup=False, soft_wrap=True)
+            results.out(f"  {witness}: {shown}")
     results.print(f"[{STYLES[comparison.verdict]}]{comparison.verdict}[/]: {escape(comparison.why)}")

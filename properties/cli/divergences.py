@@ -44,7 +44,7 @@ def divergences(
     if table:
         _print_table(wanted, asked)
     else:
-        results.print("\n\n".join(_texts(asked[version], version)), markup=False, soft_wrap=True)
+        results.out("\n\n".join(_texts(asked[version], version)))
     every = [answer for one in asked.values() for answers in one.answers.values() for answer in answers]
     as_known = [bool(race.wrong) == known for one in asked.values() for race, known in one.races]
     verdict = verdict_of(every)
@@ -134,7 +134,7 @@ def _print_table(wanted: list[Divergence], asked: dict[str, _Asked]) -> None:
         of_race = [one.races[index][0] if one.races else None for one in asked.values()]
         cells = ["?" if one is None else f"{one.wrong} of {one.played}" for one in of_race]
         lines.append(f"| `{race.race.name}` | {' | '.join(cells)} |")
-    results.print("\n".join(lines), markup=False, soft_wrap=True)
+    results.out("\n".join(lines))
     every = [answer for one in asked.values() for answers in one.answers.values() for answer in answers]
     for why in dict.fromkeys(answer.why for answer in every if answer.kafka is None):
-        results.print(f"Kafka Streams can't be asked: {why}", markup=False, soft_wrap=True)
+        results.out(f"Kafka Streams can't be asked: {why}")

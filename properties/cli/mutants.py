@@ -60,9 +60,9 @@ def _print_worth(kills: Sequence[Kill], seed: int) -> None:
     if shrunk := shrunk_sentence(kills):
         results.print(shrunk, markup=False)
     for line in map(str, rare(kills, seed)):
-        results.print(line, style="yellow", markup=False, soft_wrap=True)
+        results.out(line, style="yellow")
     for line in survivors(kills):
-        results.print(line, style="bold red", markup=False, soft_wrap=True)
+        results.out(line, style="bold red")
 
 
 def _print_kills(operator: str, kills: Sequence[Kill], seed: int, finished: bool) -> list[str]:

@@ -59,7 +59,7 @@ def regress_record(
         if path not in same:
             record(path, on.value, of_profile, outcomes, seed)
         note = ", recorded before" if path in same else ""
-        messages.print(f"{path}: {counted(of_profile)}{note}", markup=False, soft_wrap=True)
+        messages.out(f"{path}: {counted(of_profile)}{note}")
     count = sum(len(of_profile) for of_profile, _ in answered.values())
     results.print(f"{count:,} histories recorded on {on.value}, seed {seed}.", markup=False)
 

@@ -6,15 +6,14 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
-    ProgressColumn,
     SpinnerColumn,
-    Task,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -43,71 +42,34 @@ results = _Console(width=None if _to_terminal else 140, highlight=False, emoji=F
 messages = _Console(stderr=True, highlight=False, emoji=False)
 
 
-class _Remaining(ProgressColumn):
-    """How long the rest will take, said as that: the time beside it is what has passed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._time = TimeRemainingColumn()
-
-    def render(self, task: Task) -> Text:
-        """Return the time of Rich's own estimate."""
-        return Text.assemble("left ", self._time.render(task))
-
-
+@dataclass(frozen=True)
 class Steps:
-    """Shows on stderr what is being done: on a terminal in one place, a line for each step elsewhere.
+    """Shows on stderr what is being done: on a terminal in one place, a line for each step elsewhere."""
 
-    Args:
-        is_counted: Whether it is said how many steps there are: then a bar shows the share that is done, and how long
-            the others will take.
-    """
-
-    def __init__(self, is_counted: bool = False) -> None:
-        self._bar: Progress | None = None
-        if messages.is_terminal:
-            says = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True))
-            counted = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), _Remaining())
-            self._bar = Progress(
-                SpinnerColumn(),
-                *((says, *counted) if is_counted else (says, TimeElapsedColumn())),
-                console=messages,
-                transient=True,
-                expand=is_counted,
-                redirect_stdout=False,  # what is printed to stdout meanwhile is a result, and stays there
-                speed_estimate_period=600,  # one step takes a tenth of a second, another one half a minute
-            )
-            self._task = self._bar.add_task("starting", total=None)
+    bar: Progress | None
 
     def __call__(self, step: str) -> None:
         """Show a step, before it starts."""
-        if self._bar is None:
-            messages.print(step, markup=False, soft_wrap=True)
+        if self.bar is None:
+            messages.out(step)
         else:
-            self._bar.update(self._task, description=visible(step))
+            self.bar.update(self.bar.task_ids[0], description=visible(step))
 
     def count(self, done: float, steps: float) -> None:
         """Show how many steps are done of how many; elsewhere than on a terminal nothing."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=steps)
-
-    @contextlib.contextmanager
-    def shown(self) -> Iterator[None]:
-        """Show the steps of a block; a spinner is gone after it."""
-        with self._bar or contextlib.nullcontext():
-            yield
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], completed=done, total=steps)
 
     @contextlib.contextmanager
     def hidden(self) -> Iterator[None]:
         """Make room for results that are printed in the midst of it."""
-        if self._bar is None:
-            yield
-            return
-        self._bar.stop()
+        if self.bar is not None:
+            self.bar.stop()
         try:
             yield
         finally:
-            self._bar.start()
+            if self.bar is not None:
+                self.bar.start()
 
 
 @contextlib.contextmanager
@@ -127,7 +89,25 @@ def logged_by(show: Steps) -> Iterator[None]:
 
 @contextlib.contextmanager
 def steps(is_counted: bool = False) -> Iterator[Steps]:
-    """Show the present step; as `Steps`."""
-    shown = Steps(is_counted)
-    with shown.shown():
-        yield shown
+    """Show the steps of a block; a spinner is gone after it.
+
+    Args:
+        is_counted: Whether it is said how many steps there are: then a bar shows the share that is done, and how long
+            the others will take.
+    """
+    if not messages.is_terminal:
+        yield Steps(None)
+        return
+    says = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True))
+    counted = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), "left", TimeRemainingColumn())
+    with Progress(
+        SpinnerColumn(),
+        *((says, *counted) if is_counted else (says, TimeElapsedColumn())),
+        console=messages,
+        transient=True,
+        expand=is_counted,
+        redirect_stdout=False,  # what is printed to stdout meanwhile is a result, and stays there
+        speed_estimate_period=600,  # one step takes a tenth of a second, another one half a minute
+    ) as bar:
+        bar.add_task("starting", total=None)
+        yield Steps(bar)

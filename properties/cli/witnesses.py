@@ -73,11 +73,7 @@ def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
         return witness.evaluate(histories)
     otherwise = [history.name for history in histories if history.clock != "batch"]
     if on in ON_SPARK and otherwise:
-        messages.print(
-            f"note: Spark has the batch clock, not stream time: {', '.join(map(visible, otherwise))}",
-            markup=False,
-            soft_wrap=True,
-        )
+        messages.out(f"note: Spark has the batch clock, not stream time: {', '.join(map(visible, otherwise))}")
     with steps() as progress:
         release = f" {version_in_use()}" if on in ON_KAFKA else ""
         progress(f"{counted(histories)} on {STARTED[on]}{release}")

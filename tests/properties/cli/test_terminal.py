@@ -27,7 +27,7 @@ def test_on_a_terminal_a_bar_says_what_is_asked_and_how_much_is_done(written: io
         progress("changelog: 40 histories, session_windows, update")
         progress.count(0, 8)
         progress.count(2.5, 10)
-        progress._bar.refresh()  # type: ignore[union-attr]
+        progress.bar.refresh()  # type: ignore[union-attr]
     *_, last = re.findall(r"changelog: 40 histories, session_windows, update[^\n]*", plain(written.getvalue()))
     assert re.search(r"25% \d:\d\d:\d\d left [-\d]:[-\d]{2}", last)
 
@@ -40,7 +40,7 @@ def test_results_that_are_printed_meanwhile_stay_on_stdout(
         with progress.hidden():
             print("a result")
         progress("second")
-        progress._bar.refresh()  # type: ignore[union-attr]
+        progress.bar.refresh()  # type: ignore[union-attr]
     assert capsys.readouterr().out == "a result\n"
     said = plain(written.getvalue())
     assert "first" in said
@@ -52,7 +52,7 @@ def test_what_takes_long_is_cut_to_one_line(written: io.StringIO) -> None:
     with steps(is_counted=True) as progress:
         progress("packing " * 40)
         progress.count(1, 2)
-        progress._bar.refresh()  # type: ignore[union-attr]
+        progress.bar.refresh()  # type: ignore[union-attr]
     assert "…" in written.getvalue()
     assert max(map(len, plain(written.getvalue()).replace("\r", "\n").splitlines())) <= 100
 
