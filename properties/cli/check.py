@@ -21,22 +21,8 @@ from ..system.garbage import searched_seldom
 from ..system.room import too_small
 from ..system.visible import visible
 from ..witnesses.kafka.versions import use_version
-from .job import (
-    Expect,
-    Inputs,
-    JobOptions,
-    Keys,
-    OutOfOrder,
-    OutputMode,
-    Seconds,
-    Static,
-    Times,
-    Trigger,
-    check_one_job,
-    job_among,
-    refuse_beside,
-)
-from .options import CounterexamplesFolder, KafkaVersion, Master, Partitions, ReportFolder, Seed, Shared
+from . import options
+from .job import JobOptions, check_one_job, job_among
 from .reporting import again, reporting
 from .terminal import EXITS, STYLES, results, steps
 from .witnesses import start_spark
@@ -46,8 +32,6 @@ if TYPE_CHECKING:
     from ..checking.rounds import Budget, Round
     from ..counterexamples.of_operators import FolderStore
     from ..laws.base import LawResult
-    from ..report.content import Content
-    from ..witnesses.spark.witness import QueryWitness
 
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
@@ -64,56 +48,60 @@ class Part(StrEnum):
     KAFKA = "kafka"
 
 
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[OPERATOR]…|MODULE:JOB",
+        help="Operators to check, such as session_windows; all by default. Or a job of your own: module:function.",
+    ),
+]
+Histories = Annotated[
+    int | None, typer.Option(min=1, help="How many random histories to draw; 2000 by default, of a job 300.")
+]
+Minutes = Annotated[
+    float | None, typer.Option(help="Go on with further seeds and longer histories until the time is up.")
+]
+Mutant = Annotated[str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")]
+Only = Annotated[
+    Part | None, typer.Option(help="Check the reference alone, Spark alone, or the reference by what Kafka says.")
+]
+
+
 def check(
-    operators: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[OPERATOR]…|MODULE:JOB",
-            help="Operators to check, such as session_windows; all by default. Or a job of your own: module:function.",
-        ),
-    ] = None,
-    histories: Annotated[
-        int | None, typer.Option(min=1, help="How many random histories to draw; 2000 by default, of a job 300.")
-    ] = None,
-    seed: Seed = 0,
-    minutes: Annotated[
-        float | None, typer.Option(help="Go on with further seeds and longer histories until the time is up.")
-    ] = None,
-    folder: CounterexamplesFolder = DEFAULT_FOLDER,
-    mutant: Annotated[
-        str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")
-    ] = None,
-    only: Annotated[
-        Part | None, typer.Option(help="Check the reference alone, Spark alone, or the reference by what Kafka says.")
-    ] = None,
-    master: Master = None,
-    partitions: Partitions = None,
-    shared: Shared = None,
-    kafka_version: KafkaVersion = None,
-    report: ReportFolder = None,
-    input: Inputs = None,
-    key: Keys = None,
-    time: Times = None,
-    static: Static = None,
-    expect: Expect = None,
-    mode: OutputMode = "append",
-    trigger: Trigger = "default",
-    out_of_order: OutOfOrder = None,
-    seconds: Seconds = None,
+    operators: Names = None,
+    histories: Histories = None,
+    seed: options.Seed = 0,
+    minutes: Minutes = None,
+    folder: options.CounterexamplesFolder = DEFAULT_FOLDER,
+    mutant: Mutant = None,
+    only: Only = None,
+    master: options.Master = None,
+    partitions: options.Partitions = None,
+    shared: options.Shared = None,
+    kafka_version: options.KafkaVersion = None,
+    report: options.ReportFolder = None,
+    input: options.Inputs = None,
+    key: options.Keys = None,
+    time: options.Times = None,
+    static: options.Static = None,
+    expect: options.Expect = None,
+    mode: options.OutputMode = "append",
+    trigger: options.Trigger = "default",
+    out_of_order: options.OutOfOrder = None,
+    seconds: options.Seconds = None,
 ) -> None:
     """The gate: check operators against every law on random out-of-order histories, the reference first, then Spark."""
     from ...reference.core.operator import OPERATORS, operator_named
-    from ..checking.recheck import witness_of
-    from ..checking.report import Report
     from ..checking.rounds import Budget
     from ..counterexamples.of_operators import FolderStore
     from ..laws.base import worst
+    from ..report.of_checks import content
 
     use_version(kafka_version)
     of_inputs = (input or (), key or (), time or (), static or ())
     job = JobOptions(*of_inputs, expect, mode, trigger, out_of_order, seconds, histories)
-    if (name := job_among(operators or ())) is not None:
-        refuse_beside(name, {"mutant": mutant, "only": only, "minutes": minutes})
+    of_operators = {"minutes": minutes, "mutant": mutant, "only": only}
+    if (name := job_among(operators or (), of_operators)) is not None:
         _require_room(shared)
         start_spark(master, partitions, shared)
         check_one_job(name, job, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
@@ -125,35 +113,15 @@ def check(
     if mutant is not None and only not in (None, Part.SPARK):
         raise BadInput(f"--mutant {mutant} runs on Spark, and --only {only} leaves Spark out: leave one of them out")
     names = [operator_named(name).name for name in operators or OPERATORS]
-    witness = witness_of(names[0], mutant)
-    command = again(
-        "check",
-        operators or [],
-        histories=histories,
-        seed=seed,
-        minutes=minutes,
-        mutant=mutant,
-        only=only,
-        kafka_version=kafka_version,
-    )
-    gate = _Gate(names, FolderStore(folder), histories, seed, witness, Budget(minutes))
-    if mutant is None and only is not Part.SPARK:
-        gate.of_reference = {name: Report(name, [], seed, subject="the reference") for name in names}
-    gate.of_kafka_alone = only is Part.KAFKA
-    if only in (None, Part.SPARK):
-        gate.on_spark = {name: Report(name, [], seed) for name in names}
-    with reporting(report, lambda ended: _content(gate.reports, command, ended)):
+    asked = {"histories": histories, "seed": seed, **of_operators, "kafka_version": kafka_version}
+    command = again("check", operators or [], **asked)
+    gate = _Gate(names, FolderStore(folder), histories, seed, mutant, only, Budget(minutes))
+    with reporting(report, lambda ended: content(gate.reports, command, ended)):
         if gate.on_spark:
             _require_room(shared, "; `--only reference` needs no Spark")
             start_spark(master, partitions, shared)
         gate.run()
     raise typer.Exit(EXITS[worst(report.verdict for report in gate.reports)])
-
-
-def _content(reports: Sequence[Report], command: str, ended: str) -> Content:
-    from ..report.of_checks import content
-
-    return content(reports, command, ended)
 
 
 def _require_room(shared: Path | None, otherwise: str = "") -> None:
@@ -171,12 +139,20 @@ class _Gate:
     store: FolderStore
     histories: int
     seed: int
-    witness: QueryWitness
+    mutant: str | None
+    only: Part | None
     budget: Budget
-    of_reference: dict[str, Report] = field(default_factory=dict)
-    on_spark: dict[str, Report] = field(default_factory=dict)
-    of_kafka_alone: bool = False
     printed: list[Report] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from ..checking.recheck import witness_of
+        from ..checking.report import Report
+
+        self.witness = witness_of(self.names[0], self.mutant)
+        of_reference = self.names if self.mutant is None and self.only is not Part.SPARK else ()
+        on_spark = self.names if self.only in (None, Part.SPARK) else ()
+        self.of_reference = {name: Report(name, [], self.seed, subject="the reference") for name in of_reference}
+        self.on_spark = {name: Report(name, [], self.seed) for name in on_spark}
 
     @property
     def reports(self) -> list[Report]:
@@ -211,24 +187,14 @@ class _Gate:
         from ..checking.check import check_operators, check_reference, steps_of_references
 
         ready = partial(self.ready, turn)
+        asked = self.store, self.histories, self.seed, self.progress
         if self.on_spark:
-            check_operators(
-                self.names,
-                self.store,
-                self.histories,
-                self.seed,
-                self.progress,
-                self.witness,
-                self.on_spark,
-                ready,
-                turn,
-                self.of_reference,
-            )
+            check_operators(self.names, *asked, self.witness, self.on_spark, ready, turn, self.of_reference)
         else:
             turn.work.expect(steps_of_references(list(self.of_reference)))
+            check = partial(check_reference, on="kafka") if self.only is Part.KAFKA else check_reference
             for name, report in self.of_reference.items():
-                check = partial(check_reference, on="kafka") if self.of_kafka_alone else check_reference
-                ready(check(name, self.store, self.histories, self.seed, self.progress, report, turn))
+                ready(check(name, *asked, report, turn))
         if turn.is_first and self.budget.minutes is not None and self.budget.is_over():
             late = f"the {self.budget.minutes:g} minutes were over before each law was asked of each operator once"
             self.progress(f"{late}; that was finished, and took {self.budget.elapsed / 60:.1f} minutes")
@@ -272,7 +238,7 @@ def _print_report(report: Report) -> None:
     for counterexample, path in report.found:
         results.print()
         text = f"{counterexample_text(counterexample)}\nWritten to {visible(path)}"
-        results.print(text, markup=False, soft_wrap=True)
+        results.out(text)
     if report.divergences:
         named = ", ".join(f"{name} {count:,}" for name, count in report.divergences.most_common())
         results.print(f"Named divergences of Kafka Streams, in how many histories: {named}.", markup=False)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -27,77 +27,21 @@ from .terminal import EXITS, STYLES, logged_by, results, steps
 
 if TYPE_CHECKING:
     from ..generators.columns.inputs import Input
-    from ..report.content import Content
     from ..report.of_jobs import JobOutcome
 
-PANEL = "A job of your own"
 HISTORIES, SECONDS = 300, 120.0
 TABLES = (".parquet", ".csv")
 _NAMED = re.compile(r"(\w+)=(.+)", re.DOTALL)
 _OBJECT = re.compile(r"[\w./\\-]+:[A-Za-z_]\w*")
-
-Inputs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        metavar="[NAME=]COLUMNS",
-        rich_help_panel=PANEL,
-        help='The columns of an input, "user string, at timestamp, amount bigint"; a parquet or CSV file whose rows '
-        "are drawn from; or module:NAME of an Input. Once for each input.",
-    ),
-]
-Keys = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key",
-        metavar="COLUMN[,…]",
-        rich_help_panel=PANEL,
-        help="The columns of an input's key; once for all inputs, or once for each.",
-    ),
-]
-Times = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--time",
-        metavar="COLUMN",
-        rich_help_panel=PANEL,
-        help="The column of an input's event time, where several are timestamps; as --key.",
-    ),
-]
-Static = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=FILE", rich_help_panel=PANEL, help="A static table: a parquet or CSV file."),
-]
-Expect = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHAT",
-        rich_help_panel=PANEL,
-        help="batch: the same job as a batch; FILE.sql: a statement for DuckDB; or module:NAME of a rule, a function, "
-        "a class, or an oracle. Without it, what any right job keeps (the invariants).",
-    ),
-]
-OutputMode = Annotated[
-    str, typer.Option("--mode", rich_help_panel=PANEL, help="The job's output mode: append, update or complete.")
-]
-Trigger = Annotated[str, typer.Option(rich_help_panel=PANEL, help="The query's trigger: default, or available_now.")]
-OutOfOrder = Annotated[
-    str | None,
-    typer.Option(metavar="DURATION", rich_help_panel=PANEL, help='By how much rows may be out of order: "10 minutes".'),
-]
-Seconds = Annotated[
-    float | None,
-    typer.Option(min=1, rich_help_panel=PANEL, help="How long a query may take, and all histories run alone; 120."),
-]
 
 
 @dataclass(frozen=True)
 class JobOptions:
     """What the command line says of a job."""
 
-    inputs: Sequence[str] = ()
-    keys: Sequence[str] = ()
-    times: Sequence[str] = ()
+    input: Sequence[str] = ()
+    key: Sequence[str] = ()
+    time: Sequence[str] = ()
     static: Sequence[str] = ()
     expect: str | None = None
     mode: str = "append"
@@ -109,33 +53,27 @@ class JobOptions:
     @property
     def given(self) -> list[str]:
         """The options that are given, as the command line calls them."""
-        default = JobOptions()
-        of_job = [one.name for one in fields(self) if one.name != "histories"]
-        names = [name for name in of_job if getattr(self, name) != getattr(default, name)]
-        return [{"inputs": "input", "keys": "key", "times": "time"}.get(name, name.replace("_", "-")) for name in names]
+        others = [one for one in fields(self) if one.name != "histories"]
+        return [one.name.replace("_", "-") for one in others if getattr(self, one.name) != one.default]
 
 
-def job_among(names: Sequence[str]) -> str | None:
+def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str | None:
     """Return the job among the arguments of a check, `module:function`; None: they are operators.
 
+    Args:
+        names: The arguments.
+        of_operators: The options of operators, by name; None where one isn't given.
+
     Raises:
-        BadInput: It is given with others.
+        BadInput: It is given with others, or with an option of operators.
     """
     job = next((name for name in names if ":" in name), None)
     if job is not None and len(names) > 1:
         raise BadInput(f"{job} is a job: check it alone, and others in commands of their own")
-    return job
-
-
-def refuse_beside(job: str, given: Mapping[str, object]) -> None:
-    """Refuse options of operators beside a job.
-
-    Raises:
-        BadInput: One is given.
-    """
-    for option, value in given.items():
-        if value is not None:
+    for option, value in of_operators.items():
+        if job is not None and value is not None:
             raise BadInput(f"--{option} is for operators, and {job} is a job: leave it out")
+    return job
 
 
 def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, report_to: Path | None = None) -> NoReturn:
@@ -162,10 +100,7 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
     verdict = "conforms"
     command = again("check", [name], histories=options.histories, seed=seed)
 
-    def content(ended: str) -> Content:
-        return of_jobs.content(outcomes, command, f"{name}: {ended}" if ended else "")
-
-    with reporting(report_to, content):
+    with reporting(report_to, lambda ended: of_jobs.content(outcomes, command, f"{name}: {ended}" if ended else "")):
         with signals.interrupting(), steps() as progress, logged_by(progress):
             progress("starting Spark")
             # Before the module: functions for Spark that it declares may need a session to read their types.
@@ -185,7 +120,7 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
                 outcomes.append(found)
                 verdict = "violated" if isinstance(found, Violated) else "inconclusive"
         for outcome in outcomes:
-            results.print(str(outcome), markup=False, soft_wrap=True)
+            results.out(str(outcome))
         results.print(f"{visible(name)}: [{STYLES[verdict]}]{verdict}[/]")
     raise typer.Exit(EXITS[verdict])
 
@@ -223,7 +158,7 @@ def checking(
         if options.given:
             raise BadInput(f"{name} is a test, which says all itself: leave out --{options.given[0]}")
         return partial(_run_test, job, {parameter: fixtures[parameter] for parameter in parameters})
-    if not options.inputs:
+    if not options.input:
         raise BadInput(
             f'{name} has no input: say its columns, as in --input "user string, at timestamp" --key user, once for each'
         )
@@ -295,9 +230,9 @@ def inputs_of(options: JobOptions) -> list[Input]:
     Raises:
         BadInput: One can't be read, or there are more keys or times than inputs.
     """
-    keys = _for_each("--key", options.keys, len(options.inputs))
-    times = _for_each("--time", options.times, len(options.inputs))
-    return [_input(*one) for one in zip(options.inputs, keys, times, strict=True)]
+    keys = _for_each("--key", options.key, len(options.input))
+    times = _for_each("--time", options.time, len(options.input))
+    return [_input(*one) for one in zip(options.input, keys, times, strict=True)]
 
 
 def _input(text: str, key: str | None, time: str | None) -> Input:
@@ -322,9 +257,7 @@ def _input(text: str, key: str | None, time: str | None) -> Input:
 def _for_each(option: str, given: Sequence[str], inputs: int) -> list[str | None]:
     if len(given) not in (0, 1, inputs):
         raise BadInput(f"{option} is given {len(given)} times for {inputs} inputs: give it once, or once for each")
-    if not given:
-        return [None] * inputs
-    return [*given] if len(given) == inputs else [given[0]] * inputs
+    return [*given] if len(given) == inputs else [given[0] if given else None] * inputs
 
 
 def static_of(texts: Sequence[str]) -> dict[str, Any]:

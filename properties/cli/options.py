@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +16,7 @@ from ..witnesses.spark.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHAR
 CounterexamplesFolder = Annotated[
     Path, typer.Option("--findings", help="Folder that counterexamples are written to and replayed from.")
 ]
-
-
 Seed = Annotated[int, typer.Option(help="What the random histories are drawn from.")]
-
-
 Master = Annotated[
     str | None,
     typer.Option(
@@ -28,13 +25,9 @@ Master = Annotated[
         help="Run on this Spark cluster: spark://HOST:PORT, local-cluster[WORKERS,CORES,MEGABYTES], yarn or k8s://….",
     ),
 ]
-
-
 Partitions = Annotated[
     int | None, typer.Option(min=1, envvar=PARTITIONS_VARIABLE, help="Shuffle partitions of each query; 2 by default.")
 ]
-
-
 Shared = Annotated[
     Path | None,
     typer.Option(
@@ -43,26 +36,52 @@ Shared = Annotated[
         help="Folder that this machine and all workers see under one path; needed where they are other machines.",
     ),
 ]
-
-
 KafkaVersion = Annotated[
     str | None,
     typer.Option(
-        "--kafka-version",
         metavar="VERSION",
         envvar=VERSION_VARIABLE,
         help=f"Ask this release of Kafka Streams, such as 3.9.0; {DEFAULT} by default, and any from "
         f"{'.'.join(map(str, OLDEST))} on.",
     ),
 ]
-
-
 ReportFolder = Annotated[
     Path | None,
-    typer.Option(
-        "--report", metavar="FOLDER", help="Write report.html, report.txt, report.json and junit.xml into this folder."
+    typer.Option(metavar="FOLDER", help="Write report.html, report.txt, report.json and junit.xml into this folder."),
+]
+
+_of_job = partial(typer.Option, rich_help_panel="A job of your own")
+Inputs = Annotated[
+    list[str] | None,
+    _of_job(
+        metavar="[NAME=]COLUMNS",
+        help='The columns of an input, "user string, at timestamp, amount bigint"; a parquet or CSV file whose rows '
+        "are drawn from; or module:NAME of an Input. Once for each input.",
     ),
 ]
+Keys = Annotated[
+    list[str] | None,
+    _of_job(metavar="COLUMN[,…]", help="The columns of an input's key; once for all inputs, or once for each."),
+]
+Times = Annotated[
+    list[str] | None,
+    _of_job(metavar="COLUMN", help="The column of an input's event time, where several are timestamps; as --key."),
+]
+Static = Annotated[list[str] | None, _of_job(metavar="NAME=FILE", help="A static table: a parquet or CSV file.")]
+Expect = Annotated[
+    str | None,
+    _of_job(
+        metavar="WHAT",
+        help="batch: the same job as a batch; FILE.sql: a statement for DuckDB; or module:NAME of a rule, a function, "
+        "a class, or an oracle. Without it, what any right job keeps (the invariants).",
+    ),
+]
+OutputMode = Annotated[str, _of_job(help="The job's output mode: append, update or complete.")]
+Trigger = Annotated[str, _of_job(help="The query's trigger: default, or available_now.")]
+OutOfOrder = Annotated[
+    str | None, _of_job(metavar="DURATION", help='By how much rows may be out of order: "10 minutes".')
+]
+Seconds = Annotated[float | None, _of_job(min=1, help="How long a query may take, and all histories run alone; 120.")]
 
 
 def files_of(paths: Sequence[Path], what: str) -> list[Path]:

@@ -74,7 +74,7 @@ def run(name: str, histories: int | None = None, **options: Any) -> int:
 
 
 def test_without_an_expectation_the_invariants_are_asked(jobs: Any) -> None:
-    assert run("shop_jobs:visits", inputs=(f"clicks={COLUMNS}",), keys=("user",)) == 0
+    assert run("shop_jobs:visits", input=(f"clicks={COLUMNS}",), key=("user",)) == 0
     ((name, (job, given), options),) = jobs
     assert (name, job.__name__) == ("invariants", "visits")
     assert given == Input(COLUMNS, key=("user",), name="clicks")
@@ -84,7 +84,7 @@ def test_without_an_expectation_the_invariants_are_asked(jobs: Any) -> None:
 
 @pytest.mark.parametrize("name", ["shop_jobs:visits", "shop_jobs.py:visits"])
 def test_a_job_is_checked_against_what_is_expected(jobs: Any, name: str) -> None:
-    assert run(name, 50, inputs=("shop_jobs:CLICKS",), expect="shop_jobs:RULE", mode="update") == 0
+    assert run(name, 50, input=("shop_jobs:CLICKS",), expect="shop_jobs:RULE", mode="update") == 0
     ((called, (_, given), options),) = jobs
     assert (called, given.name, options["mode"], options["histories"]) == ("check_job", "clicks", "update", 50)
     assert options["expect"].name == "session_windows(gap=10 minutes, delay=1 minute)"
@@ -114,7 +114,7 @@ def test_inconclusive_exits_2(jobs: Any, monkeypatch: pytest.MonkeyPatch, capsys
         raise Inconclusive("inconclusive: too few")
 
     monkeypatch.setattr(of_job, "check_job", inconclusive)
-    assert run("shop_jobs:visits", inputs=(COLUMNS,), expect="batch") == 2
+    assert run("shop_jobs:visits", input=(COLUMNS,), expect="batch") == 2
     assert "too few" in capsys.readouterr().out
 
 
@@ -134,8 +134,8 @@ def test_the_command_takes_a_job_and_refuses_what_is_of_operators(jobs: Any) -> 
 
 
 def test_operators_are_no_job() -> None:
-    assert job_among(["session_windows", "range_aggregate"]) is None
-    assert job_among([]) is None
+    assert job_among(["session_windows", "range_aggregate"], {}) is None
+    assert job_among([], {"mutant": "x"}) is None
 
 
 @pytest.mark.parametrize(
