@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from statistics import median
@@ -112,28 +113,20 @@ def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
         seed: What definitions are drawn from.
     """
     found = []
-    definitions = {
-        name: definitions_drawn(registration_of(name), seed) for name in {one.mutant.operator for one in kills}
-    }
+    operators = {kill.mutant.operator for kill in kills}
+    definitions = {name: definitions_drawn(registration_of(name), seed) for name in operators}
     for kill in kills:
         shares = {law: in_check(kill, law) for law in kill.laws}
         if not shares:
             continue
-        drawn = drawn_by_check(kill, definitions[kill.mutant.operator])
+        of_operator = definitions[kill.mutant.operator]
+        drawn = drawn_by_check(kill, of_operator)
         law = max(shares, key=lambda one: shares[one])
         expected = float(shares[law] * drawn(OF_CHECK))
         if expected < ENOUGH:
             needed = histories_for(math.ceil(ENOUGH / shares[law]), drawn) if shares[law] else 0
-            found.append(
-                Rare(
-                    kill,
-                    law,
-                    expected,
-                    drawn(OF_CHECK),
-                    needed,
-                    seldom_drawn(kill, law, definitions[kill.mutant.operator]),
-                )
-            )
+            seldom = seldom_drawn(kill, law, of_operator)
+            found.append(Rare(kill, law, expected, drawn(OF_CHECK), needed, seldom))
     return found
 
 
@@ -177,13 +170,10 @@ def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[s
     if len(shown) < FEW:
         return []
     common = set.intersection(*(_values(registration, history.options) for history in shown))
-    drawn = [_values(registration, options) for options in definitions]
-    having = {value: sum(value in one for one in drawn) for value in common}
-    seldom = sorted((count, value) for value, count in having.items() if 2 * count < len(definitions))
-    return [
-        f"{value.removeprefix('options ')} ({count} of {len(definitions)} definitions)"
-        for count, value in seldom[:VALUES]
-    ]
+    having = Counter(value for options in definitions for value in common & _values(registration, options))
+    seldom = sorted((having[value], value) for value in common if 2 * having[value] < len(definitions))
+    of = f"of {len(definitions)} definitions"
+    return [f"{value.removeprefix('options ')} ({count} {of})" for count, value in seldom[:VALUES]]
 
 
 def _values(registration: Registration, options: Options) -> set[str]:
