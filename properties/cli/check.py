@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from ...reference.core.errors import BadInput, StreamproofError
 from ..system import signals
@@ -24,7 +23,7 @@ from ..witnesses.kafka.versions import use_version
 from . import options
 from .job import JobOptions, check_one_job, job_among
 from .reporting import again, reporting
-from .terminal import EXITS, STYLES, results, steps
+from .terminal import EXITS, STYLES, print_divergences, results, steps, titled_table
 from .witnesses import start_spark
 
 if TYPE_CHECKING:
@@ -218,9 +217,7 @@ class _Gate:
 def _print_report(report: Report) -> None:
     from ..counterexamples.text import counterexample_text
 
-    table = Table(
-        "law", "verdict", "histories", "violations", "what it says", title=_title(report), title_justify="left"
-    )
+    table = titled_table(_title(report), "law", "verdict", "histories", "violations", "what it says")
     for result in report.results:
         said = result.sentence
         if result.verdict == "inconclusive":
@@ -239,9 +236,7 @@ def _print_report(report: Report) -> None:
         results.print()
         text = f"{counterexample_text(counterexample)}\nWritten to {visible(path)}"
         results.out(text)
-    if report.divergences:
-        named = ", ".join(f"{name} {count:,}" for name, count in report.divergences.most_common())
-        results.print(f"Named divergences of Kafka Streams, in how many histories: {named}.", markup=False)
+    print_divergences(report.divergences)
     _print_verdict(report)
 
 

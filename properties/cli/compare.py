@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from ...reference.core.errors import BadInput
 from ..system.garbage import searched_seldom
 from ..system.visible import visible
 from ..witnesses.kafka.versions import use_version
 from .options import KafkaVersion, Master, Partitions, Shared
-from .terminal import EXITS, STYLES, results, steps
+from .terminal import EXITS, STYLES, results, steps, titled_table
 from .witnesses import ON_SPARK, WitnessName, start_spark
 
 if TYPE_CHECKING:
@@ -24,15 +23,11 @@ if TYPE_CHECKING:
 
 def compare(
     operator: Annotated[str, typer.Argument(help="The operator, such as session_windows.")],
-    data: Annotated[str, typer.Option("--data", help="`flights`, or a parquet, CSV or JSON Lines file.")],
-    key: Annotated[
-        list[str] | None, typer.Option("--key", help="A column of the key; may be given several times.")
-    ] = None,
-    timestamp: Annotated[str | None, typer.Option("--timestamp", help="The column of event time.")] = None,
-    order: Annotated[
-        str | None, typer.Option("--order", help="The column of arrival order; the file's by default.")
-    ] = None,
-    value: Annotated[str | None, typer.Option("--value", help="The column that is aggregated.")] = None,
+    data: Annotated[str, typer.Option(help="`flights`, or a parquet, CSV or JSON Lines file.")],
+    key: Annotated[list[str] | None, typer.Option(help="A column of the key; may be given several times.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="The column of event time.")] = None,
+    order: Annotated[str | None, typer.Option(help="The column of arrival order; the file's by default.")] = None,
+    value: Annotated[str | None, typer.Option(help="The column that is aggregated.")] = None,
     aggregate: Annotated[str, typer.Option(help="count, sum, min, max or list.")] = "count",
     gap: Annotated[str, typer.Option(help='The inactivity gap that ends a session, such as "30 minutes".')] = "4 hours",
     grace: Annotated[str, typer.Option(help="How much longer a session stays open for late records.")] = "0 ms",
@@ -44,7 +39,7 @@ def compare(
     ] = "merged",
     batches: Annotated[int, typer.Option(min=1, help="How many micro-batches.")] = 12,
     on: Annotated[
-        list[WitnessName] | None, typer.Option("--on", help="Witnesses; reference, spark and duckdb by default.")
+        list[WitnessName] | None, typer.Option(help="Witnesses; reference, spark and duckdb by default.")
     ] = None,
     master: Master = None,
     partitions: Partitions = None,
@@ -59,7 +54,7 @@ def compare(
     from ..witnesses.by_name import witness_named
 
     use_version(kafka_version)
-    operator_named(operator)
+    declare = operator_named(operator).declare
     options = {
         "gap_ms": milliseconds("--gap", gap),
         "grace_ms": milliseconds("--grace", grace),
@@ -67,14 +62,13 @@ def compare(
         "emit": emit,
         "late": late,
     }
-    operator_named(operator).declare(options)
+    declare(options)
     if data == "flights":
         data_set = flights()
+    elif key and timestamp:
+        data_set = load(Path(data), key, timestamp, order, value)
     else:
-        for name, given in (("--key", key), ("--timestamp", timestamp)):
-            if not given:
-                raise BadInput(f"{name} is missing: name the column of {data} that it is")
-        data_set = load(Path(data), key or [], timestamp or "", order, value)
+        raise BadInput(f"{'--timestamp' if key else '--key'} is missing: name the column of {data} that it is")
     chosen = on or [WitnessName.REFERENCE, WitnessName.SPARK, WitnessName.DUCKDB]
     witnesses = [witness_named(name) for name in chosen]
     if not ON_SPARK.isdisjoint(chosen):
@@ -95,13 +89,8 @@ def _print(comparison: Comparison, data_set: DataSet) -> None:
         f"out of order: {disorder.late_rows:,} records, the furthest {disorder.largest_lateness_ms:,} ms behind",
         markup=False,
     )
-    table = Table(
-        "witness",
-        "seconds",
-        "dropped",
-        title=f"{escape(visible(data_set.name))}, {comparison.batches} batches",
-        title_justify="left",
-    )
+    title = f"{escape(visible(data_set.name))}, {comparison.batches} batches"
+    table = titled_table(title, "witness", "seconds", "dropped")
     for witness in comparison.witnesses:
         dropped = comparison.dropped.get(witness)
         reasons = ", ".join(f"{why}: {count:,}" for why, count in (dropped or {}).items()) or "none"

@@ -41,14 +41,13 @@ def divergences(
     versions = RELEASES if table and kafka_version is None else (version,)
     with steps() as progress:
         asked = {one: _asked(one, wanted, with_races=not names, progress=progress) for one in versions}
-    if table:
-        _print_table(wanted, asked)
-    else:
-        results.out("\n\n".join(_texts(asked[version], version)))
     every = [answer for one in asked.values() for answers in one.answers.values() for answer in answers]
+    if table:
+        _print_table(wanted, asked, every)
+    else:
+        results.out(*_texts(asked[version], version), sep="\n\n")
     as_known = [bool(race.wrong) == known for one in asked.values() for race, known in one.races]
-    verdict = verdict_of(every)
-    raise typer.Exit(EXITS["violated" if not all(as_known) else verdict])
+    raise typer.Exit(EXITS[verdict_of(every) if all(as_known) else "violated"])
 
 
 class _Asked(NamedTuple):
@@ -74,12 +73,12 @@ def _asked(version: str, wanted: list[Divergence], with_races: bool, progress: S
 def _texts(asked: _Asked, version: str) -> Iterator[str]:
     yield from (_shown(*one, version) for one in asked.answers.items())
     if asked.races:
-        lines = [
-            f"  {race.race.name}: {_orders(race)}{_unknown(bool(race.wrong), known)}" for race, known in asked.races
-        ]
-        yield "\n".join(
-            [f"Races of the foreign-key join, of all orders of messages, on Kafka Streams {version}:", *lines]
-        )
+        lines = [f"Races of the foreign-key join, of all orders of messages, on Kafka Streams {version}:"]
+        for raced, known in asked.races:
+            unknown = f", though it is known {'to happen' if known else 'not to happen'} there"
+            as_known = "" if bool(raced.wrong) == known else unknown
+            lines.append(f"  {raced.race.name}: {raced.wrong:,} of {raced.played:,} end wrong{as_known}")
+        yield "\n".join(lines)
 
 
 def _silence(divergence: Divergence, expected: bool) -> str:
@@ -87,14 +86,6 @@ def _silence(divergence: Divergence, expected: bool) -> str:
         return "no longer shows it"
     repaired = f", and was repaired in {' and '.join(divergence.fixed_in)}" if divergence.fixed_in else ""
     return f"doesn't show it: it is known since {divergence.since}{repaired}"
-
-
-def _orders(race: Raced) -> str:
-    return f"{race.wrong:,} of {race.played:,} end wrong"
-
-
-def _unknown(shows: bool, known: bool) -> str:
-    return "" if shows == known else f", though it is known {'to happen' if known else 'not to happen'} there"
 
 
 def _shown(divergence: Divergence, asked: list[Answer], version: str) -> str:
@@ -121,7 +112,7 @@ def _shown(divergence: Divergence, asked: list[Answer], version: str) -> str:
     return "\n".join(lines)
 
 
-def _print_table(wanted: list[Divergence], asked: dict[str, _Asked]) -> None:
+def _print_table(wanted: list[Divergence], asked: dict[str, _Asked], every: list[Answer]) -> None:
     """Print which release shows what, as a table in Markdown."""
     from ..witnesses.kafka.releases import cell
 
@@ -134,7 +125,6 @@ def _print_table(wanted: list[Divergence], asked: dict[str, _Asked]) -> None:
         of_race = [one.races[index][0] if one.races else None for one in asked.values()]
         cells = ["?" if one is None else f"{one.wrong} of {one.played}" for one in of_race]
         lines.append(f"| `{race.race.name}` | {' | '.join(cells)} |")
-    results.out("\n".join(lines))
-    every = [answer for one in asked.values() for answers in one.answers.values() for answer in answers]
+    results.out(*lines, sep="\n")
     for why in dict.fromkeys(answer.why for answer in every if answer.kafka is None):
         results.out(f"Kafka Streams can't be asked: {why}")

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from ..system import signals
 from .options import Master, Partitions, Seed, Shared
-from .terminal import results, steps
+from .terminal import results, steps, titled_table
 from .witnesses import start_spark
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def _print_worth(kills: Sequence[Kill], seed: int) -> None:
     """Print what each law adds to the others, and the mutants that are killed too rarely, or not at all."""
     from ..report.kills import laws_not_asked, rare, shrunk_sentence, survivors, worth_of_laws
 
-    table = Table("law", "kills", "alone", "which, or why it stays", title="laws by mutants", title_justify="left")
+    table = titled_table("laws by mutants", "law", "kills", "alone", "which, or why it stays")
     for one in worth_of_laws(kills):
         table.add_row(one.law, str(one.kills), str(len(one.alone)), one.why)
     for law, why in laws_not_asked(kills).items():
@@ -67,33 +66,17 @@ def _print_worth(kills: Sequence[Kill], seed: int) -> None:
 
 def _print_kills(operator: str, kills: Sequence[Kill], seed: int, finished: bool) -> list[str]:
     """Print what became of mutants, and return the names of those that survived, or aren't killed yet."""
-    table = Table(
-        "mutant",
-        "killed by",
-        "in histories",
-        "shrunk to",
-        "also by",
-        "what is wrong",
-        title=operator,
-        title_justify="left",
-    )
+    table = titled_table(operator, "mutant", "killed by", "in histories", "shrunk to", "also by", "what is wrong")
     for kill in kills:
         if kill.law is None:
-            count = f"0 of {max(kill.judged.values(), default=0)}"
-            table.add_row(
-                kill.mutant.name,
-                "[bold red]survived[/]" if finished else "[yellow]not finished[/]",
-                count,
-                "",
-                "",
-                kill.mutant.sentence,
-            )
-            continue
-        smallest = kill.shrunk or kill.smallest(kill.law)
-        length = f"{len(smallest.records)} records{'' if kill.shrunk else ', as drawn'}"
-        others = ", ".join(sorted(law for law in kill.laws if law != kill.law))
-        count = f"{kill.laws[kill.law]} of {kill.judged[kill.law]}"
-        table.add_row(kill.mutant.name, kill.law, count, length, others, kill.mutant.sentence)
+            law = "[bold red]survived[/]" if finished else "[yellow]not finished[/]"
+            count, length, others = f"0 of {max(kill.judged.values(), default=0)}", "", ""
+        else:
+            law, smallest = kill.law, kill.shrunk or kill.smallest(kill.law)
+            count = f"{kill.laws[law]} of {kill.judged[law]}"
+            length = f"{len(smallest.records)} records{'' if kill.shrunk else ', as drawn'}"
+            others = ", ".join(sorted(other for other in kill.laws if other != law))
+        table.add_row(kill.mutant.name, law, count, length, others, kill.mutant.sentence)
     results.print(table)
     survivors = [kill.mutant.name for kill in kills if not kill.killed]
     until = "" if finished else " until then"

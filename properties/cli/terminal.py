@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Column
+from rich.table import Column, Table
 from rich.text import Text
 
 from ..system.visible import visible
@@ -70,6 +71,18 @@ class Steps:
         finally:
             if self.bar is not None:
                 self.bar.start()
+
+
+def titled_table(title: str, *columns: str) -> Table:
+    """Return an empty table with its title above its left edge."""
+    return Table(*columns, title=title, title_justify="left")
+
+
+def print_divergences(divergences: Counter[str]) -> None:
+    """Print in how many histories named divergences of Kafka Streams explain a difference; without any nothing."""
+    if divergences:
+        named = ", ".join(f"{name} {count:,}" for name, count in divergences.most_common())
+        results.print(f"Named divergences of Kafka Streams, in how many histories: {named}.", markup=False)
 
 
 @contextlib.contextmanager
