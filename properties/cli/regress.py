@@ -11,7 +11,7 @@ from ...reference.core.errors import BadInput
 from ..system.visible import visible
 from ..witnesses.kafka.versions import use_version
 from .options import KafkaVersion, Seed, files_of
-from .terminal import EXITS, STYLES, messages, results
+from .terminal import EXITS, STYLES, messages, print_divergences, results
 from .witnesses import ON_SPARK, WitnessName, counted, evaluated
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def regress_record(
     operators: Annotated[
         list[str] | None, typer.Argument(help="Operators; all that the witness has by default.")
     ] = None,
-    on: Annotated[WitnessName, typer.Option("--on", help="The witness that answers.")] = WitnessName.REFERENCE,
+    on: Annotated[WitnessName, typer.Option(help="The witness that answers.")] = WitnessName.REFERENCE,
     histories: Annotated[int, typer.Option(min=1, help="How many histories an operator, at the least.")] = 100,
     seed: Seed = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace recordings that say something else.")] = False,
@@ -55,9 +55,9 @@ def regress_record(
         raise BadInput(f"{on.value} answers none of {', '.join(operators or OPERATORS)}: choose another witness")
     texts = {path: recording(on.value, *pair, seed) for path, pair in answered.items()}
     same = [] if force else refuse_others(texts, seed)
-    for path, (of_profile, outcomes) in answered.items():
+    for path, (of_profile, _) in answered.items():
         if path not in same:
-            record(path, on.value, of_profile, outcomes, seed)
+            record(path, texts[path])
         note = ", recorded before" if path in same else ""
         messages.out(f"{path}: {counted(of_profile)}{note}")
     count = sum(len(of_profile) for of_profile, _ in answered.values())
@@ -69,7 +69,7 @@ def regress_check(
     paths: Annotated[
         list[Path], typer.Argument(help="Recordings, or folders of them (*.jsonl).", metavar="RECORDING…")
     ],
-    on: Annotated[WitnessName, typer.Option("--on", help="The witness that is checked.")] = WitnessName.REFERENCE,
+    on: Annotated[WitnessName, typer.Option(help="The witness that is checked.")] = WitnessName.REFERENCE,
     kafka_version: KafkaVersion = None,
 ) -> None:
     """Check a witness against recorded answers, but for the named divergences of a recorded Kafka Streams."""
@@ -80,16 +80,9 @@ def regress_check(
     comparison = compare_recorded(files_of(paths, "recordings"), lambda histories: evaluated(histories, on))
     for history, found, now, before in comparison.mismatches[:3]:
         keys = {difference.key for difference in found} | {record.key for record in history.records}
-        results.print(
-            "\n".join(
-                [visible(history.name), history.to_text(), *side_by_side((on.value, now), ("recorded", before), keys)]
-            ),
-            markup=False,
-            soft_wrap=True,
-        )
-    named = ", ".join(f"{name} {count:,}" for name, count in comparison.divergences.most_common())
-    if named:
-        results.print(f"Named divergences of Kafka Streams, in how many histories: {named}.", markup=False)
+        sides = side_by_side((on.value, now), ("recorded", before), keys)
+        results.out(visible(history.name), history.to_text(), *sides, sep="\n")
+    print_divergences(comparison.divergences)
     verdict = "violated" if comparison.mismatches else "conforms" if comparison.histories else "inconclusive"
     results.print(
         f"[{STYLES[verdict]}]{verdict}[/]: {comparison.histories:,} recorded histories, {len(comparison.mismatches):,} "

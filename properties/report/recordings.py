@@ -58,16 +58,12 @@ def drawn(operator: str, count: int, seed: int, clock: str, refused: Callable[[H
         clock: `batch`, or `stream_time`.
         refused: Of a history: why the witness can't answer it, or None.
     """
-    profiles = registration_of(operator).profiles
     found: dict[str, list[History]] = {}
-    for name, options in profiles.items():
-        histories: list[History] = []
+    for name, options in registration_of(operator).profiles.items():
         profile = HistorySettings(operator, options, SCHEDULE, ARRIVALS, null_keys=True)
-        for history in draw_histories(profile, 4 * count, seed):
-            asked = under_stream_time(history) if clock == "stream_time" else history
-            if refused(asked) is None:
-                histories.append(asked)
-        found[name] = histories
+        histories = draw_histories(profile, 4 * count, seed)
+        asked = map(under_stream_time, histories) if clock == "stream_time" else histories
+        found[name] = [history for history in asked if refused(history) is None]
     served = {name: histories for name, histories in found.items() if histories}
     each = -(-count // max(1, len(served)))
     return {name: histories[:each] for name, histories in served.items()}
@@ -94,23 +90,14 @@ def recording(on: str, histories: Sequence[History], outcomes: Sequence[Outcome]
     return "".join(lines)
 
 
-def record(
-    path: Path, on: str, histories: Sequence[History], outcomes: Sequence[Outcome], seed: int | None = None
-) -> None:
-    """Write answers into a file, whole or not at all; one that is there is replaced.
-
-    Args:
-        path: The file.
-        on: The name of the witness.
-        histories: The histories.
-        outcomes: What came out of each.
-        seed: What the histories were drawn from; None where that isn't known.
+def record(path: Path, text: str) -> None:
+    """Write a recording's text into a file, whole or not at all; a file that is there is replaced.
 
     Raises:
         BadInput: The file can't be written.
     """
     try:
-        write_whole(path, recording(on, histories, outcomes, seed))
+        write_whole(path, text)
     except OSError as error:
         raise BadInput(f"{path}: can't be written ({error.strerror}): choose another folder") from None
 
@@ -157,9 +144,8 @@ def _named(path: Path) -> str:
         content = next(_lines(path))[1]
     except (BadInput, StopIteration):
         return "something that is no recording"
-    seed = content.get("seed")
-    on = content.get("on")
-    return f"a recording on {on} with {'an unknown seed' if seed is None else f'seed {seed}'}"
+    seed = f"seed {content['seed']}" if content.get("seed") is not None else "an unknown seed"
+    return f"a recording on {content.get('on')} with {seed}"
 
 
 def recorded(path: Path) -> Iterator[tuple[str, History, Outcome]]:
@@ -211,12 +197,9 @@ class _Recorded:
         name, on, grain, text = (self.field(self.content, one, str) for one in ("name", "on", "grain", "history"))
         if not name:
             self.fail("the name is empty: give the history's name")
-        for field_name, value, known in (
-            ("on", on, WITNESSES),
-            ("grain", grain, tuple(one.name.lower() for one in Grain)),
-        ):
-            if value not in known:
-                self.fail(f"unknown {field_name} {value!r}: use one of {', '.join(known)}")
+        for what, known in {"on": [*WITNESSES], "grain": [one.name.lower() for one in Grain]}.items():
+            if self.content[what] not in known:
+                self.fail(f"unknown {what} {self.content[what]!r}: use one of {', '.join(known)}")
         if "seed" in self.content:
             self.field(self.content, "seed", int)
         history = parse_history(text, name, f"{self.source}: history")
@@ -233,7 +216,8 @@ class _Recorded:
                 self.fail("the answer has two rows of one key and window: a table has one")
             return Outcome(history.name, grain, final=changes if is_stream else table, is_stream=is_stream)
         knows = any(isinstance(output, Dropped) for output in outputs) or on == "reference"
-        when, limit = ("batch", len(history.batches)) if grain is Grain.BATCH else ("arrival", arrivals_of(history))
+        arrivals = sum(not isinstance(line, Cut) for line in history.lines)
+        when, limit = ("batch", len(history.batches)) if grain is Grain.BATCH else ("arrival", arrivals)
         entries = []
         for index, (line, output) in enumerate(zip(lines, outputs, strict=True)):
             number = self.field(line, when, int, f"answer {index}: ")
@@ -274,11 +258,6 @@ class _Recorded:
 
 def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def arrivals_of(history: History) -> int:
-    """Count the arrivals of a history: its lines without the cuts."""
-    return sum(not isinstance(line, Cut) for line in history.lines)
 
 
 def compare_recorded(paths: Sequence[Path], evaluate: Callable[[Sequence[History]], list[Outcome]]) -> Comparison:

@@ -49,7 +49,7 @@ def test_at_least_a_hundred_answers_of_kafka_are_recorded_for_each_operator_that
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_what_was_recorded_is_read_back_as_it_was(operator: str, tmp_path: Path) -> None:
     histories = some(operator)
-    record(tmp_path / "r.jsonl", "reference", histories, reference(histories))
+    record(tmp_path / "r.jsonl", recording("reference", histories, reference(histories)))
     for (on, history, outcome), before, emitted in zip(
         recorded(tmp_path / "r.jsonl"), histories, reference(histories), strict=True
     ):
@@ -62,7 +62,7 @@ def test_another_answer_is_emitted(tmp_path: Path) -> None:
     histories = some()
     emitted = reference(histories)
     emitted[0].entries = emitted[0].entries[:-1]
-    record(tmp_path / "r.jsonl", "reference", histories, emitted)
+    record(tmp_path / "r.jsonl", recording("reference", histories, emitted))
     comparison = compare_recorded([tmp_path / "r.jsonl"], reference)
     assert [history for history, *_ in comparison.mismatches] == histories[:1]
 
@@ -92,7 +92,7 @@ def test_a_line_that_is_no_recording_is_refused_with_its_file_and_line(line: str
 
 def test_a_recording_says_its_seed(tmp_path: Path) -> None:
     histories = some()
-    record(tmp_path / "r.jsonl", "reference", histories, reference(histories), seed=5)
+    record(tmp_path / "r.jsonl", recording("reference", histories, reference(histories), seed=5))
     assert {json.loads(line)["seed"] for line in (tmp_path / "r.jsonl").read_text().splitlines()} == {5}
 
 
@@ -101,7 +101,7 @@ def test_line_separators_of_other_alphabets_end_no_line(tmp_path: Path) -> None:
         {"input": "left", "key": "a\u2028\x85b", "value": "\u2028", "timestamp": 0}
     )
     histories = [parse_history(text)]
-    record(tmp_path / "r.jsonl", "reference", histories, reference(histories))
+    record(tmp_path / "r.jsonl", recording("reference", histories, reference(histories)))
     assert compare_recorded([tmp_path / "r.jsonl"], reference).mismatches == []
 
 
@@ -133,4 +133,4 @@ def test_a_recording_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_a_recording_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="can't be written"):
-        record(tmp_path / "file" / "r.jsonl", "reference", [], [])
+        record(tmp_path / "file" / "r.jsonl", "")

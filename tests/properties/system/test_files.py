@@ -151,17 +151,10 @@ def test_a_file_that_grows_too_large_leaves_nothing(tmp_path: Path) -> None:
 def test_a_recording_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    from streamproof.properties.outcomes.outcomes import Outcome
-    from streamproof.reference.core.history import parse_history
-    from streamproof.reference.core.play import play
-
-    header = '{"operator": "table_table_join", "options": {"join": "inner"}}\n'
-    line = '{"input": "left", "key": "a", "value": "%s", "timestamp": 0}\n' % ("x" * 2000)
-    history = parse_history(header + line, "h")
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
         with pytest.raises(BadInput, match="can't be written"):
-            record(tmp_path / "r.jsonl", "reference", [history], [Outcome.of_play("h", play(history))])
+            record(tmp_path / "r.jsonl", "x" * 2000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)
