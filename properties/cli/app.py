@@ -84,7 +84,7 @@ def _say_why(error: Exception) -> None:
     """Say what ended the command: what the user or the machine can fix, or an error of ours with its traceback."""
     from .failures import explained
 
-    if _is_usage_error(error):
+    if hasattr(error, "format_message"):
         _say_error(_usage(error))
         return
     known = explained(error)
@@ -149,10 +149,6 @@ def _report_who_took_part(session: Any) -> None:
 def _running_session() -> Any:
     spark = sys.modules.get("pyspark.sql")
     return None if spark is None else spark.SparkSession.getActiveSession()
-
-
-def _is_usage_error(error: Exception) -> bool:
-    return hasattr(error, "format_message")
 
 
 def _usage(error: Any) -> str:
