@@ -234,8 +234,7 @@ def _print_report(report: Report) -> None:
         results.print(f"Not checked: {reasons}.", markup=False)
     for counterexample, path in report.found:
         results.print()
-        text = f"{counterexample_text(counterexample)}\nWritten to {visible(path)}"
-        results.out(text)
+        results.out(counterexample_text(counterexample), f"Written to {visible(path)}", sep="\n")
     print_divergences(report.divergences)
     _print_verdict(report)
 

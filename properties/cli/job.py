@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -99,7 +100,6 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
     outcomes: list[JobOutcome] = []
     verdict = "conforms"
     command = again("check", [name], histories=options.histories, seed=seed)
-
     with reporting(report_to, lambda ended: of_jobs.content(outcomes, command, f"{name}: {ended}" if ended else "")):
         with signals.interrupting(), steps() as progress, logged_by(progress):
             progress("starting Spark")
@@ -107,9 +107,9 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
             spark_session(any_provider=True)
             job = named(name)
             common = {
-                "histories": HISTORIES if options.histories is None else options.histories,
+                "histories": options.histories or HISTORIES,
                 "seed": seed,
-                "seconds": SECONDS if options.seconds is None else options.seconds,
+                "seconds": options.seconds or SECONDS,
                 "folder": folder_of(name, folder),
             }
             check = checking(name, job, options, common, outcomes)
@@ -118,7 +118,7 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
                 check()
             except (Violated, Inconclusive) as found:
                 outcomes.append(found)
-                verdict = "violated" if isinstance(found, Violated) else "inconclusive"
+                verdict = found.verdict
         for outcome in outcomes:
             results.out(str(outcome))
         results.print(f"{visible(name)}: [{STYLES[verdict]}]{verdict}[/]")
@@ -137,22 +137,14 @@ def checking(
     """
     from ..checking.jobs.check import check_job
     from ..checking.jobs.invariants import invariants
-    from ..checking.jobs.verdicts import Inconclusive, Violated
 
-    def noting(check: Callable[..., JobOutcome]) -> Callable[..., JobOutcome]:
-        def noted(*arguments: Any, **named: Any) -> JobOutcome:
-            asked = {} if options.histories is None else {"histories": options.histories}
-            try:
-                outcomes.append(check(*arguments, **{**common, **named, **asked}))
-            except (StreamproofError, Violated, Inconclusive):
-                raise
-            except Exception as error:
-                raise explained(error) from error  # what else a test raises is its own
-            return outcomes[-1]
+    def noted(check: Callable[..., JobOutcome], *arguments: Any, **named: Any) -> JobOutcome:
+        asked = {} if options.histories is None else {"histories": options.histories}
+        with _others_raised_as(explained):
+            outcomes.append(check(*arguments, **{**common, **named, **asked}))
+        return outcomes[-1]
 
-        return noted
-
-    fixtures = {"check_job": noting(check_job), "invariants": noting(invariants)}
+    fixtures = {"check_job": partial(noted, check_job), "invariants": partial(noted, invariants)}
     parameters = [*inspect.signature(job).parameters] if callable(job) else []
     if parameters and {*parameters} <= fixtures.keys():
         if options.given:
@@ -174,16 +166,23 @@ def checking(
 
 
 def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> None:
-    from ..checking.jobs.verdicts import Inconclusive, Violated
     from ..witnesses.job.contract import location, raised
 
-    with without_exit(location(test)):
-        try:
-            test(**fixtures)
-        except (StreamproofError, Violated, Inconclusive):
-            raise
-        except Exception as error:
-            raise BadInput(raised(test, error)) from error
+    with without_exit(location(test)), _others_raised_as(lambda error: BadInput(raised(test, error))):
+        test(**fixtures)
+
+
+@contextlib.contextmanager
+def _others_raised_as(explain: Callable[[Exception], StreamproofError]) -> Iterator[None]:
+    """Explain what is raised in a block, but for verdicts and what is explained already."""
+    from ..checking.jobs.verdicts import Inconclusive, Violated
+
+    try:
+        yield
+    except (StreamproofError, Violated, Inconclusive):
+        raise
+    except Exception as error:
+        raise explain(error) from error
 
 
 def named(name: str) -> Any:

@@ -220,7 +220,7 @@ class _Recorded:
         when, limit = ("batch", len(history.batches)) if grain is Grain.BATCH else ("arrival", arrivals)
         entries = []
         for index, (line, output) in enumerate(zip(lines, outputs, strict=True)):
-            number = self.field(line, when, int, f"answer {index}: ")
+            number = self.field(line, when, int, where=f"answer {index}: ")
             if not 0 <= number < max(1, limit):
                 self.fail(f"answer {index}: {when} {number} of a history that has {limit}, counted from 0: count again")
             entries.append(Entry(number if when == "arrival" else -1, number if when == "batch" else -1, output))
@@ -230,26 +230,25 @@ class _Recorded:
         where = f"answer {index}: "
         if not isinstance(line, dict):
             self.fail(f"{where}{line!r:.40} instead of an object: write {{…}}")
-        key = self.field(line, "key", (str, type(None)), where)
+        key = self.field(line, "key", str, type(None), where=where)
         if "dropped" in line:
             if grain is Grain.END:
                 self.fail(f"{where}a dropped record in a result: leave it out")
-            return Dropped(key, self.field(line, "dropped", str, where))
+            return Dropped(key, self.field(line, "dropped", str, where=where))
         if "value" not in line:
             self.fail(f"{where}without 'value': add it")
         window = None
         if "window" in line:
-            bounds = self.field(line, "window", list, where)
+            bounds = self.field(line, "window", list, where=where)
             if len(bounds) != 2 or not all(_is(bound, int) for bound in bounds) or bounds[0] > bounds[1]:
                 self.fail(f"{where}the window {bounds!r:.60} isn't [start, end] in milliseconds: give both")
             window = (bounds[0], bounds[1])
-        return Change(key, window, line["value"], self.field(line, "timestamp", int, where))
+        return Change(key, window, line["value"], self.field(line, "timestamp", int, where=where))
 
-    def field(self, content: dict[str, Any], name: str, kinds: type | tuple[type, ...], where: str = "") -> Any:
+    def field(self, content: dict[str, Any], name: str, *kinds: type, where: str = "") -> Any:
         """Return a field of one of those types."""
         if name not in content:
             self.fail(f"{where}without {name!r}: add it")
-        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
         if not any(_is(content[name], kind) for kind in kinds):
             wanted = " or ".join(_KINDS[kind] for kind in kinds)
             self.fail(f"{where}the {name} {content[name]!r:.40} is not {wanted}: write it as one")
