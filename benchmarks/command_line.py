@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -141,14 +142,7 @@ def bench(
         results.print(table)
         return
     chosen = list(dict.fromkeys(names or BENCHMARKS))
-    for name in chosen:
-        benchmark, _, operator = name.partition(":")
-        if benchmark not in BENCHMARKS:
-            raise BadInput(f"unknown benchmark {benchmark!r}: use some of {', '.join(BENCHMARKS)}")
-        if operator and benchmark not in BY_OPERATOR:
-            raise BadInput(f"{name}: no operator can be named here, only in {', '.join(BY_OPERATOR)}: leave it out")
-        if operator:
-            operator_named(operator)
+    _check_names(chosen)
     _check_options(chosen, on, histories, seed, rounds)
     small = size is Size.SMALL
     made_on = machine()
@@ -157,34 +151,12 @@ def bench(
         results.print(SMALL, style="yellow")
     measured: list[dict[str, Any]] = []
     missed: list[str] = []
+    options = {"rounds": rounds, "on": on, "histories": histories, "seed": seed}
     for name in chosen:
-        benchmark, _, operator = name.partition(":")
-        setting = Setting(
-            small,
-            rounds,
-            lambda step, name=name: _step(name, step),  # type: ignore[misc]
-            operator or None,
-            on,
-            histories,
-            1 if seed is None else seed,
-        )
-        before, started = load_average(), time.monotonic()
-        figures: list[Figure] = import_module(f".{benchmark}", __package__).run(setting)
-        found = {
-            "benchmark": name,
-            "command": _command(name, size, {"rounds": rounds, "on": on, "histories": histories, "seed": seed}),
-            "load average before": before,
-            "load average after": load_average(),
-            "seconds": round(time.monotonic() - started, 1),
-            "figures": [
-                asdict(figure)
-                | {
-                    "target": None if figure.target is None else figure.target._asdict(),
-                    "reached": None if small else figure.reached,
-                }
-                for figure in figures
-            ],
-        }
+        operator = name.partition(":")[2] or None
+        first_seed = 1 if seed is None else seed
+        setting = Setting(small, rounds, partial(_step, name), operator, on, histories, first_seed)
+        found, figures = _measured(name, setting, _command(name, size, options))
         measured.append(found)
         if not small:
             missed += [f"{name}: {figure.name}" for figure in figures if figure.missed]
@@ -202,6 +174,44 @@ def bench(
 
 def _step(name: str, step: str) -> None:
     messages.print(f"{time.strftime('%H:%M:%S')} {name}: {step}", markup=False, soft_wrap=True)
+
+
+def _measured(name: str, setting: Setting, command: str) -> tuple[dict[str, Any], list[Figure]]:
+    """Run a benchmark; return what is saved of it, and its figures."""
+    before, started = load_average(), time.monotonic()
+    figures: list[Figure] = import_module(f".{name.partition(':')[0]}", __package__).run(setting)
+    found = {
+        "benchmark": name,
+        "command": command,
+        "load average before": before,
+        "load average after": load_average(),
+        "seconds": round(time.monotonic() - started, 1),
+        "figures": [
+            asdict(figure)
+            | {
+                "target": None if figure.target is None else figure.target._asdict(),
+                "reached": None if setting.small else figure.reached,
+            }
+            for figure in figures
+        ],
+    }
+    return found, figures
+
+
+def _check_names(chosen: Sequence[str]) -> None:
+    """Refuse names of benchmarks or operators that aren't there, and operators where none can be named.
+
+    Raises:
+        BadInput: One was given.
+    """
+    for name in chosen:
+        benchmark, _, operator = name.partition(":")
+        if benchmark not in BENCHMARKS:
+            raise BadInput(f"unknown benchmark {benchmark!r}: use some of {', '.join(BENCHMARKS)}")
+        if operator and benchmark not in BY_OPERATOR:
+            raise BadInput(f"{name}: no operator can be named here, only in {', '.join(BY_OPERATOR)}: leave it out")
+        if operator:
+            operator_named(operator)
 
 
 def _check_options(

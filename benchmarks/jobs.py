@@ -36,20 +36,14 @@ def run(setting: Setting) -> list[Figure]:
     checks, shared, alone = [], [], []
     violations, kept, repeated = [], [], []
 
-    def timed(check: Callable[[], object]) -> float:
-        start = time.perf_counter()
-        with contextlib.suppress(AssertionError):
-            check()
-        return time.perf_counter() - start
-
     def asked_of_sink(mode: str) -> float:
         sink = Sink(functools.partial(_appended, mode=mode), _read)
-        return timed(lambda: invariants(sink, clicks, histories=setting.size(20, 10)))
+        return _timed(lambda: invariants(sink, clicks, histories=setting.size(20, 10)))
 
     for number in range(setting.times()):
         setting.progress(f"round {number + 1} of {setting.times()}")
-        checks.append(timed(lambda: check_job(_sessions, clicks, expect=expected)))
-        violations.append(timed(lambda: check_job(_late, clicks, expect=expected)))
+        checks.append(_timed(lambda: check_job(_sessions, clicks, expect=expected)))
+        violations.append(_timed(lambda: check_job(_late, clicks, expect=expected)))
         if number < SINK_ROUNDS:
             kept.append(asked_of_sink("overwrite"))
             repeated.append(asked_of_sink("append"))
@@ -79,6 +73,13 @@ def run(setting: Setting) -> list[Figure]:
         by_itself,
         ratio("a shared query over a query a history", together, by_itself),
     ]
+
+
+def _timed(check: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    with contextlib.suppress(AssertionError):
+        check()
+    return time.perf_counter() - start
 
 
 def _sessions(clicks: Any, delay: str = "10 minutes") -> Any:
