@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from streamproof import Inconclusive, Input, Violated
-from streamproof.properties.checking.jobs.arguments import CheckOptions, job_options
+from memory_jobs import RUN, Batches, MemoryRunner, checked, options
+from streamproof import Inconclusive, Violated
 from streamproof.properties.checking.jobs.check import JobCheck
 from streamproof.properties.checking.jobs.invariants import _Invariants
-from streamproof.properties.generators.columns.inputs import resolve_all
 from streamproof.properties.generators.columns.model import Expected, JobHistory, Row, Source, from_microseconds
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import BatchOracle, JobOracle
 from streamproof.properties.laws.expected.variations import Variation
-from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, Output, Runner
-from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
-
-Batches = list[list[dict[str, Any]]]
-CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
-
-
-@dataclass(frozen=True)
-class MemoryRunner(Runner):
-    """Runs the job, which is a function from batches of rows to batches of rows, in this process."""
-
-    def declare(self, run: RunOptions = PLAIN) -> Declared:
-        return Declared()
-
-    def run(
-        self, batches: Sequence[Mapping[str, pa.Table]], clock: Sequence[int] = (), run: RunOptions = PLAIN
-    ) -> Output:
-        job: Any = self.job
-        rows = [[row for table in batch.values() for row in table.to_pylist()] for batch in batches]
-        return Output(job(rows), covered=frozenset({REPEATED, RESTORED}), crashed=[(at, True) for at in run.crash_in])
-
-    def as_batch(self, tables: Mapping[str, pa.Table], run: RunOptions = PLAIN) -> list[dict[str, Any]]:
-        return [row for batch in self.run([tables]).batches for row in map(dict, batch)]
+from streamproof.properties.witnesses.job.running import Output
+from streamproof.properties.witnesses.run_options import Crash, Mode, RunOptions
 
 
 class Copies(Oracle):
@@ -77,24 +54,6 @@ def only_one_user(batches: Batches) -> Batches:
 def the_first(batches: Batches) -> Batches:
     """Emit the first row of each user of a batch."""
     return [list({row["user"]: row for row in reversed(rows)}.values()) for rows in batches]
-
-
-def options(job: Callable[[Batches], Batches], **more: Any) -> CheckOptions:
-    resolved = resolve_all([CLICKS], 0)
-    return CheckOptions(runner=MemoryRunner(job, [given.source for given in resolved]), inputs=resolved, **more)
-
-
-RUN = job_options("default", "append", None, 60)
-
-
-def checked(job: Callable[[Batches], Batches], oracle: Oracle) -> Any:
-    return JobCheck(options(job), oracle, Variation(RUN)).check(40)
-
-
-def test_a_new_oracle_is_one_class_that_says_what_it_expects() -> None:
-    report = checked(copy, Copies())
-    assert (report.oracle, report.histories, report.alone, report.comparing) == ("a copy", 40, "", "batches")
-    assert report.expecting > 30
 
 
 def test_the_smallest_history_on_which_a_job_differs_is_one_row() -> None:

@@ -1,0 +1,50 @@
+"""Checks of jobs without Spark, which several files use: a job is a function over the rows of each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from streamproof import Input
+from streamproof.properties.checking.jobs.arguments import CheckOptions, job_options
+from streamproof.properties.checking.jobs.check import JobCheck
+from streamproof.properties.generators.columns.inputs import resolve_all
+from streamproof.properties.laws.expected.oracle import Oracle
+from streamproof.properties.laws.expected.variations import Variation
+from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, Output, Runner
+from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
+
+Batches = list[list[dict[str, Any]]]
+CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
+
+
+@dataclass(frozen=True)
+class MemoryRunner(Runner):
+    """Runs the job, which is a function from batches of rows to batches of rows, in this process."""
+
+    def declare(self, run: RunOptions = PLAIN) -> Declared:
+        return Declared()
+
+    def run(
+        self, batches: Sequence[Mapping[str, pa.Table]], clock: Sequence[int] = (), run: RunOptions = PLAIN
+    ) -> Output:
+        job: Any = self.job
+        rows = [[row for table in batch.values() for row in table.to_pylist()] for batch in batches]
+        return Output(job(rows), covered=frozenset({REPEATED, RESTORED}), crashed=[(at, True) for at in run.crash_in])
+
+    def as_batch(self, tables: Mapping[str, pa.Table], run: RunOptions = PLAIN) -> list[dict[str, Any]]:
+        return [row for batch in self.run([tables]).batches for row in map(dict, batch)]
+
+
+def options(job: Callable[[Batches], Batches], **more: Any) -> CheckOptions:
+    resolved = resolve_all([CLICKS], 0)
+    return CheckOptions(runner=MemoryRunner(job, [given.source for given in resolved]), inputs=resolved, **more)
+
+
+RUN = job_options("default", "append", None, 60)
+
+
+def checked(job: Callable[[Batches], Batches], oracle: Oracle) -> Any:
+    return JobCheck(options(job), oracle, Variation(RUN)).check(40)
