@@ -30,9 +30,7 @@ from .run import run
 from .spec.app import specs
 from .terminal import COULD_NOT_RUN, messages
 
-INTERRUPTED = 130
-"""What typer makes of Ctrl-C."""
-
+INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
     help="Check Spark stream operators against a reference model. "
@@ -41,8 +39,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-
 for command in (check, run, compare, mutants, divergences, races, doctor):
     app.command()(command)
 app.add_typer(specs, name="spec")

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
 JOBS_FOLDER = Path(".streamproof/jobs")
-OF_OPERATOR = 2000
-"""So many histories each operator is checked on, where nothing else is said."""
+DEFAULT_HISTORIES = 2000  # of each operator
 
 
 class Part(StrEnum):
@@ -106,7 +105,7 @@ def check(
         check_one_job(name, job, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
     if job.given:
         raise BadInput(f"--{job.given[0]} is for a job of your own: name the job too, as module:function")
-    histories = OF_OPERATOR if histories is None else histories
+    histories = DEFAULT_HISTORIES if histories is None else histories
     if minutes is not None and not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: there is no time to check anything in: give a number above 0")
     if mutant is not None and only not in (None, Part.SPARK):

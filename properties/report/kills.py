@@ -23,14 +23,10 @@ from ..laws.runs import PART
 from ..laws.worth import why
 from ..registration.registration import Options, Registration, registration_of
 
-OF_CHECK = 2000
-"""So many histories has a check by default."""
-ENOUGH = 10
-"""In so many histories of a check each mutant is to be killed."""
-FEW = 3
-"""What fewer histories have in common says nothing."""
-NAMED, VALUES = 3, 2
-"""So many mutants that a law kills alone are named, and so many values of options that are seldom drawn."""
+DEFAULT_HISTORIES = 2000  # of a check
+MIN_KILLING = 10  # histories of a check, in which each mutant is to be killed
+MIN_IN_COMMON = 3  # what fewer histories have in common says nothing
+MAX_MUTANTS_NAMED, MAX_OPTIONS_NAMED = 3, 2
 
 
 class Worth(NamedTuple):
@@ -54,8 +50,8 @@ def worth_of_laws(kills: Sequence[Kill]) -> list[Worth]:
     rows = []
     for law in _judging(kills):
         alone = [kill.mutant.name for kill in kills if [*kill.laws] == [law]]
-        more = f" and {len(alone) - NAMED} more" if len(alone) > NAMED else ""
-        said = f"{', '.join(alone[:NAMED])}{more}" if alone else why(law)
+        more = f" and {len(alone) - MAX_MUTANTS_NAMED} more" if len(alone) > MAX_MUTANTS_NAMED else ""
+        said = f"{', '.join(alone[:MAX_MUTANTS_NAMED])}{more}" if alone else why(law)
         rows.append(Worth(law, sum(law in kill.laws for kill in kills), alone, said))
     return rows
 
@@ -97,16 +93,16 @@ class Rare(NamedTuple):
         here = "" if (shown, drawn) == (round(self.histories), self.of) else f", {shown:,} of {drawn:,} here"
         rarely = f"; all have {' and '.join(self.options)}" if self.options else ""
         return (
-            f"killed in fewer than {ENOUGH} histories of a check: {self.kill.mutant.name} ({in_check}; by {self.law}"
-            f"{here}): check --histories {self.needed:,} would show it {ENOUGH} times{rarely}"
+            f"killed in fewer than {MIN_KILLING} histories of a check: {self.kill.mutant.name} ({in_check}; "
+            f"by {self.law}{here}): check --histories {self.needed:,} would show it {MIN_KILLING} times{rarely}"
         )
 
 
 def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
     """Return the mutants that a check of the default size would kill in too few histories.
 
-    How many they would be is reckoned from the share of the drawn histories on which a law was broken. Of what a check
-    asks a smaller part than mutation testing does, it is the smaller part.
+    Their number is reckoned from the share of the drawn histories on which a law was broken. Where a check asks a law
+    of a smaller part of them than mutation testing does, that part counts.
 
     Args:
         kills: What became of the mutants of an operator.
@@ -122,11 +118,11 @@ def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
         of_operator = definitions[kill.mutant.operator]
         drawn = drawn_by_check(kill, of_operator)
         law = max(shares, key=lambda one: shares[one])
-        expected = float(shares[law] * drawn(OF_CHECK))
-        if expected < ENOUGH:
-            needed = histories_for(math.ceil(ENOUGH / shares[law]), drawn) if shares[law] else 0
+        expected = float(shares[law] * drawn(DEFAULT_HISTORIES))
+        if expected < MIN_KILLING:
+            needed = histories_for(math.ceil(MIN_KILLING / shares[law]), drawn) if shares[law] else 0
             seldom = seldom_drawn(kill, law, of_operator)
-            found.append(Rare(kill, law, expected, drawn(OF_CHECK), needed, seldom))
+            found.append(Rare(kill, law, expected, drawn(DEFAULT_HISTORIES), needed, seldom))
     return found
 
 
@@ -145,7 +141,7 @@ def asked_by_check(law: Law) -> Fraction:
 
 
 def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int], int]:
-    """Return what says how many histories a check of so many histories draws that might kill a mutant."""
+    """Return a function from the histories that a check is asked for to those it draws that might kill a mutant."""
     registration = registration_of(kill.mutant.operator)
     profiles = len(registration.profiles)
     if kill.mutant.scheduled:
@@ -156,7 +152,7 @@ def drawn_by_check(kill: Kill, definitions: Sequence[Options]) -> Callable[[int]
 
 
 def histories_for(drawn: int, drawn_by: Callable[[int], int]) -> int:
-    """Return for how many histories, in two digits, a check must be asked to draw so many that might kill a mutant."""
+    """Return for how many histories, in two digits, a check must be asked to draw `drawn` that might kill a mutant."""
     asked = drawn
     while drawn_by(asked) < drawn:
         asked += max(1, asked // 10)
@@ -167,13 +163,13 @@ def histories_for(drawn: int, drawn_by: Callable[[int], int]) -> int:
 def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[str]:
     """Return the values of options that all histories have on which a law was broken, and few definitions."""
     registration, shown = registration_of(kill.mutant.operator), kill.shown[law]
-    if len(shown) < FEW:
+    if len(shown) < MIN_IN_COMMON:
         return []
     common = set.intersection(*(_values(registration, history.options) for history in shown))
     having = Counter(value for options in definitions for value in common & _values(registration, options))
     seldom = sorted((having[value], value) for value in common if 2 * having[value] < len(definitions))
     of = f"of {len(definitions)} definitions"
-    return [f"{value.removeprefix('options ')} ({count} {of})" for count, value in seldom[:VALUES]]
+    return [f"{value.removeprefix('options ')} ({count} {of})" for count, value in seldom[:MAX_OPTIONS_NAMED]]
 
 
 def _values(registration: Registration, options: Options) -> set[str]:
@@ -194,10 +190,10 @@ def _survived(kill: Kill) -> str:
         return f"survived: {mutant.name}: no history was judged{reasons}"
     # By the rule of three: what shows in a larger share is missed by so many histories in one case of 20.
     share = max(1, kill.drawn // 3)
-    more = f"mutants {mutant.operator} {mutant.name} --histories {max(OF_CHECK, 10 * kill.drawn):,} would look further"
+    histories = max(DEFAULT_HISTORIES, 10 * kill.drawn)
     return (
         f"survived: {mutant.name} (0 of {kill.drawn:,}): it shows in less than one of {share:,} histories, if in any: "
-        f"{more}{reasons}"
+        f"mutants {mutant.operator} {mutant.name} --histories {histories:,} would look further{reasons}"
     )
 
 

@@ -27,10 +27,8 @@ from ..system.files import write_whole
 from ..witnesses.by_name import WITNESSES
 from ..witnesses.kafka.divergences import explained
 
-LARGEST_MB = 1024
-"""The most (MB of 2^20 bytes) that a recording may have."""
-ARRIVALS = 12
-"""How many records a recorded history has: enough for every coverage goal, and a file that a person can read."""
+LARGEST_MB = 1024  # of a recording, each MB 2^20 bytes
+ARRIVALS = 12  # of a recorded history: enough for every coverage goal, and a file that a person can read
 
 
 @dataclass

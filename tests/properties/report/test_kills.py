@@ -21,8 +21,8 @@ from streamproof.properties.laws.worth import KILLS_ALONE, STAYS, why
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.report.kills import (
-    ENOUGH,
-    OF_CHECK,
+    DEFAULT_HISTORIES,
+    MIN_KILLING,
     asked_by_check,
     laws_not_asked,
     rare,
@@ -140,21 +140,21 @@ def test_a_check_draws_as_many_histories_as_is_reckoned() -> None:
 
 
 def test_a_check_of_the_default_size_is_what_is_reckoned_with() -> None:
-    assert inspect.signature(check_operators).parameters["histories"].default == OF_CHECK
+    assert inspect.signature(check_operators).parameters["histories"].default == DEFAULT_HISTORIES
 
 
 def test_a_mutant_that_shows_in_few_histories_is_listed_with_the_size_at_which_it_shows_in_ten() -> None:
     registration = registration_of("session_windows")
     definitions = definitions_drawn(registration, 0)
-    of = histories_in_pools(registration, definitions, OF_CHECK)
+    of = histories_in_pools(registration, definitions, DEFAULT_HISTORIES)
     few, many = (
         killed("gap_exclusive", "changelog", of, [history()] * 3),
         killed("merges_one", "labels", 20, [history()]),
     )
     (found,) = rare([few, many])
     assert (found.kill, found.law, found.histories) == (few, "changelog", 3)
-    assert histories_in_pools(registration, definitions, found.needed) * 3 >= ENOUGH * of
-    assert histories_in_pools(registration, definitions, int(0.85 * found.needed)) * 3 < ENOUGH * of
+    assert histories_in_pools(registration, definitions, found.needed) * 3 >= MIN_KILLING * of
+    assert histories_in_pools(registration, definitions, int(0.85 * found.needed)) * 3 < MIN_KILLING * of
     assert str(found).startswith(
         f"killed in fewer than 10 histories of a check: gap_exclusive (3 of {of:,}; by changelog): "
         f"check --histories {found.needed:,} would show it 10 times"
