@@ -21,6 +21,7 @@ from rich.table import Table
 from ...reference.core.errors import BadInput, MissingTool, StreamproofError, install_command
 from ...specs.catalogue import catalogue
 from ...specs.java import find_java, low_limits
+from ..system import room
 from ..system.requirements import (
     PACKAGES,
     Diagnosis,
@@ -30,14 +31,6 @@ from ..system.requirements import (
     package_folder,
     pip,
     spark_home,
-)
-from ..system.room import (
-    ENOUGH_DISK_GB,
-    ENOUGH_MEMORY_GB,
-    LEAST_DISK_GB,
-    LEAST_MEMORY_GB,
-    free_disk,
-    free_memory,
 )
 from ..system.visible import visible
 from ..system.work import LOG_DAYS, logs_left
@@ -200,12 +193,12 @@ def _kafka_streams() -> _Found:
 
 def _disk() -> _Found:
     folder = tempfile.gettempdir()
-    free = free_disk(Path(folder)) or 0.0
+    free = room.free_disk(Path(folder)) or 0.0
     found = f"{free:.1f} GB free in {folder}"
-    if free >= ENOUGH_DISK_GB:
+    if free >= room.ENOUGH_DISK_GB:
         return "ok", found, ""
-    remedy = f"set TMPDIR to a folder with {ENOUGH_DISK_GB:.0f} GB free"
-    return "wrong" if free < LEAST_DISK_GB else "optional", found, remedy
+    remedy = f"set TMPDIR to a folder with {room.ENOUGH_DISK_GB:.0f} GB free"
+    return "wrong" if free < room.LEAST_DISK_GB else "optional", found, remedy
 
 
 def _logs() -> _Found:
@@ -217,13 +210,13 @@ def _logs() -> _Found:
 
 
 def _cores_and_memory() -> _Found:
-    cores, left = os.cpu_count() or 1, free_memory()
+    cores, left = os.cpu_count() or 1, room.free_memory()
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     except (ValueError, OSError, AttributeError):  # no such figure on this system
         return "ok", f"{cores} cores", ""
     found = f"{cores} cores, {memory:.1f} GB" + ("" if left is None else f", of which {left:.1f} GB are left")
-    remedy = f"end other programs, or give it {ENOUGH_MEMORY_GB:.0f} GB"
-    if left is not None and left < LEAST_MEMORY_GB:
+    remedy = f"end other programs, or give it {room.ENOUGH_MEMORY_GB:.0f} GB"
+    if left is not None and left < room.LEAST_MEMORY_GB:
         return "wrong", found, remedy
-    return ("optional", found, remedy) if memory < ENOUGH_MEMORY_GB else ("ok", found, "")
+    return ("optional", found, remedy) if memory < room.ENOUGH_MEMORY_GB else ("ok", found, "")

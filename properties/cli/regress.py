@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,11 +13,6 @@ from ..witnesses.kafka.versions import use_version
 from .options import KafkaVersion, Seed, files_of
 from .terminal import EXITS, STYLES, messages, print_divergences, results
 from .witnesses import ON_SPARK, WitnessName, counted, evaluated
-
-if TYPE_CHECKING:
-    from ...reference.core.history import History
-    from ..outcomes.outcomes import Outcome
-
 
 regress = typer.Typer(
     help="Record a witness's answers, and check a witness of today against them.", no_args_is_help=True
@@ -46,22 +41,21 @@ def regress_record(
 
     use_version(kafka_version)
     clock = "batch" if on in ON_SPARK else "stream_time"
-    answered: dict[Path, tuple[list[History], list[Outcome]]] = {}
+    texts: dict[Path, str] = {}
     for operator in [operator_named(name).name for name in operators or OPERATORS]:
         for profile, of_profile in drawn(operator, histories, seed, clock, witness_named(on).refuses).items():
             path = folder / f"{operator}-{profile.replace(', ', '-').replace(' ', '-')}.jsonl"
-            answered[path] = of_profile, evaluated(of_profile, on)
-    if not answered:
+            texts[path] = recording(on.value, of_profile, evaluated(of_profile, on), seed)
+    if not texts:
         raise BadInput(f"{on.value} answers none of {', '.join(operators or OPERATORS)}: choose another witness")
-    texts = {path: recording(on.value, *pair, seed) for path, pair in answered.items()}
     same = [] if force else refuse_others(texts, seed)
-    for path, (of_profile, _) in answered.items():
+    counts = {path: text.count("\n") for path, text in texts.items()}
+    for path, text in texts.items():
         if path not in same:
-            record(path, texts[path])
+            record(path, text)
         note = ", recorded before" if path in same else ""
-        messages.out(f"{path}: {counted(of_profile)}{note}")
-    count = sum(len(of_profile) for of_profile, _ in answered.values())
-    results.print(f"{count:,} histories recorded on {on.value}, seed {seed}.", markup=False)
+        messages.out(f"{path}: {counted(counts[path])}{note}")
+    results.print(f"{sum(counts.values()):,} histories recorded on {on.value}, seed {seed}.", markup=False)
 
 
 @regress.command("check")

@@ -76,10 +76,10 @@ def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
         messages.out(f"note: Spark has the batch clock, not stream time: {', '.join(map(visible, otherwise))}")
     with steps() as progress:
         release = f" {version_in_use()}" if on in ON_KAFKA else ""
-        progress(f"{counted(histories)} on {STARTED[on]}{release}")
+        progress(f"{counted(len(histories))} on {STARTED[on]}{release}")
         return witness.evaluate(histories)
 
 
-def counted(histories: Sequence[History]) -> str:
-    """Return how many histories there are, in words."""
-    return f"{len(histories)} {'history' if len(histories) == 1 else 'histories'}"
+def counted(histories: int) -> str:
+    """Return a number of histories, such as `2 histories`."""
+    return f"{histories} {'history' if histories == 1 else 'histories'}"
