@@ -54,14 +54,14 @@ Names = Annotated[
     ),
 ]
 Histories = Annotated[
-    int | None, typer.Option(min=1, help="How many random histories to draw; 2000 by default, of a job 300.")
+    int | None, typer.Option(min=1, help="How many random histories to draw; 2000 by default, 300 for a job.")
 ]
 Minutes = Annotated[
     float | None, typer.Option(help="Go on with further seeds and longer histories until the time is up.")
 ]
 Mutant = Annotated[str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")]
 Only = Annotated[
-    Part | None, typer.Option(help="Check the reference alone, Spark alone, or the reference by what Kafka says.")
+    Part | None, typer.Option(help="Check the reference alone, Spark alone, or the reference against Kafka Streams.")
 ]
 
 

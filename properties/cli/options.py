@@ -16,7 +16,7 @@ from ..witnesses.spark.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHAR
 CounterexamplesFolder = Annotated[
     Path, typer.Option("--findings", help="Folder that counterexamples are written to and replayed from.")
 ]
-Seed = Annotated[int, typer.Option(help="What the random histories are drawn from.")]
+Seed = Annotated[int, typer.Option(help="The seed that random histories are drawn from.")]
 Master = Annotated[
     str | None,
     typer.Option(
@@ -41,8 +41,8 @@ KafkaVersion = Annotated[
     typer.Option(
         metavar="VERSION",
         envvar=VERSION_VARIABLE,
-        help=f"Ask this release of Kafka Streams, such as 3.9.0; {DEFAULT} by default, and any from "
-        f"{'.'.join(map(str, OLDEST))} on.",
+        help=f"The release of Kafka Streams to run, such as 3.9.0, any from {'.'.join(map(str, OLDEST))} on; "
+        f"{DEFAULT} by default.",
     ),
 ]
 ReportFolder = Annotated[
@@ -78,10 +78,10 @@ Expect = Annotated[
 ]
 OutputMode = Annotated[str, _of_job(help="The job's output mode: append, update or complete.")]
 Trigger = Annotated[str, _of_job(help="The query's trigger: default, or available_now.")]
-OutOfOrder = Annotated[
-    str | None, _of_job(metavar="DURATION", help='By how much rows may be out of order: "10 minutes".')
+OutOfOrder = Annotated[str | None, _of_job(metavar="DURATION", help='How far out of order rows may be: "10 minutes".')]
+Seconds = Annotated[
+    float | None, _of_job(min=1, help="How long a query may take, and all histories that run alone; 120 by default.")
 ]
-Seconds = Annotated[float | None, _of_job(min=1, help="How long a query may take, and all histories run alone; 120.")]
 
 
 def files_of(paths: Sequence[Path], what: str) -> list[Path]:

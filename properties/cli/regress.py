@@ -21,19 +21,19 @@ regress = typer.Typer(
 
 @regress.command("record")
 def regress_record(
-    folder: Annotated[Path, typer.Argument(help="Folder that the recordings are written to, a file a definition.")],
+    folder: Annotated[Path, typer.Argument(help="Folder for the recordings, one file for each definition.")],
     operators: Annotated[
         list[str] | None, typer.Argument(help="Operators; all that the witness has by default.")
     ] = None,
     on: Annotated[WitnessName, typer.Option(help="The witness that answers.")] = WitnessName.REFERENCE,
-    histories: Annotated[int, typer.Option(min=1, help="How many histories an operator, at the least.")] = 100,
+    histories: Annotated[int, typer.Option(min=1, help="How many histories of each operator, at least.")] = 100,
     seed: Seed = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace recordings that say something else.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace recordings that differ.")] = False,
     kafka_version: KafkaVersion = None,
 ) -> None:
-    """Record what a witness says of random histories, so that it can be checked where the witness can't run.
+    """Record a witness's answers to random histories, to check others against them where the witness can't run.
 
-    A recording that is there already and says something else is replaced with --force alone.
+    A recording that is there already and differs is replaced only with --force.
     """
     from ...reference.core.operator import OPERATORS, operator_named
     from ..report.recordings import drawn, record, recording, refuse_others
