@@ -55,23 +55,21 @@ def main() -> NoReturn:
             prepare_streams()
             _require_working_directory()
             sweep()
-            code = app(prog_name="streamproof", standalone_mode=False) or 0
-        if code == INTERRUPTED:
+            ended: int = app(prog_name="streamproof", standalone_mode=False) or 0
+        if ended == INTERRUPTED:
             raise KeyboardInterrupt
         sys.stdout.flush()
+        code = ended
     except typer.Exit as stop:
         code = stop.exit_code
     except (KeyboardInterrupt, typer.Abort):
         signals.leave()
-        code = COULD_NOT_RUN
         by = f" by {signals.received()}" if signals.received() not in ("", "SIGINT") else ""
         with contextlib.suppress(OSError):  # the terminal may be gone
             messages.print(f"interrupted{by}: what was found until then is on disk", style="yellow")
     except SystemExit as error:  # nobody's but a library's, and no verdict
-        code = COULD_NOT_RUN
         _say_error(f"there is no verdict: code that was called ended the program with exit({error.code!r})")
     except Exception as error:
-        code = COULD_NOT_RUN
         _say_why(error)
     _leave(code)
 

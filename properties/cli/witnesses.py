@@ -30,16 +30,8 @@ class WitnessName(StrEnum):
 
 
 ON_SPARK = {WitnessName.SPARK, WitnessName.SPARK_NATIVE}
-ON_KAFKA = {WitnessName.KAFKA, WitnessName.KAFKA_BROKER}
-
-
-STARTED = {
-    WitnessName.SPARK: "Spark",
-    WitnessName.SPARK_NATIVE: "Spark",
-    WitnessName.KAFKA: "Kafka Streams",
-    WitnessName.KAFKA_BROKER: "a Kafka broker, Kafka Streams",
-}
-"""What is started before a witness can answer."""
+ON_KAFKA = {WitnessName.KAFKA: "Kafka Streams", WitnessName.KAFKA_BROKER: "a Kafka broker, Kafka Streams"}
+STARTED = {**dict.fromkeys(ON_SPARK, "Spark"), **ON_KAFKA}  # before a witness can answer
 
 
 def start_spark(master: str | None, partitions: int | None, shared: Path | None) -> None:
