@@ -112,9 +112,11 @@ def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
     operators = {kill.mutant.operator for kill in kills}
     definitions = {name: definitions_drawn(registration_of(name), seed) for name in operators}
     for kill in kills:
-        shares = {law: in_check(kill, law) for law in kill.laws}
-        if not shares:
+        if not kill.laws:
             continue
+        shares = {
+            law: Fraction(len(kill.shown[law]), kill.drawn) * asked_by_check(kill.results[law].law) for law in kill.laws
+        }
         of_operator = definitions[kill.mutant.operator]
         drawn = drawn_by_check(kill, of_operator)
         law = max(shares, key=lambda one: shares[one])
@@ -124,11 +126,6 @@ def rare(kills: Sequence[Kill], seed: int = 0) -> list[Rare]:
             seldom = seldom_drawn(kill, law, of_operator)
             found.append(Rare(kill, law, expected, drawn(DEFAULT_HISTORIES), needed, seldom))
     return found
-
-
-def in_check(kill: Kill, law: str) -> Fraction:
-    """Return on which share of a check's histories a law would be broken by a mutant."""
-    return Fraction(len(kill.shown[law]), kill.drawn) * asked_by_check(kill.results[law].law)
 
 
 def asked_by_check(law: Law) -> Fraction:
