@@ -74,12 +74,15 @@ def main() -> NoReturn:
     _leave(code)
 
 
-def _say_why(error: Exception) -> None:
+def _say_why(error: Any) -> None:
     """Say what ended the command: what the user or the machine can fix, or an error of ours with its traceback."""
     from .failures import explained
 
     if hasattr(error, "format_message"):
-        _say_error(_usage(error))
+        if message := error.format_message():  # else the help is printed already, for the command had no arguments
+            context = getattr(error, "ctx", None)
+            hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+            _say_error(f"{message}{hint}")
         return
     known = explained(error)
     _say_error(known.message)
@@ -88,8 +91,7 @@ def _say_why(error: Exception) -> None:
 
 
 def _say_error(text: str) -> None:
-    if text:
-        messages.out(f"error: {visible(text)}", style="red")
+    messages.out(f"error: {visible(text)}", style="red")
 
 
 def _require_working_directory() -> None:
@@ -143,11 +145,3 @@ def _report_who_took_part(session: Any) -> None:
 def _running_session() -> Any:
     spark = sys.modules.get("pyspark.sql")
     return None if spark is None else spark.SparkSession.getActiveSession()
-
-
-def _usage(error: Any) -> str:
-    if not error.format_message():
-        return ""  # the command was called without arguments, and the help is printed already
-    context = getattr(error, "ctx", None)
-    hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-    return f"{error.format_message()}{hint}"

@@ -53,16 +53,10 @@ Names = Annotated[
         help="Operators to check, such as session_windows; all by default. Or a job of your own: module:function.",
     ),
 ]
-Histories = Annotated[
-    int | None, typer.Option(min=1, help="How many random histories to draw; 2000 by default, 300 for a job.")
-]
-Minutes = Annotated[
-    float | None, typer.Option(help="Go on with further seeds and longer histories until the time is up.")
-]
+Histories = Annotated[int | None, typer.Option(min=1, help="Random histories to draw; 2000 by default, 300 for a job.")]
+Minutes = Annotated[float | None, typer.Option(help="Go on with more seeds and longer histories until the time is up.")]
 Mutant = Annotated[str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")]
-Only = Annotated[
-    Part | None, typer.Option(help="Check the reference alone, Spark alone, or the reference against Kafka Streams.")
-]
+Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]
 
 
 def check(

@@ -22,9 +22,7 @@ regress = typer.Typer(
 @regress.command("record")
 def regress_record(
     folder: Annotated[Path, typer.Argument(help="Folder for the recordings, one file for each definition.")],
-    operators: Annotated[
-        list[str] | None, typer.Argument(help="Operators; all that the witness has by default.")
-    ] = None,
+    operators: Annotated[list[str] | None, typer.Argument(help="Operators; all of the witness by default.")] = None,
     on: Annotated[WitnessName, typer.Option(help="The witness that answers.")] = WitnessName.REFERENCE,
     histories: Annotated[int, typer.Option(min=1, help="How many histories of each operator, at least.")] = 100,
     seed: Seed = 0,
@@ -60,9 +58,7 @@ def regress_record(
 
 @regress.command("check")
 def regress_check(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Recordings, or folders of them (*.jsonl).", metavar="RECORDING…")
-    ],
+    paths: Annotated[list[Path], typer.Argument(help="Recordings or folders of them (*.jsonl).", metavar="RECORDING…")],
     on: Annotated[WitnessName, typer.Option(help="The witness that is checked.")] = WitnessName.REFERENCE,
     kafka_version: KafkaVersion = None,
 ) -> None:
