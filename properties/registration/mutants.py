@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ...spark_impl.runtime.logic import Arrived, Emitted, Key, Logic
@@ -39,22 +40,37 @@ class Mutant:
 
 
 def mutants_of(
-    operator: str, right: MakeLogic, profile: str, logics: Iterable[type], elsewhere: dict[type, str] | None = None
+    operator: str,
+    right: MakeLogic,
+    profile: str,
+    logics: Iterable[type],
+    elsewhere: Mapping[str, Iterable[type]] = MappingProxyType({}),
+    scheduled: bool = False,
 ) -> dict[str, Mutant]:
     """Return mutants by name.
 
     Args:
         operator: The operator's name.
-        right: The operator's own logic.
+        right: The operator's own logic: a `Logic`, or what makes the named tuple of those of its stages.
         profile: The profile on which they are checked.
-        logics: The mutated logics.
-        elsewhere: The profile of those that the common one doesn't show.
+        logics: The mutated logics; one of a stage is a subclass of the right one.
+        elsewhere: By the name of another profile: those that are checked on it, for the common one doesn't show them.
+        scheduled: Whether messages must wait for them to show.
     """
-    profiles = elsewhere or {}
-    return {
-        name_of(logic): Mutant(operator, name_of(logic), logic, right, profiles.get(logic, profile), sentence_of(logic))
+    profiles = {logic: other for other, shown in elsewhere.items() for logic in shown}
+    mutants = [
+        Mutant(
+            operator,
+            name_of(logic),
+            logic if isinstance(right, type) else _in_its_stage(logic, right),
+            right,
+            profiles.get(logic, profile),
+            sentence_of(logic),
+            scheduled,
+        )
         for logic in logics
-    }
+    ]
+    return {mutant.name: mutant for mutant in mutants}
 
 
 def logics_in(names: Mapping[str, Any]) -> list[type]:
@@ -63,25 +79,13 @@ def logics_in(names: Mapping[str, Any]) -> list[type]:
     return [one for one in types if issubclass(one, Logic)]
 
 
-def staged_mutants_of(
-    operator: str, stages: MakeLogic, bugs: Mapping[type, tuple[str, str]], scheduled: bool = False
-) -> dict[str, Mutant]:
-    """Return mutants of an operator in stages by name.
+def _in_its_stage(bug: type, stages: MakeLogic) -> MakeLogic:
+    def make(definition: Any) -> Any:
+        right = stages(definition)
+        (stage,) = (name for name, logic in right._asdict().items() if issubclass(bug, type(logic)))
+        return right._replace(**{stage: bug(definition)})
 
-    Args:
-        operator: The operator's name.
-        stages: The operator's own logics.
-        bugs: Of each mutated logic: its stage, and the profile on which it is checked.
-        scheduled: Whether messages must wait for it to show.
-    """
-
-    def with_bug(bug: type, stage: str) -> MakeLogic:
-        return lambda definition: stages(definition)._replace(**{stage: bug(definition)})
-
-    return {
-        name_of(bug): Mutant(operator, name_of(bug), with_bug(bug, stage), stages, profile, sentence_of(bug), scheduled)
-        for bug, (stage, profile) in bugs.items()
-    }
+    return make
 
 
 def redeclared(definition: Declared, **options: Any) -> Declared:

@@ -16,7 +16,7 @@ from ....spark_impl.foreign_key_stages import (
 )
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.runtime.stages import ReferredState
-from ...registration.mutants import staged_mutants_of
+from ...registration.mutants import logics_in, mutants_of
 
 IN_THREE_QUERIES = "in three queries"
 """The profile of histories that these are checked on: every definition, with a schedule of delivery."""
@@ -63,15 +63,4 @@ class NoHashCheck(ReceiverLogic):
         return False
 
 
-MUTANTS = staged_mutants_of(
-    "foreign_key_join",
-    foreign_key_stages,
-    {
-        AsksTheOldKey: ("sender", IN_THREE_QUERIES),
-        UnsubscribeNotSent: ("sender", IN_THREE_QUERIES),
-        DeletedRowSilent: ("sender", IN_THREE_QUERIES),
-        AnswersDeletesTwice: ("right", IN_THREE_QUERIES),
-        NoHashCheck: ("receiver", IN_THREE_QUERIES),
-    },
-    scheduled=True,
-)
+MUTANTS = mutants_of("foreign_key_join", foreign_key_stages, IN_THREE_QUERIES, logics_in(globals()), scheduled=True)

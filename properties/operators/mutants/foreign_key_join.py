@@ -19,7 +19,7 @@ from ....spark_impl.foreign_key_stages import (
 )
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.runtime.stages import ReferredState, Row
-from ...registration.mutants import SharingState, staged_mutants_of
+from ...registration.mutants import SharingState, logics_in, mutants_of
 from . import decoupled_foreign_key_join
 
 
@@ -55,6 +55,30 @@ class DeafToInserts(SenderLogic):
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
         return [] if before is None else super().subscriptions(before, after, digest)
+
+
+class ReferenceForgotten(SenderLogic):
+    """Every row refers to the first foreign key that its key had."""
+
+    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
+        first = state[:1]
+        emitted = super().take(key, state, row, clock)
+        state[:] = first or state
+        return emitted
+
+
+class RepeatUnsubscribes(SenderLogic):
+    """A row that refers to the same foreign key again is unsubscribed."""
+
+    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
+        asked = super().subscriptions(before, after, digest)
+        if before is not None and before == after:
+            return [one._replace(instruction=Instruction.DELETE_KEY_AND_PROPAGATE) for one in asked]
+        return asked
+
+
+class StateOfAnotherKey(SharingState, SenderLogic):
+    """A row meets the state of the key that had the row before."""
 
 
 class RightTombstoneSilent(ResponderLogic):
@@ -107,47 +131,5 @@ class EverythingIsStale(ReceiverLogic):
         return True
 
 
-class ReferenceForgotten(SenderLogic):
-    """Every row refers to the first foreign key that its key had."""
-
-    def take(self, key: Key, state: list[Key], row: Arrived, clock: int) -> list[Emitted]:
-        first = state[:1]
-        emitted = super().take(key, state, row, clock)
-        state[:] = first or state
-        return emitted
-
-
-class RepeatUnsubscribes(SenderLogic):
-    """A row that refers to the same foreign key again is unsubscribed."""
-
-    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
-        asked = super().subscriptions(before, after, digest)
-        if before is not None and before == after:
-            return [one._replace(instruction=Instruction.DELETE_KEY_AND_PROPAGATE) for one in asked]
-        return asked
-
-
-class StateOfAnotherKey(SharingState, SenderLogic):
-    """A row meets the state of the key that had the row before."""
-
-
-IN_ONE_QUERY = staged_mutants_of(
-    "foreign_key_join",
-    foreign_key_stages,
-    {
-        StaySubscribed: ("sender", "inner"),
-        MoveSilent: ("sender", "inner"),
-        DeleteSilent: ("sender", "inner"),
-        DeafToInserts: ("sender", "inner"),
-        ReferenceForgotten: ("sender", "inner"),
-        RepeatUnsubscribes: ("sender", "inner"),
-        StateOfAnotherKey: ("sender", "inner"),
-        RightTombstoneSilent: ("right", "inner"),
-        OneSubscriber: ("right", "inner"),
-        OwnTimestamp: ("right", "inner"),
-        ForgetsRow: ("right", "inner"),
-        EmittedTwice: ("receiver", "inner"),
-        EverythingIsStale: ("receiver", "inner"),
-    },
-)
+IN_ONE_QUERY = mutants_of("foreign_key_join", foreign_key_stages, "inner", logics_in(globals()))
 MUTANTS = {**IN_ONE_QUERY, **decoupled_foreign_key_join.MUTANTS}

@@ -7,7 +7,7 @@ from typing import Any
 from ....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.runtime.stages import ReferredState, Row
-from ...registration.mutants import SharingState, staged_mutants_of
+from ...registration.mutants import SharingState, logics_in, mutants_of
 
 
 class OldKeyKept(LeftLogic):
@@ -22,6 +22,18 @@ class DeletionSilent(LeftLogic):
 
     def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
         return super().moves(before, after, value) if value is not None else []
+
+
+class RemovedAfterPut(LeftLogic):
+    """A row that stays at its foreign key is put there anew, and then taken away as the old one."""
+
+    def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
+        moves = super().moves(before, after, value)
+        return [*moves, (before, None)] if before is not None and before == after else moves
+
+
+class StateOfAnotherKey(SharingState, LeftLogic):
+    """A row meets the state of the key that had the row before."""
 
 
 class FirstRowOnly(RightLogic):
@@ -61,30 +73,4 @@ class ForgetsBetweenBatches(RightLogic):
         return None
 
 
-class RemovedAfterPut(LeftLogic):
-    """A row that stays at its foreign key is put there anew, and then taken away as the old one."""
-
-    def moves(self, before: Key | None, after: Key | None, value: Any) -> list[tuple[Key, Any]]:
-        moves = super().moves(before, after, value)
-        return [*moves, (before, None)] if before is not None and before == after else moves
-
-
-class StateOfAnotherKey(SharingState, LeftLogic):
-    """A row meets the state of the key that had the row before."""
-
-
-MUTANTS = staged_mutants_of(
-    "one_to_many_join",
-    one_to_many_stages,
-    {
-        OldKeyKept: ("left", "inner"),
-        DeletionSilent: ("left", "inner"),
-        RemovedAfterPut: ("left", "inner"),
-        StateOfAnotherKey: ("left", "inner"),
-        FirstRowOnly: ("right", "inner"),
-        RightTombstoneSilent: ("right", "inner"),
-        LeftRowsForgotten: ("right", "inner"),
-        OwnTimestamp: ("right", "inner"),
-        ForgetsBetweenBatches: ("right", "inner"),
-    },
-)
+MUTANTS = mutants_of("one_to_many_join", one_to_many_stages, "inner", logics_in(globals()))

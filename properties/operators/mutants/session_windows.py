@@ -292,13 +292,8 @@ class NeverDue(SessionLogic):
         return None
 
 
-_CLOSING: dict[type, str] = {
-    LateOneBatchLater: "close",
-    ClosesTwice: "close",
-    NeverDue: "close",
-    ClosingsLostAtRestart: "close",
-}
-MUTANTS = mutants_of("session_windows", SessionLogic, "update", logics_in(globals()), _CLOSING)
+_CLOSING = (LateOneBatchLater, ClosesTwice, NeverDue, ClosingsLostAtRestart)
+MUTANTS = mutants_of("session_windows", SessionLogic, "update", logics_in(globals()), {"close": _CLOSING})
 
 
 def _declared(windows: SessionWindows, **changed: Any) -> SessionWindows:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
-from ...registration.mutants import SharingState, staged_mutants_of
+from ...registration.mutants import SharingState, logics_in, mutants_of
 
 
 class OldStays(RowLogic):
@@ -74,17 +74,4 @@ class StateOfAnotherKey(SharingState, GroupLogic):
         return value if missing else super().subtracted(key, value, member)
 
 
-MUTANTS = staged_mutants_of(
-    "table_aggregate",
-    table_aggregate_stages,
-    {
-        OldStays: ("rows", "count"),
-        TwoUpdatesOfOneGroup: ("rows", "count"),
-        DeletionSilent: ("rows", "count"),
-        ForgetsOldValues: ("rows", "count"),
-        LatestTimestamp: ("groups", "count"),
-        EmptyGroupForgotten: ("groups", "count"),
-        CountsOnce: ("groups", "count"),
-        StateOfAnotherKey: ("groups", "count"),
-    },
-)
+MUTANTS = mutants_of("table_aggregate", table_aggregate_stages, "count", logics_in(globals()))

@@ -110,6 +110,25 @@ class ShuffleOrder(WindowLogic):
         return super().in_order(rows)[::-1]
 
 
+class NeverDue(WindowLogic):
+    """No timer is set, so that a window that the clock has completed waits for the next row of its key."""
+
+    def due(self, state: State, clock: int) -> int | None:
+        return None
+
+
+class TiesDropped(WindowLogic):
+    """A row isn't added that has the largest timestamp of its window already."""
+
+    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
+        if not one.rows or row.timestamp != one.latest:
+            super().add(key, one, row, clock)
+
+
+class StateOfAnotherKey(SharingState, WindowLogic):
+    """A row meets the state of the key that had the row before."""
+
+
 class GapExclusive(WindowLogic):
     """A row exactly a gap away from a session isn't in it."""
 
@@ -193,25 +212,6 @@ class MergeForgetsTheNotEmitted(WindowLogic):
         session.not_emitted = not_emitted
 
 
-class NeverDue(WindowLogic):
-    """No timer is set, so that a window that the clock has completed waits for the next row of its key."""
-
-    def due(self, state: State, clock: int) -> int | None:
-        return None
-
-
-class TiesDropped(WindowLogic):
-    """A row isn't added that has the largest timestamp of its window already."""
-
-    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
-        if not one.rows or row.timestamp != one.latest:
-            super().add(key, one, row, clock)
-
-
-class StateOfAnotherKey(SharingState, WindowLogic):
-    """A row meets the state of the key that had the row before."""
-
-
 _OF_SESSIONS = (
     GapExclusive,
     BridgesNothing,
@@ -229,6 +229,6 @@ MUTANTS = mutants_of(
     "window_aggregate",
     WindowLogic,
     "hopping, late update",
-    sorted(logics_in(globals()), key=_OF_SESSIONS.__contains__),
-    elsewhere=dict.fromkeys(_OF_SESSIONS, "session, early"),
+    logics_in(globals()),
+    elsewhere={"session, early": _OF_SESSIONS},
 )

@@ -15,7 +15,7 @@ from .....spark_impl.foreign_key_stages import (
 )
 from .....spark_impl.runtime.logic import Arrived, Emitted, Key
 from .....spark_impl.runtime.stages import ReferredState
-from ....registration.mutants import staged_mutants_of
+from ....registration.mutants import logics_in, mutants_of
 from .common import (
     DroppingEmptyKeys,
     MislabellingTombstones,
@@ -188,31 +188,4 @@ class DeletedRowsStored(ReceiverLogic):
         return super().pack(state) or (None, None, False, False)
 
 
-MUTANTS_OF_DRAWN = staged_mutants_of(
-    "foreign_key_join",
-    foreign_key_stages,
-    {
-        EmptyForeignKeyIsNull: ("sender", "inner"),
-        ForeignKeyInLowerCase: ("sender", "inner"),
-        ForeignKeyStripped: ("sender", "inner"),
-        ForeignKeyCutAtSeparator: ("sender", "inner"),
-        MoveWithinCaseForgotten: ("sender", "inner"),
-        EmptyKeyDropped: ("sender", "inner"),
-        LeftKeysInLowerCase: ("sender", "inner"),
-        RowsWithoutForeignKeyStored: ("sender", "inner"),
-        FalsyRightDeletes: ("right", "inner"),
-        RightThroughFloat: ("right", "inner"),
-        EqualRightStays: ("right", "inner"),
-        RightKeysNormalised: ("right", "inner"),
-        EmptyRightKeyDropped: ("right", "inner"),
-        SubscribersGoWithRow: ("right", "inner"),
-        FalsyRightNotSaved: ("right", "inner"),
-        NoOneToUnsubscribe: ("right", "inner"),
-        EmptyRightStored: ("right", "inner"),
-        CauseOfMessageBefore: ("receiver", "inner"),
-        TombstonesAreUpdates: ("receiver", "inner"),
-        FalsyRightMissing: ("receiver", "inner"),
-        ShownNotSaved: ("receiver", "inner"),
-        DeletedRowsStored: ("receiver", "inner"),
-    },
-)
+MUTANTS_OF_DRAWN = mutants_of("foreign_key_join", foreign_key_stages, "inner", logics_in(globals()))

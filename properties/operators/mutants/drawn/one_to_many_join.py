@@ -8,7 +8,7 @@ from typing import Any
 from .....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
 from .....spark_impl.runtime.logic import UPDATE, Arrived, Emitted, Key
 from .....spark_impl.runtime.stages import ReferredState, Row
-from ....registration.mutants import staged_mutants_of
+from ....registration.mutants import logics_in, mutants_of
 from .common import (
     DroppingEmptyKeys,
     MistakingCauses,
@@ -154,27 +154,4 @@ class FalsyRightMissing(RightLogic):
         return super().result(ReferredState(None, state.lefts) if falsy else state, row, key, left, timestamp)
 
 
-MUTANTS_OF_DRAWN = staged_mutants_of(
-    "one_to_many_join",
-    one_to_many_stages,
-    {
-        EmptyForeignKeyIsNull: ("left", "inner"),
-        ForeignKeyNormalised: ("left", "inner"),
-        MoveWithinSpacesForgotten: ("left", "inner"),
-        EmptyKeyDropped: ("left", "inner"),
-        RowsWithoutForeignKeyStored: ("left", "inner"),
-        FalsyRightDeletes: ("right", "inner"),
-        RightThroughFloat: ("right", "inner"),
-        EqualLeftStays: ("right", "inner"),
-        LeftKeysInLowerCase: ("right", "inner"),
-        RightKeysInLowerCase: ("right", "inner"),
-        EmptyRightKeyDropped: ("right", "inner"),
-        LeftsGoWithRight: ("right", "inner"),
-        FalsyRightNotSaved: ("right", "inner"),
-        StampAtZeroNotSaved: ("right", "inner"),
-        EmptyRightStored: ("right", "inner"),
-        CauseOfMessageBefore: ("right", "inner"),
-        TombstonesAreUpdates: ("right", "inner"),
-        FalsyRightMissing: ("right", "inner"),
-    },
-)
+MUTANTS_OF_DRAWN = mutants_of("one_to_many_join", one_to_many_stages, "inner", logics_in(globals()))

@@ -153,10 +153,8 @@ MUTANTS_OF_DRAWN = mutants_of(
     "list",
     logics_in(globals()),
     elsewhere={
-        AverageInWholeNumbers: "average",
-        MaxFromZero: "max",
-        ComparedAsText: "max",
-        SumThroughFloat: "sum",
-        SumRounded: "sum",
+        "average": (AverageInWholeNumbers,),
+        "max": (MaxFromZero, ComparedAsText),
+        "sum": (SumThroughFloat, SumRounded),
     },
 )

@@ -202,5 +202,5 @@ MUTANTS_OF_DRAWN = mutants_of(
     SessionLogic,
     "update",
     logics_in(globals()),
-    elsewhere={**dict.fromkeys(_CLOSING, "close"), MaxFromZero: "no grace", ComparedInLowerCase: "no grace"},
+    elsewhere={"close": _CLOSING, "no grace": (MaxFromZero, ComparedInLowerCase)},
 )

@@ -176,5 +176,5 @@ MUTANTS_OF_DRAWN = mutants_of(
     StreamStreamLogic,
     "outer, close",
     logics_in(globals()),
-    elsewhere={NullKeyKeptByInner: "inner"},
+    elsewhere={"inner": (NullKeyKeptByInner,)},
 )

@@ -128,9 +128,5 @@ class MissingRowIsTombstone(StreamTableLogic):
 
 
 MUTANTS_OF_DRAWN = mutants_of(
-    "stream_table_join",
-    StreamTableLogic,
-    "left",
-    logics_in(globals()),
-    elsewhere={NullKeyKeptByInner: "inner"},
+    "stream_table_join", StreamTableLogic, "left", logics_in(globals()), elsewhere={"inner": (NullKeyKeptByInner,)}
 )

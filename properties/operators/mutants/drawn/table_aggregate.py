@@ -6,7 +6,7 @@ from typing import Any
 
 from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key
 from .....spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
-from ....registration.mutants import staged_mutants_of
+from ....registration.mutants import logics_in, mutants_of
 from .aggregates import (
     Misaggregating,
     sum_not_below_zero,
@@ -177,28 +177,13 @@ class StampStartsAnew(GroupLogic):
         return super().take(key, state, row, clock)
 
 
-MUTANTS_OF_DRAWN = staged_mutants_of(
+MUTANTS_OF_DRAWN = mutants_of(
     "table_aggregate",
     table_aggregate_stages,
+    "count",
+    logics_in(globals()),
     {
-        EmptyGroupIsNone: ("rows", "count"),
-        GroupsInLowerCase: ("rows", "count"),
-        GroupsStripped: ("rows", "count"),
-        GroupsNormalised: ("rows", "count"),
-        MoveWithinCaseSilent: ("rows", "count"),
-        EqualMemberStays: ("rows", "list"),
-        EmptyTextNotSubtracted: ("rows", "list"),
-        EmptyKeyDropped: ("rows", "count"),
-        FalsyMembersNotSaved: ("rows", "list"),
-        RowsWithoutGroupStored: ("rows", "count"),
-        SumThroughFloat: ("groups", "sum"),
-        SumNotBelowZero: ("groups", "sum"),
-        SumRounded: ("groups", "sum"),
-        NullsNotListed: ("groups", "list"),
-        SubtractsWhatIsEqual: ("groups", "list"),
-        ZeroAggregateNotSaved: ("groups", "count"),
-        CauseOfMessageBefore: ("groups", "count"),
-        EmptiedIsTombstone: ("groups", "count"),
-        StampStartsAnew: ("groups", "count"),
+        "list": (EqualMemberStays, EmptyTextNotSubtracted, FalsyMembersNotSaved, NullsNotListed, SubtractsWhatIsEqual),
+        "sum": (SumThroughFloat, SumNotBelowZero, SumRounded),
     },
 )

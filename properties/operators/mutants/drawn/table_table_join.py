@@ -136,5 +136,5 @@ class EqualSidesMerged(TableTableLogic):
 
 
 MUTANTS_OF_DRAWN = mutants_of(
-    "table_table_join", TableTableLogic, "outer", logics_in(globals()), elsewhere={RightGoesWithLeft: "inner"}
+    "table_table_join", TableTableLogic, "outer", logics_in(globals()), elsewhere={"inner": (RightGoesWithLeft,)}
 )
