@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
-from ...spark_impl.runtime.logic import Arrived, Emitted, Key, Logic
+from ...spark_impl.runtime.logic import Key, Logic
 from .key_space import owner
 
-Declared = TypeVar("Declared")
 MakeLogic = Callable[[Any], Any]
 """Makes of a definition the logic, or of an operator in stages the named tuple of each stage's logic."""
 
@@ -73,12 +71,6 @@ def mutants_of(
     return {mutant.name: mutant for mutant in mutants}
 
 
-def logics_in(names: Mapping[str, Any]) -> list[type]:
-    """Return the logics that a module defines, in their order; `names` is the module's `globals()`."""
-    types = (one for one in names.values() if isinstance(one, type) and one.__module__ == names["__name__"])
-    return [one for one in types if issubclass(one, Logic)]
-
-
 def _in_its_stage(bug: type, stages: MakeLogic) -> MakeLogic:
     def make(definition: Any) -> Any:
         right = stages(definition)
@@ -86,14 +78,6 @@ def _in_its_stage(bug: type, stages: MakeLogic) -> MakeLogic:
         return right._replace(**{stage: bug(definition)})
 
     return make
-
-
-def redeclared(definition: Declared, **options: Any) -> Declared:
-    """Return a definition with other options, unchecked: a mutant's may be such as nobody could declare."""
-    other = copy.copy(definition)
-    for name, value in options.items():
-        object.__setattr__(other, name, value)
-    return other
 
 
 def name_of(logic: type) -> str:
@@ -104,17 +88,6 @@ def name_of(logic: type) -> str:
 def sentence_of(logic: type) -> str:
     """Say what is wrong with a mutant, from its docstring."""
     return (logic.__doc__ or "").split("\n")[0].rstrip(".")
-
-
-class SharingState(Logic[Any]):
-    """Mixed into a logic: a row meets the state of the key that had the row before, not that of its own."""
-
-    before: Any = None
-
-    def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
-        """Take a row into the state of another key."""
-        met, self.before = (state if self.before is None else self.before), state
-        return super().take(key, met, row, clock)
 
 
 class LogicByHistory(Logic[Any]):

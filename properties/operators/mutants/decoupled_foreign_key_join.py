@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ....spark_impl.foreign_key_stages import (
     Instruction,
-    LeftState,
     ReceiverLogic,
     ResponderLogic,
     SenderLogic,
@@ -16,7 +15,8 @@ from ....spark_impl.foreign_key_stages import (
 )
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.runtime.stages import ReferredState
-from ...registration.mutants import logics_in, mutants_of
+from ...registration.mutants import mutants_of
+from .making import logics_in, returning
 
 IN_THREE_QUERIES = "in three queries"
 """The profile of histories that these are checked on: every definition, with a schedule of delivery."""
@@ -31,11 +31,11 @@ class AsksTheOldKey(SenderLogic):
         return [*(one._replace(instruction=both, digest=digest) for one in asked[:-1]), *asked[-1:]]
 
 
-class UnsubscribeNotSent(SenderLogic):
-    """A changed foreign key is not unsubscribed, which no result shows (KAFKA-9244)."""
-
-    def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:
-        return super().subscriptions(before, after, digest)[-1:]
+UnsubscribeNotSent = returning(
+    SenderLogic,
+    "A changed foreign key is not unsubscribed, which no result shows (KAFKA-9244)",
+    subscriptions=lambda found: found[-1:],
+)
 
 
 class DeletedRowSilent(SenderLogic):
@@ -56,11 +56,14 @@ class AnswersDeletesTwice(ResponderLogic):
         return emitted * 2 if deleted else emitted
 
 
-class NoHashCheck(ReceiverLogic):
-    """An answer to an older value is joined with the present one."""
+NoHashCheck = returning(
+    ReceiverLogic, "An answer to an older value is joined with the present one", is_stale=lambda found: False
+)
 
-    def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
-        return False
-
-
-MUTANTS = mutants_of("foreign_key_join", foreign_key_stages, IN_THREE_QUERIES, logics_in(globals()), scheduled=True)
+MUTANTS = mutants_of(
+    "foreign_key_join",
+    foreign_key_stages,
+    IN_THREE_QUERIES,
+    logics_in(globals(), SenderLogic, ResponderLogic, ReceiverLogic),
+    scheduled=True,
+)

@@ -9,7 +9,6 @@ from typing import Any
 
 from ....spark_impl.foreign_key_stages import (
     Instruction,
-    LeftState,
     ReceiverLogic,
     ResponderLogic,
     Response,
@@ -19,8 +18,9 @@ from ....spark_impl.foreign_key_stages import (
 )
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.runtime.stages import ReferredState, Row
-from ...registration.mutants import SharingState, logics_in, mutants_of
+from ...registration.mutants import mutants_of
 from . import decoupled_foreign_key_join
+from .making import SharingState, logics_in, mixed, returning
 
 
 class StaySubscribed(SenderLogic):
@@ -77,8 +77,7 @@ class RepeatUnsubscribes(SenderLogic):
         return asked
 
 
-class StateOfAnotherKey(SharingState, SenderLogic):
-    """A row meets the state of the key that had the row before."""
+StateOfAnotherKey = mixed(SenderLogic, SharingState)
 
 
 class RightTombstoneSilent(ResponderLogic):
@@ -89,11 +88,9 @@ class RightTombstoneSilent(ResponderLogic):
         return [] if row.value is None else emitted
 
 
-class OneSubscriber(ResponderLogic):
-    """A right change reaches the first subscriber alone."""
-
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
-        return super().change(state, row)[:1]
+OneSubscriber = returning(
+    ResponderLogic, "A right change reaches the first subscriber alone", change=lambda found: found[:1]
+)
 
 
 class OwnTimestamp(ResponderLogic):
@@ -117,19 +114,14 @@ class ForgetsRow(ResponderLogic):
         return ReferredState(found.right if isinstance(found.right, Row) else None, found.lefts)
 
 
-class EmittedTwice(ReceiverLogic):
-    """Every result is emitted twice, which no table shows (KAFKA-16394)."""
+EmittedTwice = returning(
+    ReceiverLogic, "Every result is emitted twice, which no table shows (KAFKA-16394)", take=lambda found: found * 2
+)
+EverythingIsStale = returning(
+    ReceiverLogic, "No response passes the check of the hash (KAFKA-15303)", is_stale=lambda found: True
+)
 
-    def take(self, key: Key, state: LeftState, row: Arrived, clock: int) -> list[Emitted]:
-        return super().take(key, state, row, clock) * 2
-
-
-class EverythingIsStale(ReceiverLogic):
-    """No response passes the check of the hash (KAFKA-15303)."""
-
-    def is_stale(self, state: LeftState, digest: bytes | None) -> bool:
-        return True
-
-
-IN_ONE_QUERY = mutants_of("foreign_key_join", foreign_key_stages, "inner", logics_in(globals()))
+IN_ONE_QUERY = mutants_of(
+    "foreign_key_join", foreign_key_stages, "inner", logics_in(globals(), SenderLogic, ResponderLogic, ReceiverLogic)
+)
 MUTANTS = {**IN_ONE_QUERY, **decoupled_foreign_key_join.MUTANTS}

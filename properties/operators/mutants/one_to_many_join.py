@@ -7,7 +7,8 @@ from typing import Any
 from ....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.runtime.stages import ReferredState, Row
-from ...registration.mutants import SharingState, logics_in, mutants_of
+from ...registration.mutants import mutants_of
+from .making import SharingState, logics_in, mixed, returning
 
 
 class OldKeyKept(LeftLogic):
@@ -32,15 +33,8 @@ class RemovedAfterPut(LeftLogic):
         return [*moves, (before, None)] if before is not None and before == after else moves
 
 
-class StateOfAnotherKey(SharingState, LeftLogic):
-    """A row meets the state of the key that had the row before."""
-
-
-class FirstRowOnly(RightLogic):
-    """A right change reaches the first left row alone."""
-
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
-        return super().change(state, row)[:1]
+StateOfAnotherKey = mixed(LeftLogic, SharingState)
+FirstRowOnly = returning(RightLogic, "A right change reaches the first left row alone", change=lambda found: found[:1])
 
 
 class RightTombstoneSilent(RightLogic):
@@ -66,11 +60,6 @@ class OwnTimestamp(RightLogic):
         return super().result(state, row, key, left, timestamp)._replace(timestamp=own)
 
 
-class ForgetsBetweenBatches(RightLogic):
-    """State is not saved from one batch to the next."""
+ForgetsBetweenBatches = returning(RightLogic, "State is not saved from one batch to the next", pack=lambda found: None)
 
-    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
-        return None
-
-
-MUTANTS = mutants_of("one_to_many_join", one_to_many_stages, "inner", logics_in(globals()))
+MUTANTS = mutants_of("one_to_many_join", one_to_many_stages, "inner", logics_in(globals(), LeftLogic, RightLogic))

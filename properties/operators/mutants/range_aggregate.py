@@ -6,7 +6,8 @@ from typing import Any
 
 from ....spark_impl.range_aggregate import Held, RangeLogic
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, dropped
-from ...registration.mutants import SharingState, logics_in, mutants_of
+from ...registration.mutants import mutants_of
+from .making import SharingState, logics_in, mixed, returning
 
 
 class StartExclusive(RangeLogic):
@@ -111,29 +112,9 @@ class NewestStamps(RangeLogic):
         return [emitted._replace(timestamp=state[-1].timestamp) for emitted in super().take(key, state, row, clock)]
 
 
-class EmittedTwice(RangeLogic):
-    """Every row is answered twice."""
+EmittedTwice = returning(RangeLogic, "Every row is answered twice", take=lambda found: found * 2)
+ForgetsBetweenBatches = returning(RangeLogic, "State is not saved from one batch to the next", pack=lambda found: None)
+ShuffleOrder = returning(RangeLogic, "A batch is taken in reverse order of arrival", in_order=lambda found: found[::-1])
+StateOfAnotherKey = mixed(RangeLogic, SharingState)
 
-    def take(self, key: Key, state: list[Held], row: Arrived, clock: int) -> list[Emitted]:
-        return super().take(key, state, row, clock) * 2
-
-
-class ForgetsBetweenBatches(RangeLogic):
-    """State is not saved from one batch to the next."""
-
-    def pack(self, state: list[Held]) -> tuple[Any, ...] | None:
-        return None
-
-
-class ShuffleOrder(RangeLogic):
-    """A batch is taken in reverse order of arrival."""
-
-    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
-        return super().in_order(rows)[::-1]
-
-
-class StateOfAnotherKey(SharingState, RangeLogic):
-    """A row meets the state of the key that had the row before."""
-
-
-MUTANTS = mutants_of("range_aggregate", RangeLogic, "list", logics_in(globals()))
+MUTANTS = mutants_of("range_aggregate", RangeLogic, "list", logics_in(globals(), RangeLogic))

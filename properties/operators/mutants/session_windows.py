@@ -7,13 +7,13 @@ hands every key to the mutant whose histories it belongs to.
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from typing import Any
 
 from ....reference.definitions.windows import SessionWindows
 from ....spark_impl.runtime.logic import Arrived, Emitted
 from ....spark_impl.session_windows import Session, SessionLogic
-from ...registration.mutants import logics_in, mutants_of
+from ...registration.mutants import mutants_of
+from .making import logics_in, redeclaring, returning
 
 
 class GapExclusive(SessionLogic):
@@ -34,11 +34,9 @@ class OneMillisecondTooFar(SessionLogic):
         return sorted(found, key=lambda session: session.end)
 
 
-class MergesOne(SessionLogic):
-    """A record that bridges two sessions merges with the earlier one only."""
-
-    def near(self, sessions: list[Session], timestamp: int, edge: int) -> list[Session]:
-        return super().near(sessions, timestamp, edge)[:1]
+MergesOne = returning(
+    SessionLogic, "A record that bridges two sessions merges with the earlier one only", near=lambda found: found[:1]
+)
 
 
 class ForwardOnly(SessionLogic):
@@ -56,35 +54,26 @@ class ClosedStaysOpen(SessionLogic):
         return [session for session in sessions if session.end >= timestamp - gap and session.start <= timestamp + gap]
 
 
-class NoTombstone(SessionLogic):
-    """Merged sessions are not retracted (bug museum 17: a double count downstream)."""
-
-    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
-        return super().emit_merge(near, merged, row)[-1:]
-
-
-class TombstoneAfterValue(SessionLogic):
-    """The tombstones follow the new session: one of the same window deletes it."""
-
-    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
-        emitted = super().emit_merge(near, merged, row)
-        return [emitted[-1], *emitted[:-1]]
-
-
-class DuplicateTombstones(SessionLogic):
-    """Each tombstone is sent twice: a folded table hides it (bug museum 6)."""
-
-    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
-        emitted = super().emit_merge(near, merged, row)
-        return [*emitted[:-1], *emitted[:-1], emitted[-1]]
-
-
-class TombstonesInWrongOrder(SessionLogic):
-    """Tombstones of a merge come latest end first: only an ordered list shows it."""
-
-    def emit_merge(self, near: list[Session], merged: Session, row: Arrived) -> list[Emitted]:
-        emitted = super().emit_merge(near, merged, row)
-        return [*emitted[-2::-1], emitted[-1]]
+NoTombstone = returning(
+    SessionLogic,
+    "Merged sessions are not retracted (bug museum 17: a double count downstream)",
+    emit_merge=lambda found: found[-1:],
+)
+TombstoneAfterValue = returning(
+    SessionLogic,
+    "The tombstones follow the new session: one of the same window deletes it",
+    emit_merge=lambda found: [found[-1], *found[:-1]],
+)
+DuplicateTombstones = returning(
+    SessionLogic,
+    "Each tombstone is sent twice: a folded table hides it (bug museum 6)",
+    emit_merge=lambda found: [*found[:-1], *found[:-1], found[-1]],
+)
+TombstonesInWrongOrder = returning(
+    SessionLogic,
+    "Tombstones of a merge come latest end first: only an ordered list shows it",
+    emit_merge=lambda found: [*found[-2::-1], found[-1]],
+)
 
 
 class TimestampOfRecord(SessionLogic):
@@ -95,12 +84,11 @@ class TimestampOfRecord(SessionLogic):
         return [*emitted[:-1], emitted[-1]._replace(timestamp=row.timestamp)]
 
 
-class GraceForgotten(SessionLogic):
-    """Sessions close at end + gap: the grace is forgotten in the close rule."""
-
-    def __init__(self, windows: SessionWindows) -> None:
-        super().__init__(windows)
-        self.windows = _declared(windows, grace_ms=0)
+GraceForgotten = redeclaring(
+    SessionLogic,
+    "Sessions close at end + gap: the grace is forgotten in the close rule",
+    lambda windows: {"grace_ms": 0},
+)
 
 
 class GapForgotten(SessionLogic):
@@ -117,12 +105,11 @@ class ClosesEarly(SessionLogic):
         return super().take(key, sessions, row, clock + 1 if clock else 0)
 
 
-class RescueForgotten(SessionLogic):
-    """Lateness is tested on the record alone, though the declaration says the merged session."""
-
-    def __init__(self, windows: SessionWindows) -> None:
-        super().__init__(windows)
-        self.windows = _declared(windows, late="own")
+RescueForgotten = redeclaring(
+    SessionLogic,
+    "Lateness is tested on the record alone, though the declaration says the merged session",
+    lambda windows: {"late": "own"},
+)
 
 
 class LateKept(SessionLogic):
@@ -187,11 +174,7 @@ class StateExpiresTooSoon(SessionLogic):
         return [session for session in sessions if session.end >= clock - self.windows.gap_ms]
 
 
-class ForgetsBetweenBatches(SessionLogic):
-    """State is not carried over a cut."""
-
-    def keep(self, sessions: list[Session], emitted: int, clock: int) -> list[Session]:
-        return []
+ForgetsBetweenBatches = returning(SessionLogic, "State is not carried over a cut", keep=lambda found: [])
 
 
 class ForgetsAtRestart(SessionLogic):
@@ -285,16 +268,11 @@ class ClosesTwice(SessionLogic):
         return super().close(sessions, emitted - 10 * self.windows.gap_ms, clock)
 
 
-class NeverDue(SessionLogic):
-    """No timer is set, so that a session that the clock has closed waits for the next row of its key."""
-
-    def due(self, sessions: list[Session], clock: int) -> int | None:
-        return None
-
+NeverDue = returning(
+    SessionLogic,
+    "No timer is set, so that a session that the clock has closed waits for the next row of its key",
+    due=lambda found: None,
+)
 
 _CLOSING = (LateOneBatchLater, ClosesTwice, NeverDue, ClosingsLostAtRestart)
-MUTANTS = mutants_of("session_windows", SessionLogic, "update", logics_in(globals()), {"close": _CLOSING})
-
-
-def _declared(windows: SessionWindows, **changed: Any) -> SessionWindows:
-    return replace(windows, **changed)
+MUTANTS = mutants_of("session_windows", SessionLogic, "update", logics_in(globals(), SessionLogic), {"close": _CLOSING})

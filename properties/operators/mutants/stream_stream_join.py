@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
-from ...registration.mutants import SharingState, logics_in, mutants_of
+from ...registration.mutants import mutants_of
+from .making import SharingState, logics_in, mixed, returning
 
 
 class ExclusiveBounds(StreamStreamLogic):
@@ -36,11 +35,9 @@ class BoundsSwapped(StreamStreamLogic):
         ]
 
 
-class FirstPartnerOnly(StreamStreamLogic):
-    """A record is paired with one partner alone."""
-
-    def partners(self, state: Buffers, side: str, timestamp: int, clock: int) -> list[int]:
-        return super().partners(state, side, timestamp, clock)[:1]
+FirstPartnerOnly = returning(
+    StreamStreamLogic, "A record is paired with one partner alone", partners=lambda found: found[:1]
+)
 
 
 class LeftDrivesAlone(StreamStreamLogic):
@@ -50,11 +47,9 @@ class LeftDrivesAlone(StreamStreamLogic):
         return super().partners(state, side, timestamp, clock) if side == "left" else []
 
 
-class LateRecordsJoin(StreamStreamLogic):
-    """Records beyond the grace are taken (KAFKA-16123)."""
-
-    def is_late(self, side: str, timestamp: int, clock: int) -> bool:
-        return False
+LateRecordsJoin = returning(
+    StreamStreamLogic, "Records beyond the grace are taken (KAFKA-16123)", is_late=lambda found: False
+)
 
 
 class GraceForgotten(StreamStreamLogic):
@@ -111,11 +106,9 @@ class StateNeverExpires(StreamStreamLogic):
             state[side] = [row._replace(matched=row.matched or row.timestamp < edge) for row in rows]
 
 
-class ForgetsBetweenBatches(StreamStreamLogic):
-    """State is not saved from one batch to the next."""
-
-    def pack(self, state: Buffers) -> tuple[Any, ...] | None:
-        return None
+ForgetsBetweenBatches = returning(
+    StreamStreamLogic, "State is not saved from one batch to the next", pack=lambda found: None
+)
 
 
 class NullValueJoins(StreamStreamLogic):
@@ -125,15 +118,11 @@ class NullValueJoins(StreamStreamLogic):
         return super().take(key, state, row if row.value is not None else row._replace(value="null"), clock)
 
 
-class NeverDue(StreamStreamLogic):
-    """No timer is set, so that what the clock has closed waits for the next row of its key."""
+NeverDue = returning(
+    StreamStreamLogic,
+    "No timer is set, so that what the clock has closed waits for the next row of its key",
+    due=lambda found: None,
+)
+StateOfAnotherKey = mixed(StreamStreamLogic, SharingState)
 
-    def due(self, state: Buffers, clock: int) -> int | None:
-        return None
-
-
-class StateOfAnotherKey(SharingState, StreamStreamLogic):
-    """A row meets the state of the key that had the row before."""
-
-
-MUTANTS = mutants_of("stream_stream_join", StreamStreamLogic, "outer, close", logics_in(globals()))
+MUTANTS = mutants_of("stream_stream_join", StreamStreamLogic, "outer, close", logics_in(globals(), StreamStreamLogic))

@@ -6,7 +6,8 @@ from typing import Any
 
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, joined
 from ....spark_impl.stream_table_join import StreamTableLogic
-from ...registration.mutants import SharingState, logics_in, mutants_of
+from ...registration.mutants import mutants_of
+from .making import SharingState, logics_in, mixed, returning
 
 
 class TableDrivesToo(StreamTableLogic):
@@ -37,11 +38,11 @@ class FirstRowStands(StreamTableLogic):
         return emitted
 
 
-class TableOfTheBatch(StreamTableLogic):
-    """The table's rows of a batch are taken before the stream's, whatever their order of arrival."""
-
-    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
-        return sorted(super().in_order(rows), key=lambda row: row.side == "left")
+TableOfTheBatch = returning(
+    StreamTableLogic,
+    "The table's rows of a batch are taken before the stream's, whatever their order of arrival",
+    in_order=lambda found: sorted(found, key=lambda row: row.side == "left"),
+)
 
 
 class NullValueEmitted(StreamTableLogic):
@@ -53,12 +54,11 @@ class NullValueEmitted(StreamTableLogic):
         return super().take(key, state, row, clock)
 
 
-class InnerOnly(StreamTableLogic):
-    """A record that finds no row isn't emitted by the left join either."""
-
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
-        emitted = super().take(key, state, row, clock)
-        return [one for one in emitted if one.value is None or one.value["right"] is not None]
+InnerOnly = returning(
+    StreamTableLogic,
+    "A record that finds no row isn't emitted by the left join either",
+    take=lambda found: [one for one in found if one.value is None or one.value["right"] is not None],
+)
 
 
 class RowUsedUp(StreamTableLogic):
@@ -71,15 +71,9 @@ class RowUsedUp(StreamTableLogic):
         return emitted
 
 
-class ForgetsBetweenBatches(StreamTableLogic):
-    """State is not saved from one batch to the next."""
+ForgetsBetweenBatches = returning(
+    StreamTableLogic, "State is not saved from one batch to the next", pack=lambda found: None
+)
+StateOfAnotherKey = mixed(StreamTableLogic, SharingState)
 
-    def pack(self, state: list[Any]) -> tuple[Any, ...] | None:
-        return None
-
-
-class StateOfAnotherKey(SharingState, StreamTableLogic):
-    """A row meets the state of the key that had the row before."""
-
-
-MUTANTS = mutants_of("stream_table_join", StreamTableLogic, "left", logics_in(globals()))
+MUTANTS = mutants_of("stream_table_join", StreamTableLogic, "left", logics_in(globals(), StreamTableLogic))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
-from ....spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
-from ...registration.mutants import SharingState, logics_in, mutants_of
+from ....spark_impl.table_aggregate import GroupLogic, InGroup, RowLogic, table_aggregate_stages
+from ...registration.mutants import mutants_of
+from .making import SharingState, logics_in, returning
 
 
 class OldStays(RowLogic):
@@ -35,11 +36,7 @@ class DeletionSilent(RowLogic):
         return emitted
 
 
-class ForgetsOldValues(RowLogic):
-    """Old values are not saved from one batch to the next."""
-
-    def pack(self, state: list[InGroup]) -> tuple[Any, ...] | None:
-        return None
+ForgetsOldValues = returning(RowLogic, "Old values are not saved from one batch to the next", pack=lambda found: None)
 
 
 class LatestTimestamp(GroupLogic):
@@ -49,12 +46,11 @@ class LatestTimestamp(GroupLogic):
         return timestamp
 
 
-class EmptyGroupForgotten(GroupLogic):
-    """An emptied group is emitted with a tombstone."""
-
-    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
-        emitted = super().take(key, state, row, clock)
-        return [one._replace(value=None) if one.value == 0 else one for one in emitted]
+EmptyGroupForgotten = returning(
+    GroupLogic,
+    "An emptied group is emitted with a tombstone",
+    take=lambda found: [one._replace(value=None) if one.value == 0 else one for one in found],
+)
 
 
 class CountsOnce(GroupLogic):
@@ -74,4 +70,4 @@ class StateOfAnotherKey(SharingState, GroupLogic):
         return value if missing else super().subtracted(key, value, member)
 
 
-MUTANTS = mutants_of("table_aggregate", table_aggregate_stages, "count", logics_in(globals()))
+MUTANTS = mutants_of("table_aggregate", table_aggregate_stages, "count", logics_in(globals(), RowLogic, GroupLogic))

@@ -10,8 +10,9 @@ from pyspark import TaskContext
 from ....reference.definitions.joins import TableTableJoin
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key, changed, joined
 from ....spark_impl.table_table_join import Side, TableTableLogic
-from ...registration.mutants import SharingState, logics_in, mutants_of
+from ...registration.mutants import mutants_of
 from ...system.work import own_folder
+from .making import SharingState, logics_in, mixed, returning
 
 Rows = dict[str, Side]
 
@@ -32,11 +33,11 @@ class DeletionSilent(TableTableLogic):
         return [] if row.value is None else emitted
 
 
-class NeedlessTombstones(TableTableLogic):
-    """A change that meets no row of the other side is emitted with a tombstone, though nothing was shown."""
-
-    def emits(self, row: Arrived, old: Side, other: Side) -> bool:
-        return True
+NeedlessTombstones = returning(
+    TableTableLogic,
+    "A change that meets no row of the other side is emitted with a tombstone, though nothing was shown",
+    emits=lambda found: True,
+)
 
 
 class OwnTimestamp(TableTableLogic):
@@ -46,12 +47,11 @@ class OwnTimestamp(TableTableLogic):
         return [emitted._replace(timestamp=row.timestamp) for emitted in super().take(key, state, row, clock)]
 
 
-class SidesSwapped(TableTableLogic):
-    """The joined value holds the right side first."""
-
-    def result(self, state: Rows) -> Any:
-        value = super().result(state)
-        return None if value is None else joined(value["right"], value["left"])
+SidesSwapped = returning(
+    TableTableLogic,
+    "The joined value holds the right side first",
+    result=lambda found: None if found is None else joined(found["right"], found["left"]),
+)
 
 
 class RightSilent(TableTableLogic):
@@ -70,25 +70,17 @@ class RepeatsDropped(TableTableLogic):
         return [] if old is not None and old[0] == row.value else emitted
 
 
-class EmittedTwice(TableTableLogic):
-    """Every change is emitted twice, which no table shows (bug museum: duplicate tombstones)."""
-
-    def take(self, key: Key, state: Rows, row: Arrived, clock: int) -> list[Emitted]:
-        return super().take(key, state, row, clock) * 2
-
-
-class ForgetsBetweenBatches(TableTableLogic):
-    """State is not saved from one batch to the next."""
-
-    def pack(self, state: Rows) -> tuple[Any, ...] | None:
-        return None
-
-
-class ShuffleOrder(TableTableLogic):
-    """A batch is taken in reverse order of arrival."""
-
-    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
-        return super().in_order(rows)[::-1]
+EmittedTwice = returning(
+    TableTableLogic,
+    "Every change is emitted twice, which no table shows (bug museum: duplicate tombstones)",
+    take=lambda found: found * 2,
+)
+ForgetsBetweenBatches = returning(
+    TableTableLogic, "State is not saved from one batch to the next", pack=lambda found: None
+)
+ShuffleOrder = returning(
+    TableTableLogic, "A batch is taken in reverse order of arrival", in_order=lambda found: found[::-1]
+)
 
 
 class OuterMissesTheRight(TableTableLogic):
@@ -163,8 +155,6 @@ class ThirdPartitionLost(TableTableLogic):
         return [] if lost else super().take(key, state, row, clock)
 
 
-class StateOfAnotherKey(SharingState, TableTableLogic):
-    """A row meets the state of the key that had the row before."""
+StateOfAnotherKey = mixed(TableTableLogic, SharingState)
 
-
-MUTANTS = mutants_of("table_table_join", TableTableLogic, "outer", logics_in(globals()))
+MUTANTS = mutants_of("table_table_join", TableTableLogic, "outer", logics_in(globals(), TableTableLogic))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ....reference.definitions.windows import WindowAggregate
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key
 from ....spark_impl.window_aggregate import Filled, State, WindowLogic
-from ...registration.mutants import SharingState, logics_in, mutants_of, redeclared
+from ...registration.mutants import mutants_of
+from .making import SharingState, logics_in, mixed, redeclaring, returning
 
 
 class EndInclusive(WindowLogic):
@@ -19,18 +19,12 @@ class EndInclusive(WindowLogic):
         return super().fixed(state, row._replace(timestamp=row.timestamp - 1), clock)
 
 
-class StepIgnored(WindowLogic):
-    """Windows start a size apart, whatever the step."""
-
-    def __init__(self, windows: WindowAggregate) -> None:
-        super().__init__(redeclared(windows, step=windows.size))
-
-
-class LateDropped(WindowLogic):
-    """A late row is dropped, though it is to update its windows."""
-
-    def __init__(self, windows: WindowAggregate) -> None:
-        super().__init__(redeclared(windows, late="drop"))
+StepIgnored = redeclaring(
+    WindowLogic, "Windows start a size apart, whatever the step", lambda windows: {"step": windows.size}
+)
+LateDropped = redeclaring(
+    WindowLogic, "A late row is dropped, though it is to update its windows", lambda windows: {"late": "drop"}
+)
 
 
 class NothingIsLate(WindowLogic):
@@ -60,18 +54,14 @@ class LateUnderNextWindow(WindowLogic):
         ]
 
 
-class CompletesOneLate(WindowLogic):
-    """A window isn't complete when the clock is at its end, but a step later."""
-
-    def completion(self, one: Filled) -> int:
-        return super().completion(one) + 1
-
-
-class EmittedTwice(WindowLogic):
-    """Every window is emitted twice, which no table shows."""
-
-    def emit(self, one: Filled) -> list[Emitted]:
-        return super().emit(one) * 2
+CompletesOneLate = returning(
+    WindowLogic,
+    "A window isn't complete when the clock is at its end, but a step later",
+    completion=lambda found: found + 1,
+)
+EmittedTwice = returning(
+    WindowLogic, "Every window is emitted twice, which no table shows", emit=lambda found: found * 2
+)
 
 
 class EmittedAgain(WindowLogic):
@@ -89,32 +79,16 @@ class LastToArriveStamps(WindowLogic):
         one.latest = row.timestamp or 0
 
 
-class StateNeverExpires(WindowLogic):
-    """Windows stay in the state for ever."""
-
-    def is_over(self, one: Filled, clock: int) -> bool:
-        return False
-
-
-class ForgetsBetweenBatches(WindowLogic):
-    """State is not saved from one batch to the next."""
-
-    def pack(self, state: State) -> tuple[Any, ...] | None:
-        return None
-
-
-class ShuffleOrder(WindowLogic):
-    """A batch is taken in reverse order of arrival."""
-
-    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
-        return super().in_order(rows)[::-1]
-
-
-class NeverDue(WindowLogic):
-    """No timer is set, so that a window that the clock has completed waits for the next row of its key."""
-
-    def due(self, state: State, clock: int) -> int | None:
-        return None
+StateNeverExpires = returning(WindowLogic, "Windows stay in the state for ever", is_over=lambda found: False)
+ForgetsBetweenBatches = returning(WindowLogic, "State is not saved from one batch to the next", pack=lambda found: None)
+ShuffleOrder = returning(
+    WindowLogic, "A batch is taken in reverse order of arrival", in_order=lambda found: found[::-1]
+)
+NeverDue = returning(
+    WindowLogic,
+    "No timer is set, so that a window that the clock has completed waits for the next row of its key",
+    due=lambda found: None,
+)
 
 
 class TiesDropped(WindowLogic):
@@ -125,8 +99,7 @@ class TiesDropped(WindowLogic):
             super().add(key, one, row, clock)
 
 
-class StateOfAnotherKey(SharingState, WindowLogic):
-    """A row meets the state of the key that had the row before."""
+StateOfAnotherKey = mixed(WindowLogic, SharingState)
 
 
 class GapExclusive(WindowLogic):
@@ -138,11 +111,9 @@ class GapExclusive(WindowLogic):
         return [one for one in found if max(one.start - timestamp, timestamp - one.end) < gap]
 
 
-class BridgesNothing(WindowLogic):
-    """A row between two sessions joins the first one alone."""
-
-    def near(self, state: State, timestamp: int, edge: int) -> list[Filled]:
-        return super().near(state, timestamp, edge)[:1]
+BridgesNothing = returning(
+    WindowLogic, "A row between two sessions joins the first one alone", near=lambda found: found[:1]
+)
 
 
 class LateAlone(WindowLogic):
@@ -229,6 +200,6 @@ MUTANTS = mutants_of(
     "window_aggregate",
     WindowLogic,
     "hopping, late update",
-    logics_in(globals()),
+    logics_in(globals(), WindowLogic),
     elsewhere={"session, early": _OF_SESSIONS},
 )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ....reference.definitions.windows import WindowedTable
 from ....spark_impl.runtime.logic import Arrived, Emitted, Key, joined
 from ....spark_impl.windowed_table import SIDES, State, WindowedLogic
-from ...registration.mutants import SharingState, logics_in, mutants_of, redeclared
+from ...registration.mutants import mutants_of
+from .making import SharingState, logics_in, mixed, redeclaring, returning
 
 
 class EndInclusive(WindowedLogic):
@@ -70,11 +68,9 @@ class ClosesOneLate(WindowedLogic):
         return super().keep(state, emitted - 1, clock - 1)
 
 
-class FinalEmittedTwice(WindowedLogic):
-    """A window that closes is emitted twice, which no table shows."""
-
-    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
-        return super().close(state, emitted, clock) * 2
+FinalEmittedTwice = returning(
+    WindowedLogic, "A window that closes is emitted twice, which no table shows", close=lambda found: found * 2
+)
 
 
 class UpdatesEmittedToo(WindowedLogic):
@@ -105,18 +101,14 @@ class StateNeverExpires(WindowedLogic):
         return state
 
 
-class ForgetsBetweenBatches(WindowedLogic):
-    """State is not saved from one batch to the next."""
-
-    def pack(self, state: State) -> tuple[Any, ...] | None:
-        return None
-
-
-class NeverDue(WindowedLogic):
-    """No timer is set, so that a window that the clock has closed waits for the next row of its key."""
-
-    def due(self, state: State, clock: int) -> int | None:
-        return None
+ForgetsBetweenBatches = returning(
+    WindowedLogic, "State is not saved from one batch to the next", pack=lambda found: None
+)
+NeverDue = returning(
+    WindowedLogic,
+    "No timer is set, so that a window that the clock has closed waits for the next row of its key",
+    due=lambda found: None,
+)
 
 
 class TiesDropped(WindowedLogic):
@@ -130,22 +122,15 @@ class TiesDropped(WindowedLogic):
         return emitted
 
 
-class StateOfAnotherKey(SharingState, WindowedLogic):
-    """A row meets the state of the key that had the row before."""
-
-
-class ShiftWrongSign(WindowedLogic):
-    """A window joins the one that starts earlier by the shift, not later."""
-
-    def __init__(self, table: WindowedTable) -> None:
-        super().__init__(redeclared(table, shift_ms=-table.shift_ms))
-
-
-class ShiftForgotten(WindowedLogic):
-    """A window joins the one with its own start, whatever the shift."""
-
-    def __init__(self, table: WindowedTable) -> None:
-        super().__init__(redeclared(table, shift_ms=0))
+StateOfAnotherKey = mixed(WindowedLogic, SharingState)
+ShiftWrongSign = redeclaring(
+    WindowedLogic,
+    "A window joins the one that starts earlier by the shift, not later",
+    lambda table: {"shift_ms": -table.shift_ms},
+)
+ShiftForgotten = redeclaring(
+    WindowedLogic, "A window joins the one with its own start, whatever the shift", lambda table: {"shift_ms": 0}
+)
 
 
 class RightEmittedUnderItsOwnWindow(WindowedLogic):
@@ -159,14 +144,13 @@ class RightEmittedUnderItsOwnWindow(WindowedLogic):
         ]
 
 
-class SidesSwapped(WindowedLogic):
-    """The joined value holds the right side first."""
-
-    def emit_pair(self, state: State, side: str, start: int, edge: int) -> list[Emitted]:
-        return [
-            emitted._replace(value=joined(emitted.value["right"], emitted.value["left"]))
-            for emitted in super().emit_pair(state, side, start, edge)
-        ]
+SidesSwapped = returning(
+    WindowedLogic,
+    "The joined value holds the right side first",
+    emit_pair=lambda found: [
+        emitted._replace(value=joined(emitted.value["right"], emitted.value["left"])) for emitted in found
+    ],
+)
 
 
 class LeftDrivesAlone(WindowedLogic):
@@ -176,11 +160,9 @@ class LeftDrivesAlone(WindowedLogic):
         return super().emit_pair(state, side, start, edge) if side == SIDES[0] else []
 
 
-class OuterMissesTheRight(WindowedLogic):
-    """An outer join emits no window that the left table hasn't."""
-
-    def __init__(self, table: WindowedTable) -> None:
-        super().__init__(redeclared(table, join="left"))
+OuterMissesTheRight = redeclaring(
+    WindowedLogic, "An outer join emits no window that the left table hasn't", lambda table: {"join": "left"}
+)
 
 
 class ChangedSideStamps(WindowedLogic):
@@ -202,12 +184,9 @@ class PartnerForgottenEarly(WindowedLogic):
         return start + self.table.size_ms + self.table.grace_ms
 
 
-class ShuffleOrder(WindowedLogic):
-    """A batch is taken in reverse order of arrival."""
-
-    def in_order(self, rows: list[Arrived]) -> list[Arrived]:
-        return super().in_order(rows)[::-1]
-
+ShuffleOrder = returning(
+    WindowedLogic, "A batch is taken in reverse order of arrival", in_order=lambda found: found[::-1]
+)
 
 _OF_PAIRS = (
     ShiftWrongSign,
@@ -225,6 +204,6 @@ MUTANTS = mutants_of(
     "windowed_table",
     WindowedLogic,
     "close",
-    logics_in(globals()),
+    logics_in(globals(), WindowedLogic),
     elsewhere={"outer, shifted": _OF_PAIRS},
 )

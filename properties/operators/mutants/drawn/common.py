@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .....spark_impl.runtime.logic import TOMBSTONE, UPDATE, Arrived, Emitted, Key, Logic, dropped
+from .....spark_impl.runtime.stages import ReferredLogic, ReferredState
+from ..making import mixed
 
 Bug = Callable[[Any], Any]
 
@@ -162,50 +164,60 @@ def is_empty_key(key: Key) -> bool:
     return any(own_part(part)[1] == "" for part in key)
 
 
-class Altering(Logic[Any]):
-    """Mixed into a logic: `bug` changes the value of every row before it is taken."""
+def altering(logic: type, sentence: str, bug: Bug) -> type:
+    """Return a logic that takes every row with another value, which a bug has changed.
 
-    @staticmethod
-    def bug(value: Any, /) -> Any:
-        """Return what is left of a value."""
-        raise NotImplementedError
+    Args:
+        logic: The right logic.
+        sentence: What is wrong.
+        bug: Returns what is left of a value.
+    """
+    return mixed(logic, _Altering, sentence, bug=staticmethod(bug))
+
+
+class _Altering(Logic[Any]):
+    bug: Bug
 
     def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
-        """Take a row with another value."""
         return super().take(key, state, row._replace(value=after_bug(row.value, self.bug)), clock)
 
 
-class MistakingKeys(Logic[Any]):
-    """Mixed into a logic: keys that are equal after `bug` share a state within a batch."""
+def mistaking_keys(logic: type, sentence: str, bug: Bug) -> type:
+    """Return a logic in which keys that are equal after a bug share a state within a batch, that of the first of them.
 
+    Args:
+        logic: The right logic.
+        sentence: What is wrong.
+        bug: Returns what the text of a key is taken for.
+    """
+    return mixed(logic, _MistakingKeys, sentence, bug=staticmethod(bug))
+
+
+class _MistakingKeys(Logic[Any]):
+    bug: Bug
     states: dict[Key, Any] | None = None
 
-    @staticmethod
-    def bug(text: Any, /) -> Any:
-        """Return what a key is taken for."""
-        raise NotImplementedError
-
     def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
-        """Take a row into the state of the first key that was taken for the same."""
         self.states = {} if self.states is None else self.states
         return super().take(key, self.states.setdefault(key_after_bug(key, self.bug), state), row, clock)
 
 
 class DroppingEmptyKeys(Logic[Any]):
-    """Mixed into a logic: the empty key is taken for null."""
+    """The empty key is taken for null."""
 
     def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
-        """Drop a row whose key is empty."""
         return [dropped(row, "null key")] if is_empty_key(key) else super().take(key, state, row, clock)
 
 
 class MistakingCauses(Logic[Any]):
-    """Mixed into a logic: what a row sets off names the row of its key before it in the batch as its cause."""
+    """A change names the row before as its cause.
+
+    That is the row of its key before it in the batch.
+    """
 
     causes: dict[Key, Any] | None = None
 
     def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
-        """Take a row, and name the one before."""
         self.causes = {} if self.causes is None else self.causes
         cause = self.causes.get(key, row.order)
         self.causes[key] = row.order
@@ -213,11 +225,39 @@ class MistakingCauses(Logic[Any]):
 
 
 class MislabellingTombstones(Logic[Any]):
-    """Mixed into a logic: a tombstone is labelled an update."""
+    """A tombstone is labelled an update."""
 
     def take(self, key: Key, state: Any, row: Arrived, clock: int) -> list[Emitted]:
-        """Take a row, and label what it sets off."""
         return [
             emitted._replace(change=UPDATE if emitted.change == TOMBSTONE else emitted.change)
             for emitted in super().take(key, state, row, clock)
         ]
+
+
+class DeletingFalsyRights(ReferredLogic):
+    """A right row that becomes false, 0 or empty is taken for deleted."""
+
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+        return super().change(state, row._replace(value=None) if is_falsy(row.value) else row)
+
+
+class RoundingRights(ReferredLogic):
+    """Whole numbers of a right row aren't exact beyond 2^53."""
+
+    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
+        return super().change(state, row._replace(value=after_bug(row.value, through_float)))
+
+
+class LosingFalsyRights(ReferredLogic):
+    """A right row that is false, 0 or empty isn't saved from one batch to the next."""
+
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
+        falsy = state.right is not None and is_falsy(state.right.value)
+        return super().pack(ReferredState(None, state.lefts) if falsy else state)
+
+
+class LosingLeftsWithoutRight(ReferredLogic):
+    """What refers to a missing right row isn't saved from one batch to the next."""
+
+    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
+        return None if state.right is None else super().pack(state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from .....spark_impl.foreign_key_stages import (
@@ -15,55 +14,47 @@ from .....spark_impl.foreign_key_stages import (
 )
 from .....spark_impl.runtime.logic import Arrived, Emitted, Key
 from .....spark_impl.runtime.stages import ReferredState
-from ....registration.mutants import logics_in, mutants_of
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, returning
 from .common import (
+    DeletingFalsyRights,
     DroppingEmptyKeys,
+    LosingFalsyRights,
+    LosingLeftsWithoutRight,
     MislabellingTombstones,
     MistakingCauses,
-    MistakingKeys,
-    after_bug,
+    RoundingRights,
     before_separator,
     is_empty_key,
     is_falsy,
     key_after_bug,
     lower_case,
+    mistaking_keys,
     normalised,
     same,
     stripped,
-    through_float,
 )
 
-
-class EmptyForeignKeyIsNull(SenderLogic):
-    """The empty foreign key is taken for null."""
-
-    def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
-        found = super().foreign_key_of(value, names)
-        return None if found is None or is_empty_key(found) else found
-
-
-class ForeignKeyInLowerCase(SenderLogic):
-    """A foreign key is looked up in lower case."""
-
-    def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
-        found = super().foreign_key_of(value, names)
-        return None if found is None else key_after_bug(found, lower_case)
-
-
-class ForeignKeyStripped(SenderLogic):
-    """A foreign key is looked up without the spaces around it."""
-
-    def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
-        found = super().foreign_key_of(value, names)
-        return None if found is None else key_after_bug(found, stripped)
-
-
-class ForeignKeyCutAtSeparator(SenderLogic):
-    """A foreign key is looked up by what is before its `@`."""
-
-    def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
-        found = super().foreign_key_of(value, names)
-        return None if found is None else key_after_bug(found, before_separator)
+EmptyForeignKeyIsNull = returning(
+    SenderLogic,
+    "The empty foreign key is taken for null",
+    foreign_key_of=lambda found: None if found is None or is_empty_key(found) else found,
+)
+ForeignKeyInLowerCase = returning(
+    SenderLogic,
+    "A foreign key is looked up in lower case",
+    foreign_key_of=lambda found: None if found is None else key_after_bug(found, lower_case),
+)
+ForeignKeyStripped = returning(
+    SenderLogic,
+    "A foreign key is looked up without the spaces around it",
+    foreign_key_of=lambda found: None if found is None else key_after_bug(found, stripped),
+)
+ForeignKeyCutAtSeparator = returning(
+    SenderLogic,
+    "A foreign key is looked up by what is before its `@`",
+    foreign_key_of=lambda found: None if found is None else key_after_bug(found, before_separator),
+)
 
 
 class MoveWithinCaseForgotten(SenderLogic):
@@ -75,14 +66,8 @@ class MoveWithinCaseForgotten(SenderLogic):
         return super().subscriptions(before, after, digest)
 
 
-class EmptyKeyDropped(DroppingEmptyKeys, SenderLogic):
-    """The empty left key is taken for null."""
-
-
-class LeftKeysInLowerCase(MistakingKeys, SenderLogic):
-    """Left keys that differ in case alone share a row."""
-
-    bug = staticmethod(lower_case)
+EmptyKeyDropped = mixed(SenderLogic, DroppingEmptyKeys, "The empty left key is taken for null")
+LeftKeysInLowerCase = mistaking_keys(SenderLogic, "Left keys that differ in case alone share a row", lower_case)
 
 
 class RowsWithoutForeignKeyStored(SenderLogic):
@@ -95,18 +80,8 @@ class RowsWithoutForeignKeyStored(SenderLogic):
         return [] if fields[0] is None else super().unpack(fields)
 
 
-class FalsyRightDeletes(ResponderLogic):
-    """A right row that becomes false, 0 or empty is taken for deleted."""
-
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
-        return super().change(state, row._replace(value=None) if is_falsy(row.value) else row)
-
-
-class RightThroughFloat(ResponderLogic):
-    """Whole numbers of a right row aren't exact beyond 2^53."""
-
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
-        return super().change(state, row._replace(value=after_bug(row.value, through_float)))
+FalsyRightDeletes = mixed(ResponderLogic, DeletingFalsyRights)
+RightThroughFloat = mixed(ResponderLogic, RoundingRights)
 
 
 class EqualRightStays(ResponderLogic):
@@ -118,29 +93,18 @@ class EqualRightStays(ResponderLogic):
         return super().change(state, row._replace(value=old.value) if kept and old else row)
 
 
-class RightKeysNormalised(MistakingKeys, ResponderLogic):
-    """Right keys whose characters are composed in another way share a row."""
-
-    bug = staticmethod(normalised)
-
-
-class EmptyRightKeyDropped(DroppingEmptyKeys, ResponderLogic):
-    """The empty right key is taken for null, in messages too."""
-
-
-class SubscribersGoWithRow(ResponderLogic):
-    """Who is subscribed to a missing right row isn't saved from one batch to the next."""
-
-    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
-        return None if state.right is None else super().pack(state)
-
-
-class FalsyRightNotSaved(ResponderLogic):
-    """A right row that is false, 0 or empty isn't saved from one batch to the next."""
-
-    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
-        falsy = state.right is not None and is_falsy(state.right.value)
-        return super().pack(ReferredState(None, state.lefts) if falsy else state)
+RightKeysNormalised = mistaking_keys(
+    ResponderLogic, "Right keys whose characters are composed in another way share a row", normalised
+)
+EmptyRightKeyDropped = mixed(
+    ResponderLogic, DroppingEmptyKeys, "The empty right key is taken for null, in messages too"
+)
+SubscribersGoWithRow = mixed(
+    ResponderLogic,
+    LosingLeftsWithoutRight,
+    "Who is subscribed to a missing right row isn't saved from one batch to the next",
+)
+FalsyRightNotSaved = mixed(ResponderLogic, LosingFalsyRights)
 
 
 class NoOneToUnsubscribe(ResponderLogic):
@@ -151,19 +115,13 @@ class NoOneToUnsubscribe(ResponderLogic):
             super().unsubscribe(state, key)
 
 
-class EmptyRightStored(ResponderLogic):
-    """A foreign key without a row and without subscribers stays in the state."""
-
-    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
-        return super().pack(state) or (None, None, [])
-
-
-class CauseOfMessageBefore(MistakingCauses, ReceiverLogic):
-    """A result names the message before as its cause."""
-
-
-class TombstonesAreUpdates(MislabellingTombstones, ReceiverLogic):
-    """A tombstone is labelled an update."""
+EmptyRightStored = returning(
+    ResponderLogic,
+    "A foreign key without a row and without subscribers stays in the state",
+    pack=lambda found: found or (None, None, []),
+)
+CauseOfMessageBefore = mixed(ReceiverLogic, MistakingCauses, "A result names the message before as its cause")
+TombstonesAreUpdates = mixed(ReceiverLogic, MislabellingTombstones)
 
 
 class FalsyRightMissing(ReceiverLogic):
@@ -181,11 +139,12 @@ class ShownNotSaved(ReceiverLogic):
         return packed and (*packed[:3], packed[3] and state.refers)
 
 
-class DeletedRowsStored(ReceiverLogic):
-    """A deleted left row stays in the state, as null."""
+DeletedRowsStored = returning(
+    ReceiverLogic,
+    "A deleted left row stays in the state, as null",
+    pack=lambda found: found or (None, None, False, False),
+)
 
-    def pack(self, state: LeftState) -> tuple[Any, ...] | None:
-        return super().pack(state) or (None, None, False, False)
-
-
-MUTANTS_OF_DRAWN = mutants_of("foreign_key_join", foreign_key_stages, "inner", logics_in(globals()))
+MUTANTS_OF_DRAWN = mutants_of(
+    "foreign_key_join", foreign_key_stages, "inner", logics_in(globals(), SenderLogic, ResponderLogic, ReceiverLogic)
+)

@@ -8,20 +8,23 @@ from typing import Any
 from .....spark_impl.one_to_many_join import LeftLogic, RightLogic, one_to_many_stages
 from .....spark_impl.runtime.logic import UPDATE, Arrived, Emitted, Key
 from .....spark_impl.runtime.stages import ReferredState, Row
-from ....registration.mutants import logics_in, mutants_of
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, returning
 from .common import (
+    DeletingFalsyRights,
     DroppingEmptyKeys,
+    LosingFalsyRights,
+    LosingLeftsWithoutRight,
     MistakingCauses,
-    MistakingKeys,
-    after_bug,
+    RoundingRights,
     is_empty_key,
     is_falsy,
     key_after_bug,
     lower_case,
+    mistaking_keys,
     normalised,
     same,
     stripped,
-    through_float,
 )
 
 
@@ -48,8 +51,7 @@ class MoveWithinSpacesForgotten(LeftLogic):
         return super().moves(None if stays else before, after, value)
 
 
-class EmptyKeyDropped(DroppingEmptyKeys, LeftLogic):
-    """The empty left key is taken for null."""
+EmptyKeyDropped = mixed(LeftLogic, DroppingEmptyKeys, "The empty left key is taken for null")
 
 
 class RowsWithoutForeignKeyStored(LeftLogic):
@@ -65,18 +67,8 @@ class RowsWithoutForeignKeyStored(LeftLogic):
         return [] if fields[0] == self.mark else super().unpack(fields)
 
 
-class FalsyRightDeletes(RightLogic):
-    """A right row that becomes false, 0 or empty is taken for deleted."""
-
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
-        return super().change(state, row._replace(value=None) if is_falsy(row.value) else row)
-
-
-class RightThroughFloat(RightLogic):
-    """Whole numbers of a right row aren't exact beyond 2^53."""
-
-    def change(self, state: ReferredState, row: Arrived) -> list[Emitted]:
-        return super().change(state, row._replace(value=after_bug(row.value, through_float)))
+FalsyRightDeletes = mixed(RightLogic, DeletingFalsyRights)
+RightThroughFloat = mixed(RightLogic, RoundingRights)
 
 
 class EqualLeftStays(RightLogic):
@@ -95,29 +87,14 @@ class LeftKeysInLowerCase(RightLogic):
         super().put(state, key_after_bug(key, lower_case), left)
 
 
-class RightKeysInLowerCase(MistakingKeys, RightLogic):
-    """Right keys that differ in case alone share their rows."""
-
-    bug = staticmethod(lower_case)
-
-
-class EmptyRightKeyDropped(DroppingEmptyKeys, RightLogic):
-    """The empty right key is taken for null, in messages too."""
-
-
-class LeftsGoWithRight(RightLogic):
-    """The left rows that refer to a missing right row aren't saved from one batch to the next."""
-
-    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
-        return None if state.right is None else super().pack(state)
-
-
-class FalsyRightNotSaved(RightLogic):
-    """A right row that is false, 0 or empty isn't saved from one batch to the next."""
-
-    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
-        falsy = state.right is not None and is_falsy(state.right.value)
-        return super().pack(ReferredState(None, state.lefts) if falsy else state)
+RightKeysInLowerCase = mistaking_keys(RightLogic, "Right keys that differ in case alone share their rows", lower_case)
+EmptyRightKeyDropped = mixed(RightLogic, DroppingEmptyKeys, "The empty right key is taken for null, in messages too")
+LeftsGoWithRight = mixed(
+    RightLogic,
+    LosingLeftsWithoutRight,
+    "The left rows that refer to a missing right row aren't saved from one batch to the next",
+)
+FalsyRightNotSaved = mixed(RightLogic, LosingFalsyRights)
 
 
 class StampAtZeroNotSaved(RightLogic):
@@ -128,22 +105,13 @@ class StampAtZeroNotSaved(RightLogic):
         return super().pack(ReferredState(None, state.lefts) if unstamped else state)
 
 
-class EmptyRightStored(RightLogic):
-    """A foreign key without rows stays in the state."""
-
-    def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
-        return super().pack(state) or (None, None, [])
-
-
-class CauseOfMessageBefore(MistakingCauses, RightLogic):
-    """A result names the message before as its cause."""
-
-
-class TombstonesAreUpdates(RightLogic):
-    """A tombstone is labelled an update."""
-
-    def result(self, state: ReferredState, row: Arrived, key: Key, left: Any, timestamp: int) -> Emitted:
-        return super().result(state, row, key, left, timestamp)._replace(change=UPDATE)
+EmptyRightStored = returning(
+    RightLogic, "A foreign key without rows stays in the state", pack=lambda found: found or (None, None, [])
+)
+CauseOfMessageBefore = mixed(RightLogic, MistakingCauses, "A result names the message before as its cause")
+TombstonesAreUpdates = returning(
+    RightLogic, "A tombstone is labelled an update", result=lambda found: found._replace(change=UPDATE)
+)
 
 
 class FalsyRightMissing(RightLogic):
@@ -154,4 +122,6 @@ class FalsyRightMissing(RightLogic):
         return super().result(ReferredState(None, state.lefts) if falsy else state, row, key, left, timestamp)
 
 
-MUTANTS_OF_DRAWN = mutants_of("one_to_many_join", one_to_many_stages, "inner", logics_in(globals()))
+MUTANTS_OF_DRAWN = mutants_of(
+    "one_to_many_join", one_to_many_stages, "inner", logics_in(globals(), LeftLogic, RightLogic)
+)

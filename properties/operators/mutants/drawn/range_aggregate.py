@@ -4,99 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....reference.definitions.windows import RangeAggregate
 from .....spark_impl.range_aggregate import Held, RangeLogic
 from .....spark_impl.runtime.logic import DROPPED, Arrived, Emitted, Key
-from ....registration.mutants import logics_in, mutants_of, redeclared
-from .aggregates import (
-    Misaggregating,
-    average_in_whole_numbers,
-    compared_as_text,
-    equals_listed_once,
-    max_from_zero,
-    min_of_sizes,
-    nulls_not_listed,
-    sum_rounded,
-    sum_through_float,
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, redeclaring
+from . import aggregates
+from .common import DroppingEmptyKeys, MistakingCauses, is_falsy, mistaking_keys, normalised, same
+
+AverageInWholeNumbers = aggregates.average_in_whole_numbers.in_logic(RangeLogic)
+MaxFromZero = aggregates.max_from_zero.in_logic(RangeLogic)
+MinOfSizes = aggregates.min_of_sizes.in_logic(RangeLogic)
+ComparedAsText = aggregates.compared_as_text.in_logic(RangeLogic)
+SumThroughFloat = aggregates.sum_through_float.in_logic(RangeLogic)
+SumRounded = aggregates.sum_rounded.in_logic(RangeLogic)
+EqualsListedOnce = aggregates.equals_listed_once.in_logic(RangeLogic)
+NullsNotListed = aggregates.nulls_not_listed.in_logic(RangeLogic)
+KeysNormalised = mistaking_keys(
+    RangeLogic, "Keys whose characters are composed in another way share their rows", normalised
 )
-from .common import DroppingEmptyKeys, MistakingCauses, MistakingKeys, is_falsy, normalised, same
-
-
-class AverageInWholeNumbers(Misaggregating, RangeLogic):
-    """An average is divided without its fraction."""
-
-    bug = staticmethod(average_in_whole_numbers)
-
-
-class MaxFromZero(Misaggregating, RangeLogic):
-    """The maximum of negative numbers is 0."""
-
-    bug = staticmethod(max_from_zero)
-
-
-class MinOfSizes(Misaggregating, RangeLogic):
-    """A minimum compares numbers without their signs."""
-
-    bug = staticmethod(min_of_sizes)
-
-
-class ComparedAsText(Misaggregating, RangeLogic):
-    """Numbers are compared as texts, so that 9 is more than 10."""
-
-    bug = staticmethod(compared_as_text)
-
-
-class SumThroughFloat(Misaggregating, RangeLogic):
-    """A sum of whole numbers isn't exact beyond 2^53."""
-
-    bug = staticmethod(sum_through_float)
-
-
-class SumRounded(Misaggregating, RangeLogic):
-    """A sum of fractions is rounded to one decimal."""
-
-    bug = staticmethod(sum_rounded)
-
-
-class EqualsListedOnce(Misaggregating, RangeLogic):
-    """A list leaves out true where it has 1 already."""
-
-    bug = staticmethod(equals_listed_once)
-
-
-class NullsNotListed(Misaggregating, RangeLogic):
-    """A list leaves nulls out."""
-
-    bug = staticmethod(nulls_not_listed)
-
-
-class KeysNormalised(MistakingKeys, RangeLogic):
-    """Keys whose characters are composed in another way share their rows."""
-
-    bug = staticmethod(normalised)
-
-
-class EmptyKeyDropped(DroppingEmptyKeys, RangeLogic):
-    """The empty key is taken for null."""
-
-
-class CauseOfRowBefore(MistakingCauses, RangeLogic):
-    """An answer names the row before as its cause."""
-
-
-class LongRangeCut(RangeLogic):
-    """A range reaches back 10 ms at most, however long it is declared."""
-
-    def __init__(self, ranges: RangeAggregate) -> None:
-        super().__init__(redeclared(ranges, preceding_ms=min(ranges.preceding_ms, 10)))
-
-
-class RangeOfOneEmpty(RangeLogic):
-    """A range of 1 ms holds only the rows of its own timestamp."""
-
-    def __init__(self, ranges: RangeAggregate) -> None:
-        preceding_ms = 0 if ranges.preceding_ms == 1 else ranges.preceding_ms
-        super().__init__(redeclared(ranges, preceding_ms=preceding_ms))
+EmptyKeyDropped = mixed(RangeLogic, DroppingEmptyKeys)
+CauseOfRowBefore = mixed(RangeLogic, MistakingCauses, "An answer names the row before as its cause")
+LongRangeCut = redeclaring(
+    RangeLogic,
+    "A range reaches back 10 ms at most, however long it is declared",
+    lambda ranges: {"preceding_ms": min(ranges.preceding_ms, 10)},
+)
+RangeOfOneEmpty = redeclaring(
+    RangeLogic,
+    "A range of 1 ms holds only the rows of its own timestamp",
+    lambda ranges: {"preceding_ms": 0 if ranges.preceding_ms == 1 else ranges.preceding_ms},
+)
 
 
 class TiesUnpackedReversed(RangeLogic):
@@ -151,7 +88,7 @@ MUTANTS_OF_DRAWN = mutants_of(
     "range_aggregate",
     RangeLogic,
     "list",
-    logics_in(globals()),
+    logics_in(globals(), RangeLogic),
     elsewhere={
         "average": (AverageInWholeNumbers,),
         "max": (MaxFromZero, ComparedAsText),

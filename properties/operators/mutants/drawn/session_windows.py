@@ -4,103 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....reference.definitions.windows import SessionWindows
-from .....spark_impl.runtime.logic import Arrived, Emitted
+from .....spark_impl.runtime.logic import Emitted
 from .....spark_impl.session_windows import Session, SessionLogic
-from ....registration.mutants import logics_in, mutants_of, redeclared
-from .aggregates import (
-    Misaggregating,
-    compared_in_lower_case,
-    empty_texts_not_listed,
-    equals_listed_once,
-    max_from_zero,
-    sum_not_below_zero,
-    sum_through_float,
-)
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, redeclaring, returning
+from . import aggregates
 from .common import (
     DroppingEmptyKeys,
     MislabellingTombstones,
     MistakingCauses,
-    MistakingKeys,
     is_falsy,
     lower_case,
+    mistaking_keys,
 )
 
-
-class MaxFromZero(Misaggregating, SessionLogic):
-    """The maximum of negative numbers is 0."""
-
-    bug = staticmethod(max_from_zero)
-
-
-class SumThroughFloat(Misaggregating, SessionLogic):
-    """A sum of whole numbers isn't exact beyond 2^53."""
-
-    bug = staticmethod(sum_through_float)
-
-
-class SumNotBelowZero(Misaggregating, SessionLogic):
-    """A sum is 0 where it would be negative."""
-
-    bug = staticmethod(sum_not_below_zero)
-
-
-class ComparedInLowerCase(Misaggregating, SessionLogic):
-    """Texts are compared without regard to case."""
-
-    bug = staticmethod(compared_in_lower_case)
-
-
-class EmptyTextsNotListed(Misaggregating, SessionLogic):
-    """A list leaves empty texts out."""
-
-    bug = staticmethod(empty_texts_not_listed)
-
-
-class EqualsListedOnce(Misaggregating, SessionLogic):
-    """A list leaves out true where it has 1 already."""
-
-    bug = staticmethod(equals_listed_once)
-
-
-class KeysInLowerCase(MistakingKeys, SessionLogic):
-    """Keys that differ in case alone share their sessions."""
-
-    bug = staticmethod(lower_case)
-
-
-class EmptyKeyDropped(DroppingEmptyKeys, SessionLogic):
-    """The empty key is taken for null."""
-
-
-class CauseOfRowBefore(MistakingCauses, SessionLogic):
-    """A change names the row before as its cause."""
-
-
-class TombstonesAreUpdates(MislabellingTombstones, SessionLogic):
-    """A merged session's tombstone is labelled an update."""
-
-
-class GraceUpToGap(SessionLogic):
-    """A grace larger than the gap is taken for the gap."""
-
-    def __init__(self, windows: SessionWindows) -> None:
-        super().__init__(redeclared(windows, grace_ms=min(windows.grace_ms, windows.gap_ms)))
-
-
-class OpenWhileStored(SessionLogic):
-    """A session that is stored longer than its grace accepts rows all the time, if changes are emitted at once."""
-
-    def __init__(self, windows: SessionWindows) -> None:
-        grace_ms = windows.retention_ms - windows.gap_ms if windows.emit == "update" else windows.grace_ms
-        super().__init__(redeclared(windows, grace_ms=grace_ms))
-
-
-class OwnLatenessOfUpdatesOnly(SessionLogic):
-    """Rows that are to be late by themselves are late by their session where only closed sessions are emitted."""
-
-    def __init__(self, windows: SessionWindows) -> None:
-        super().__init__(redeclared(windows, late="merged" if windows.emit == "close" else windows.late))
+MaxFromZero = aggregates.max_from_zero.in_logic(SessionLogic)
+SumThroughFloat = aggregates.sum_through_float.in_logic(SessionLogic)
+SumNotBelowZero = aggregates.sum_not_below_zero.in_logic(SessionLogic)
+ComparedInLowerCase = aggregates.compared_in_lower_case.in_logic(SessionLogic)
+EmptyTextsNotListed = aggregates.empty_texts_not_listed.in_logic(SessionLogic)
+EqualsListedOnce = aggregates.equals_listed_once.in_logic(SessionLogic)
+KeysInLowerCase = mistaking_keys(SessionLogic, "Keys that differ in case alone share their sessions", lower_case)
+EmptyKeyDropped = mixed(SessionLogic, DroppingEmptyKeys)
+CauseOfRowBefore = mixed(SessionLogic, MistakingCauses)
+TombstonesAreUpdates = mixed(SessionLogic, MislabellingTombstones, "A merged session's tombstone is labelled an update")
+GraceUpToGap = redeclaring(
+    SessionLogic,
+    "A grace larger than the gap is taken for the gap",
+    lambda windows: {"grace_ms": min(windows.grace_ms, windows.gap_ms)},
+)
+OpenWhileStored = redeclaring(
+    SessionLogic,
+    "A session that is stored longer than its grace accepts rows all the time, if changes are emitted at once",
+    lambda windows: {
+        "grace_ms": windows.retention_ms - windows.gap_ms if windows.emit == "update" else windows.grace_ms
+    },
+)
+OwnLatenessOfUpdatesOnly = redeclaring(
+    SessionLogic,
+    "Rows that are to be late by themselves are late by their session where only closed sessions are emitted",
+    lambda windows: {"late": "merged" if windows.emit == "close" else windows.late},
+)
 
 
 class GapOfOneExclusive(SessionLogic):
@@ -127,19 +71,14 @@ class ClosingAtTheEdgeLost(SessionLogic):
         return [one for one in super().close(sessions, emitted, clock) if one.end != edge or not emitted]
 
 
-class LastClosedFirst(SessionLogic):
-    """Sessions of a key that close together are emitted latest first."""
-
-    def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
-        return super().close(sessions, emitted, clock)[::-1]
-
-
-class DueOneLate(SessionLogic):
-    """The timer of a closing session is set 1 ms late."""
-
-    def due(self, sessions: list[Session], clock: int) -> int | None:
-        time = super().due(sessions, clock)
-        return None if time is None else time + 1
+LastClosedFirst = returning(
+    SessionLogic, "Sessions of a key that close together are emitted latest first", close=lambda found: found[::-1]
+)
+DueOneLate = returning(
+    SessionLogic,
+    "The timer of a closing session is set 1 ms late",
+    due=lambda found: None if found is None else found + 1,
+)
 
 
 class NeverDueAmongSeveral(SessionLogic):
@@ -149,11 +88,9 @@ class NeverDueAmongSeveral(SessionLogic):
         return super().due(sessions, clock) if len(sessions) == 1 else None
 
 
-class UnpackedReversed(SessionLogic):
-    """Sessions come back from the state in reverse order."""
-
-    def unpack(self, fields: tuple[Any, ...]) -> list[Session]:
-        return super().unpack(fields)[::-1]
+UnpackedReversed = returning(
+    SessionLogic, "Sessions come back from the state in reverse order", unpack=lambda found: found[::-1]
+)
 
 
 class FalsySessionsNotSaved(SessionLogic):
@@ -178,12 +115,9 @@ class LastNeverForgotten(SessionLogic):
         return super().keep(sessions, emitted, clock) or sessions[-1:]
 
 
-class CauselessTombstones(SessionLogic):
-    """The tombstone of a merged session has no cause."""
-
-    def tombstone(self, session: Session, row: Arrived) -> Emitted:
-        return super().tombstone(session, row)._replace(cause=None)
-
+CauselessTombstones = returning(
+    SessionLogic, "The tombstone of a merged session has no cause", tombstone=lambda found: found._replace(cause=None)
+)
 
 _CLOSING = (
     OwnLatenessOfUpdatesOnly,
@@ -201,6 +135,6 @@ MUTANTS_OF_DRAWN = mutants_of(
     "session_windows",
     SessionLogic,
     "update",
-    logics_in(globals()),
+    logics_in(globals(), SessionLogic),
     elsewhere={"close": _CLOSING, "no grace": (MaxFromZero, ComparedInLowerCase)},
 )

@@ -7,50 +7,30 @@ from typing import Any
 from .....reference.definitions.joins import StreamStreamJoin
 from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key, changed, dropped
 from .....spark_impl.stream_stream_join import OTHER, Buffers, Row, StreamStreamLogic
-from ....registration.mutants import logics_in, mutants_of, redeclared
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, redeclared, redeclaring, returning
 from .common import (
-    Altering,
     DroppingEmptyKeys,
     MistakingCauses,
-    MistakingKeys,
+    altering,
     as_32_bit,
     before_separator,
     empty_text_to_null,
     is_falsy,
+    mistaking_keys,
     zero_to_null,
 )
 
-
-class ZeroDropped(Altering, StreamStreamLogic):
-    """A record whose value is 0 is dropped as null."""
-
-    bug = staticmethod(zero_to_null)
-
-
-class EmptyTextDropped(Altering, StreamStreamLogic):
-    """A record whose value is the empty text is dropped as null."""
-
-    bug = staticmethod(empty_text_to_null)
-
-
-class ValuesOverflow(Altering, StreamStreamLogic):
-    """Whole numbers have 32 bits, and overflow."""
-
-    bug = staticmethod(as_32_bit)
-
-
-class KeysCutAtSeparator(MistakingKeys, StreamStreamLogic):
-    """Keys that are the same up to an `@` share their records."""
-
-    bug = staticmethod(before_separator)
-
-
-class EmptyKeyDropped(DroppingEmptyKeys, StreamStreamLogic):
-    """The empty key is taken for null."""
-
-
-class CauseOfRowBefore(MistakingCauses, StreamStreamLogic):
-    """A pair names the row before as its cause."""
+ZeroDropped = altering(StreamStreamLogic, "A record whose value is 0 is dropped as null", zero_to_null)
+EmptyTextDropped = altering(
+    StreamStreamLogic, "A record whose value is the empty text is dropped as null", empty_text_to_null
+)
+ValuesOverflow = altering(StreamStreamLogic, "Whole numbers have 32 bits, and overflow", as_32_bit)
+KeysCutAtSeparator = mistaking_keys(
+    StreamStreamLogic, "Keys that are the same up to an `@` share their records", before_separator
+)
+EmptyKeyDropped = mixed(StreamStreamLogic, DroppingEmptyKeys)
+CauseOfRowBefore = mixed(StreamStreamLogic, MistakingCauses, "A pair names the row before as its cause")
 
 
 class BoundsInOrder(StreamStreamLogic):
@@ -61,11 +41,11 @@ class BoundsInOrder(StreamStreamLogic):
         super().__init__(redeclared(join, before_ms=before_ms, after_ms=after_ms))
 
 
-class GraceUpToReach(StreamStreamLogic):
-    """A grace larger than both bounds together is taken for them."""
-
-    def __init__(self, join: StreamStreamJoin) -> None:
-        super().__init__(redeclared(join, grace_ms=min(join.grace_ms, join.before_ms + join.after_ms)))
+GraceUpToReach = redeclaring(
+    StreamStreamLogic,
+    "A grace larger than both bounds together is taken for them",
+    lambda join: {"grace_ms": min(join.grace_ms, join.before_ms + join.after_ms)},
+)
 
 
 class BoundOfZeroExclusive(StreamStreamLogic):
@@ -116,12 +96,11 @@ class PartnersAtTheEdgeMissed(StreamStreamLogic):
         return [index for index in found if others[index].timestamp != edge or not clock]
 
 
-class DueOneLate(StreamStreamLogic):
-    """The timer of an unmatched record is set 1 ms late."""
-
-    def due(self, state: Buffers, clock: int) -> int | None:
-        time = super().due(state, clock)
-        return None if time is None else time + 1
+DueOneLate = returning(
+    StreamStreamLogic,
+    "The timer of an unmatched record is set 1 ms late",
+    due=lambda found: None if found is None else found + 1,
+)
 
 
 class NeverDueForBothSides(StreamStreamLogic):
@@ -131,25 +110,21 @@ class NeverDueForBothSides(StreamStreamLogic):
         return None if state["left"] and state["right"] else super().due(state, clock)
 
 
-class LastClosedFirst(StreamStreamLogic):
-    """Unmatched records of a key that close together are emitted latest first."""
-
-    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
-        return super().close(state, emitted, clock)[::-1]
-
-
-class ClosedAsTombstone(StreamStreamLogic):
-    """A record that closes without a partner is labelled a tombstone."""
-
-    def close(self, state: Buffers, emitted: int, clock: int) -> list[Emitted]:
-        return [one._replace(change=TOMBSTONE) for one in super().close(state, emitted, clock)]
-
-
-class UnpackedReversed(StreamStreamLogic):
-    """Records come back from the state in reverse order."""
-
-    def unpack(self, fields: tuple[Any, ...]) -> Buffers:
-        return {side: rows[::-1] for side, rows in super().unpack(fields).items()}
+LastClosedFirst = returning(
+    StreamStreamLogic,
+    "Unmatched records of a key that close together are emitted latest first",
+    close=lambda found: found[::-1],
+)
+ClosedAsTombstone = returning(
+    StreamStreamLogic,
+    "A record that closes without a partner is labelled a tombstone",
+    close=lambda found: [one._replace(change=TOMBSTONE) for one in found],
+)
+UnpackedReversed = returning(
+    StreamStreamLogic,
+    "Records come back from the state in reverse order",
+    unpack=lambda found: {side: rows[::-1] for side, rows in found.items()},
+)
 
 
 class MatchesNotSaved(StreamStreamLogic):
@@ -175,6 +150,6 @@ MUTANTS_OF_DRAWN = mutants_of(
     "stream_stream_join",
     StreamStreamLogic,
     "outer, close",
-    logics_in(globals()),
+    logics_in(globals(), StreamStreamLogic),
     elsewhere={"inner": (NullKeyKeptByInner,)},
 )

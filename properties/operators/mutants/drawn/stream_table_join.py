@@ -6,15 +6,16 @@ from typing import Any
 
 from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key, changed, dropped, joined
 from .....spark_impl.stream_table_join import StreamTableLogic
-from ....registration.mutants import logics_in, mutants_of
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, returning
 from .common import (
-    Altering,
     DroppingEmptyKeys,
     MistakingCauses,
-    MistakingKeys,
+    altering,
     ascii_only,
     is_falsy,
     lower_case,
+    mistaking_keys,
     same,
     stripped,
     through_float,
@@ -49,48 +50,14 @@ class EqualRowStays(StreamTableLogic):
         return super().take(key, state, row, clock)
 
 
-class LargeNumbersRounded(Altering, StreamTableLogic):
-    """Whole numbers aren't exact beyond 2^53."""
-
-    bug = staticmethod(through_float)
-
-
-class SignsDropped(Altering, StreamTableLogic):
-    """A negative number loses its sign."""
-
-    bug = staticmethod(without_sign)
-
-
-class FractionsCut(Altering, StreamTableLogic):
-    """A number loses its fraction."""
-
-    bug = staticmethod(without_fraction)
-
-
-class TextsStripped(Altering, StreamTableLogic):
-    """A text loses the spaces around it."""
-
-    bug = staticmethod(stripped)
-
-
-class AsciiOnly(Altering, StreamTableLogic):
-    """Characters beyond ASCII become question marks."""
-
-    bug = staticmethod(ascii_only)
-
-
-class KeysInLowerCase(MistakingKeys, StreamTableLogic):
-    """Keys that differ in case alone share a row."""
-
-    bug = staticmethod(lower_case)
-
-
-class EmptyKeyDropped(DroppingEmptyKeys, StreamTableLogic):
-    """The empty key is taken for null."""
-
-
-class CauseOfRowBefore(MistakingCauses, StreamTableLogic):
-    """A result names the row before as its cause."""
+LargeNumbersRounded = altering(StreamTableLogic, "Whole numbers aren't exact beyond 2^53", through_float)
+SignsDropped = altering(StreamTableLogic, "A negative number loses its sign", without_sign)
+FractionsCut = altering(StreamTableLogic, "A number loses its fraction", without_fraction)
+TextsStripped = altering(StreamTableLogic, "A text loses the spaces around it", stripped)
+AsciiOnly = altering(StreamTableLogic, "Characters beyond ASCII become question marks", ascii_only)
+KeysInLowerCase = mistaking_keys(StreamTableLogic, "Keys that differ in case alone share a row", lower_case)
+EmptyKeyDropped = mixed(StreamTableLogic, DroppingEmptyKeys)
+CauseOfRowBefore = mixed(StreamTableLogic, MistakingCauses, "A result names the row before as its cause")
 
 
 class NullKeyKeptByInner(StreamTableLogic):
@@ -117,16 +84,19 @@ class DeletedRowStored(StreamTableLogic):
         return tuple(state)
 
 
-class MissingRowIsTombstone(StreamTableLogic):
-    """A record that finds no row is labelled a tombstone."""
-
-    def take(self, key: Key, state: list[Any], row: Arrived, clock: int) -> list[Emitted]:
-        return [
-            emitted._replace(change=TOMBSTONE) if emitted.value and emitted.value["right"] is None else emitted
-            for emitted in super().take(key, state, row, clock)
-        ]
-
+MissingRowIsTombstone = returning(
+    StreamTableLogic,
+    "A record that finds no row is labelled a tombstone",
+    take=lambda found: [
+        emitted._replace(change=TOMBSTONE) if emitted.value and emitted.value["right"] is None else emitted
+        for emitted in found
+    ],
+)
 
 MUTANTS_OF_DRAWN = mutants_of(
-    "stream_table_join", StreamTableLogic, "left", logics_in(globals()), elsewhere={"inner": (NullKeyKeptByInner,)}
+    "stream_table_join",
+    StreamTableLogic,
+    "left",
+    logics_in(globals(), StreamTableLogic),
+    elsewhere={"inner": (NullKeyKeptByInner,)},
 )

@@ -6,13 +6,9 @@ from typing import Any
 
 from .....spark_impl.runtime.logic import TOMBSTONE, Arrived, Emitted, Key
 from .....spark_impl.table_aggregate import Aggregated, GroupLogic, InGroup, RowLogic, table_aggregate_stages
-from ....registration.mutants import logics_in, mutants_of
-from .aggregates import (
-    Misaggregating,
-    sum_not_below_zero,
-    sum_rounded,
-    sum_through_float,
-)
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, returning
+from . import aggregates
 from .common import (
     DroppingEmptyKeys,
     MistakingCauses,
@@ -26,37 +22,26 @@ from .common import (
     stripped,
 )
 
-
-class EmptyGroupIsNone(RowLogic):
-    """A row whose group is the empty text is in no group."""
-
-    def in_group(self, row: Arrived) -> InGroup | None:
-        found = super().in_group(row)
-        return None if found is None or is_empty_key(found.group) else found
-
-
-class GroupsInLowerCase(RowLogic):
-    """A group is emitted in lower case."""
-
-    def in_group(self, row: Arrived) -> InGroup | None:
-        found = super().in_group(row)
-        return found and found._replace(group=key_after_bug(found.group, lower_case))
-
-
-class GroupsStripped(RowLogic):
-    """A group loses the spaces around it."""
-
-    def in_group(self, row: Arrived) -> InGroup | None:
-        found = super().in_group(row)
-        return found and found._replace(group=key_after_bug(found.group, stripped))
-
-
-class GroupsNormalised(RowLogic):
-    """A group is emitted with its characters composed anew."""
-
-    def in_group(self, row: Arrived) -> InGroup | None:
-        found = super().in_group(row)
-        return found and found._replace(group=key_after_bug(found.group, normalised))
+EmptyGroupIsNone = returning(
+    RowLogic,
+    "A row whose group is the empty text is in no group",
+    in_group=lambda found: None if found is None or is_empty_key(found.group) else found,
+)
+GroupsInLowerCase = returning(
+    RowLogic,
+    "A group is emitted in lower case",
+    in_group=lambda found: found and found._replace(group=key_after_bug(found.group, lower_case)),
+)
+GroupsStripped = returning(
+    RowLogic,
+    "A group loses the spaces around it",
+    in_group=lambda found: found and found._replace(group=key_after_bug(found.group, stripped)),
+)
+GroupsNormalised = returning(
+    RowLogic,
+    "A group is emitted with its characters composed anew",
+    in_group=lambda found: found and found._replace(group=key_after_bug(found.group, normalised)),
+)
 
 
 class MoveWithinCaseSilent(RowLogic):
@@ -88,8 +73,7 @@ class EmptyTextNotSubtracted(RowLogic):
         return super().message(row, group, None if stays else old, new)
 
 
-class EmptyKeyDropped(DroppingEmptyKeys, RowLogic):
-    """The empty key is taken for null."""
+EmptyKeyDropped = mixed(RowLogic, DroppingEmptyKeys)
 
 
 class FalsyMembersNotSaved(RowLogic):
@@ -110,22 +94,9 @@ class RowsWithoutGroupStored(RowLogic):
         return [] if fields[0] is None else super().unpack(fields)
 
 
-class SumThroughFloat(Misaggregating, GroupLogic):
-    """A sum of whole numbers isn't exact beyond 2^53."""
-
-    bug = staticmethod(sum_through_float)
-
-
-class SumNotBelowZero(Misaggregating, GroupLogic):
-    """A sum is 0 where it would be negative."""
-
-    bug = staticmethod(sum_not_below_zero)
-
-
-class SumRounded(Misaggregating, GroupLogic):
-    """A sum of fractions is rounded to one decimal."""
-
-    bug = staticmethod(sum_rounded)
+SumThroughFloat = aggregates.sum_through_float.in_logic(GroupLogic)
+SumNotBelowZero = aggregates.sum_not_below_zero.in_logic(GroupLogic)
+SumRounded = aggregates.sum_rounded.in_logic(GroupLogic)
 
 
 class NullsNotListed(GroupLogic):
@@ -157,16 +128,12 @@ class ZeroAggregateNotSaved(GroupLogic):
         return super().pack([one for one in state if one.value])
 
 
-class CauseOfMessageBefore(MistakingCauses, GroupLogic):
-    """A change names the row before as its cause."""
-
-
-class EmptiedIsTombstone(GroupLogic):
-    """The change of a group to 0 or empty is labelled a tombstone."""
-
-    def take(self, key: Key, state: list[Aggregated], row: Arrived, clock: int) -> list[Emitted]:
-        emitted = super().take(key, state, row, clock)
-        return [one if one.value or one.reason else one._replace(change=TOMBSTONE) for one in emitted]
+CauseOfMessageBefore = mixed(GroupLogic, MistakingCauses)
+EmptiedIsTombstone = returning(
+    GroupLogic,
+    "The change of a group to 0 or empty is labelled a tombstone",
+    take=lambda found: [one if one.value or one.reason else one._replace(change=TOMBSTONE) for one in found],
+)
 
 
 class StampStartsAnew(GroupLogic):
@@ -181,7 +148,7 @@ MUTANTS_OF_DRAWN = mutants_of(
     "table_aggregate",
     table_aggregate_stages,
     "count",
-    logics_in(globals()),
+    logics_in(globals(), RowLogic, GroupLogic),
     {
         "list": (EqualMemberStays, EmptyTextNotSubtracted, FalsyMembersNotSaved, NullsNotListed, SubtractsWhatIsEqual),
         "sum": (SumThroughFloat, SumNotBelowZero, SumRounded),

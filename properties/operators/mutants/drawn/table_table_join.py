@@ -6,17 +6,18 @@ from typing import Any
 
 from .....spark_impl.runtime.logic import Arrived, Emitted, Key
 from .....spark_impl.table_table_join import Side, TableTableLogic
-from ....registration.mutants import logics_in, mutants_of
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, returning
 from .common import (
-    Altering,
     DroppingEmptyKeys,
     MislabellingTombstones,
     MistakingCauses,
-    MistakingKeys,
+    altering,
     boolean_to_number,
     empty_text_to_null,
     false_to_null,
     is_falsy,
+    mistaking_keys,
     normalised,
     not_below_zero,
     same,
@@ -28,46 +29,15 @@ from .common import (
 Rows = dict[str, Side]
 
 
-class FalseDeletes(Altering, TableTableLogic):
-    """A row that becomes false is taken for deleted."""
-
-    bug = staticmethod(false_to_null)
-
-
-class ZeroDeletes(Altering, TableTableLogic):
-    """A row that becomes 0 is taken for deleted."""
-
-    bug = staticmethod(zero_to_null)
-
-
-class EmptyTextDeletes(Altering, TableTableLogic):
-    """A row that becomes the empty text is taken for deleted."""
-
-    bug = staticmethod(empty_text_to_null)
-
-
-class BooleansAsNumbers(Altering, TableTableLogic):
-    """A row of true or false is emitted as 1 or 0."""
-
-    bug = staticmethod(boolean_to_number)
-
-
-class NegativesAsZero(Altering, TableTableLogic):
-    """A negative number is taken for 0."""
-
-    bug = staticmethod(not_below_zero)
-
-
-class LargeNumbersRounded(Altering, TableTableLogic):
-    """Whole numbers aren't exact beyond 2^53."""
-
-    bug = staticmethod(through_float)
-
-
-class TextsNormalised(Altering, TableTableLogic):
-    """The characters of a text are composed anew."""
-
-    bug = staticmethod(normalised)
+FalseDeletes = altering(TableTableLogic, "A row that becomes false is taken for deleted", false_to_null)
+ZeroDeletes = altering(TableTableLogic, "A row that becomes 0 is taken for deleted", zero_to_null)
+EmptyTextDeletes = altering(
+    TableTableLogic, "A row that becomes the empty text is taken for deleted", empty_text_to_null
+)
+BooleansAsNumbers = altering(TableTableLogic, "A row of true or false is emitted as 1 or 0", boolean_to_number)
+NegativesAsZero = altering(TableTableLogic, "A negative number is taken for 0", not_below_zero)
+LargeNumbersRounded = altering(TableTableLogic, "Whole numbers aren't exact beyond 2^53", through_float)
+TextsNormalised = altering(TableTableLogic, "The characters of a text are composed anew", normalised)
 
 
 class EqualRowStays(TableTableLogic):
@@ -79,22 +49,10 @@ class EqualRowStays(TableTableLogic):
         return super().take(key, state, row._replace(value=old[0]) if kept and old else row, clock)
 
 
-class KeysStripped(MistakingKeys, TableTableLogic):
-    """Keys that differ in the spaces around them share their rows."""
-
-    bug = staticmethod(stripped)
-
-
-class EmptyKeyDropped(DroppingEmptyKeys, TableTableLogic):
-    """The empty key is taken for null."""
-
-
-class CauseOfRowBefore(MistakingCauses, TableTableLogic):
-    """A result names the row before as its cause."""
-
-
-class TombstonesAreUpdates(MislabellingTombstones, TableTableLogic):
-    """A tombstone is labelled an update."""
+KeysStripped = mistaking_keys(TableTableLogic, "Keys that differ in the spaces around them share their rows", stripped)
+EmptyKeyDropped = mixed(TableTableLogic, DroppingEmptyKeys)
+CauseOfRowBefore = mixed(TableTableLogic, MistakingCauses, "A result names the row before as its cause")
+TombstonesAreUpdates = mixed(TableTableLogic, MislabellingTombstones)
 
 
 class FalsyRowNotSaved(TableTableLogic):
@@ -111,11 +69,9 @@ class RightGoesWithLeft(TableTableLogic):
         return None if self.join.join == "inner" and state["left"] is None else super().pack(state)
 
 
-class DeletedRowsStored(TableTableLogic):
-    """A key both of whose rows are deleted stays in the state."""
-
-    def pack(self, state: Rows) -> tuple[Any, ...] | None:
-        return super().pack(state) or (None,) * 4
+DeletedRowsStored = returning(
+    TableTableLogic, "A key both of whose rows are deleted stays in the state", pack=lambda found: found or (None,) * 4
+)
 
 
 class StampAtZeroNotSaved(TableTableLogic):
@@ -136,5 +92,9 @@ class EqualSidesMerged(TableTableLogic):
 
 
 MUTANTS_OF_DRAWN = mutants_of(
-    "table_table_join", TableTableLogic, "outer", logics_in(globals()), elsewhere={"inner": (RightGoesWithLeft,)}
+    "table_table_join",
+    TableTableLogic,
+    "outer",
+    logics_in(globals(), TableTableLogic),
+    elsewhere={"inner": (RightGoesWithLeft,)},
 )

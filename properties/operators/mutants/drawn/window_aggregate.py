@@ -5,97 +5,42 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .....reference.definitions.windows import WindowAggregate
 from .....spark_impl.runtime.logic import Arrived, Emitted, Key, dropped
 from .....spark_impl.window_aggregate import Filled, State, WindowLogic
-from ....registration.mutants import logics_in, mutants_of, redeclared
-from .aggregates import (
-    Misaggregating,
-    average_in_whole_numbers,
-    compared_as_text,
-    list_capped,
-    max_from_zero,
-    negatives_not_added,
-    sum_of_32_bit,
-)
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, redeclaring, returning
+from . import aggregates
 from .common import (
     DroppingEmptyKeys,
     MislabellingTombstones,
     MistakingCauses,
-    MistakingKeys,
     is_falsy,
+    mistaking_keys,
     stripped,
 )
 
-
-class AverageInWholeNumbers(Misaggregating, WindowLogic):
-    """An average is divided without its fraction."""
-
-    bug = staticmethod(average_in_whole_numbers)
-
-
-class MaxFromZero(Misaggregating, WindowLogic):
-    """The maximum of negative numbers is 0."""
-
-    bug = staticmethod(max_from_zero)
-
-
-class SumOverflows(Misaggregating, WindowLogic):
-    """A sum has 32 bits, and overflows."""
-
-    bug = staticmethod(sum_of_32_bit)
-
-
-class NegativesNotAdded(Misaggregating, WindowLogic):
-    """A sum leaves negative numbers out."""
-
-    bug = staticmethod(negatives_not_added)
-
-
-class ComparedAsText(Misaggregating, WindowLogic):
-    """Numbers are compared as texts, so that 9 is more than 10."""
-
-    bug = staticmethod(compared_as_text)
-
-
-class ListCapped(Misaggregating, WindowLogic):
-    """A list has four members at most."""
-
-    bug = staticmethod(list_capped)
-
-
-class KeysStripped(MistakingKeys, WindowLogic):
-    """Keys that differ in the spaces around them share their windows."""
-
-    bug = staticmethod(stripped)
-
-
-class EmptyKeyDropped(DroppingEmptyKeys, WindowLogic):
-    """The empty key is taken for null."""
-
-
-class CauseOfRowBefore(MistakingCauses, WindowLogic):
-    """A change names the row before as its cause."""
-
-
-class TombstonesAreUpdates(MislabellingTombstones, WindowLogic):
-    """The tombstone of a session that has grown is labelled an update."""
-
-
-class TupleStepOfOneIgnored(WindowLogic):
-    """A step of one tuple is taken for none."""
-
-    def __init__(self, windows: WindowAggregate) -> None:
-        ignored = windows.unit == "tuple" and windows.step == 1
-        super().__init__(redeclared(windows, step=windows.size if ignored else windows.step))
-
-
-class FirstOfManyWindowsMissed(WindowLogic):
-    """With a step of less than a third of the size, a row misses the first of its windows."""
-
-    def fixed(self, state: State, row: Arrived, clock: int) -> list[Filled]:
-        taken = super().fixed(state, row, clock)
-        return taken[1:] if len(taken) > 3 else taken
+AverageInWholeNumbers = aggregates.average_in_whole_numbers.in_logic(WindowLogic)
+MaxFromZero = aggregates.max_from_zero.in_logic(WindowLogic)
+SumOverflows = aggregates.sum_of_32_bit.in_logic(WindowLogic)
+NegativesNotAdded = aggregates.negatives_not_added.in_logic(WindowLogic)
+ComparedAsText = aggregates.compared_as_text.in_logic(WindowLogic)
+ListCapped = aggregates.list_capped.in_logic(WindowLogic)
+KeysStripped = mistaking_keys(WindowLogic, "Keys that differ in the spaces around them share their windows", stripped)
+EmptyKeyDropped = mixed(WindowLogic, DroppingEmptyKeys)
+CauseOfRowBefore = mixed(WindowLogic, MistakingCauses)
+TombstonesAreUpdates = mixed(
+    WindowLogic, MislabellingTombstones, "The tombstone of a session that has grown is labelled an update"
+)
+TupleStepOfOneIgnored = redeclaring(
+    WindowLogic,
+    "A step of one tuple is taken for none",
+    lambda windows: {"step": windows.size if windows.unit == "tuple" and windows.step == 1 else windows.step},
+)
+FirstOfManyWindowsMissed = returning(
+    WindowLogic,
+    "With a step of less than a third of the size, a row misses the first of its windows",
+    fixed=lambda found: found[1:] if len(found) > 3 else found,
+)
 
 
 class OneTupleNeverComplete(WindowLogic):
@@ -105,12 +50,11 @@ class OneTupleNeverComplete(WindowLogic):
         return super().is_complete(one, clock) and (self.windows.unit != "tuple" or one.rows > 1)
 
 
-class EveryTupleIgnored(WindowLogic):
-    """An early emission with every tuple is taken for none."""
-
-    def __init__(self, windows: WindowAggregate) -> None:
-        early = windows.early
-        super().__init__(redeclared(windows, early=None if early and early.every_tuples == 1 else early))
+EveryTupleIgnored = redeclaring(
+    WindowLogic,
+    "An early emission with every tuple is taken for none",
+    lambda windows: {"early": None if windows.early and windows.early.every_tuples == 1 else windows.early},
+)
 
 
 class EarlyOnTheTick(WindowLogic):
@@ -123,30 +67,23 @@ class EarlyOnTheTick(WindowLogic):
         return -(-one.since // early.every_ms) * early.every_ms
 
 
-class NoTicksInSessions(WindowLogic):
-    """A session is never emitted early by time."""
-
-    def __init__(self, windows: WindowAggregate) -> None:
-        early = windows.early
-        ignored = windows.type == "session" and early is not None and early.every_ms is not None
-        super().__init__(redeclared(windows, early=None if ignored else early))
-
-
-class EarlyByTimeDropsLate(WindowLogic):
-    """Late rows are dropped where windows are emitted early by time, though they are to update."""
-
-    def __init__(self, windows: WindowAggregate) -> None:
-        early = windows.early
-        ignored = early is not None and early.every_ms is not None
-        super().__init__(redeclared(windows, late="drop" if ignored else windows.late))
-
-
-class RetentionAtLeastTheSize(WindowLogic):
-    """A retention shorter than the window's size is taken for the size."""
-
-    def __init__(self, windows: WindowAggregate) -> None:
-        retention_ms = max(windows.retention_ms, windows.size) if windows.retention_ms else 0
-        super().__init__(redeclared(windows, retention_ms=retention_ms))
+NoTicksInSessions = redeclaring(
+    WindowLogic,
+    "A session is never emitted early by time",
+    lambda windows: {
+        "early": None if windows.type == "session" and windows.early and windows.early.every_ms else windows.early
+    },
+)
+EarlyByTimeDropsLate = redeclaring(
+    WindowLogic,
+    "Late rows are dropped where windows are emitted early by time, though they are to update",
+    lambda windows: {"late": "drop" if windows.early and windows.early.every_ms else windows.late},
+)
+RetentionAtLeastTheSize = redeclaring(
+    WindowLogic,
+    "A retention shorter than the window's size is taken for the size",
+    lambda windows: {"retention_ms": max(windows.retention_ms, windows.size) if windows.retention_ms else 0},
+)
 
 
 class ForgetsOneEarly(WindowLogic):
@@ -165,12 +102,11 @@ class FalsyMessagesDropped(WindowLogic):
         return super().take(key, state, row, clock)
 
 
-class UnpackedReversed(WindowLogic):
-    """Windows come back from the state in reverse order."""
-
-    def unpack(self, fields: tuple[Any, ...]) -> State:
-        state = super().unpack(fields)
-        return State(state.rows, state.windows[::-1])
+UnpackedReversed = returning(
+    WindowLogic,
+    "Windows come back from the state in reverse order",
+    unpack=lambda found: State(found.rows, found.windows[::-1]),
+)
 
 
 class CountForgottenWhenEmpty(WindowLogic):
@@ -213,12 +149,9 @@ class NeverDueAmongSeveral(WindowLogic):
         return super().due(state, clock) if len(state.windows) == 1 else None
 
 
-class DueOneLate(WindowLogic):
-    """The timer of a window is set 1 ms late."""
-
-    def due(self, state: State, clock: int) -> int | None:
-        time = super().due(state, clock)
-        return None if time is None else time + 1
+DueOneLate = returning(
+    WindowLogic, "The timer of a window is set 1 ms late", due=lambda found: None if found is None else found + 1
+)
 
 
 class EndOfOneMillisecond(WindowLogic):
@@ -233,7 +166,7 @@ MUTANTS_OF_DRAWN = mutants_of(
     "window_aggregate",
     WindowLogic,
     "hopping, late update",
-    logics_in(globals()),
+    logics_in(globals(), WindowLogic),
     elsewhere={
         "by tuple": (AverageInWholeNumbers, TupleStepOfOneIgnored, OneTupleNeverComplete, CountForgottenWhenEmpty),
         "early by time": (MaxFromZero, ComparedAsText, EarlyOnTheTick, EarlyByTimeDropsLate),

@@ -4,106 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....reference.definitions.windows import WindowedTable
 from .....spark_impl.runtime.logic import Arrived, Emitted
 from .....spark_impl.windowed_table import SIDES, State, Windowed, WindowedLogic
-from ....registration.mutants import logics_in, mutants_of, redeclared
-from .aggregates import (
-    Misaggregating,
-    compared_in_lower_case,
-    max_from_zero,
-    max_of_sizes,
-    negatives_not_added,
-    nulls_not_listed,
-    sum_through_float,
-)
+from ....registration.mutants import mutants_of
+from ..making import logics_in, mixed, redeclaring, returning
+from . import aggregates
 from .common import (
     DroppingEmptyKeys,
     MislabellingTombstones,
     MistakingCauses,
-    MistakingKeys,
     after_bug,
     falsy_to_null,
     is_falsy,
     lower_case,
+    mistaking_keys,
     same,
 )
 
-
-class MaxFromZero(Misaggregating, WindowedLogic):
-    """The maximum of negative numbers is 0."""
-
-    bug = staticmethod(max_from_zero)
-
-
-class MaxOfSizes(Misaggregating, WindowedLogic):
-    """A maximum compares numbers without their signs."""
-
-    bug = staticmethod(max_of_sizes)
-
-
-class SumThroughFloat(Misaggregating, WindowedLogic):
-    """A sum of whole numbers isn't exact beyond 2^53."""
-
-    bug = staticmethod(sum_through_float)
-
-
-class NegativesNotAdded(Misaggregating, WindowedLogic):
-    """A sum leaves negative numbers out."""
-
-    bug = staticmethod(negatives_not_added)
-
-
-class NullsNotListed(Misaggregating, WindowedLogic):
-    """A list leaves nulls out."""
-
-    bug = staticmethod(nulls_not_listed)
-
-
-class ComparedInLowerCase(Misaggregating, WindowedLogic):
-    """Texts are compared without regard to case."""
-
-    bug = staticmethod(compared_in_lower_case)
-
-
-class KeysInLowerCase(MistakingKeys, WindowedLogic):
-    """Keys that differ in case alone share their windows."""
-
-    bug = staticmethod(lower_case)
-
-
-class EmptyKeyDropped(DroppingEmptyKeys, WindowedLogic):
-    """The empty key is taken for null."""
-
-
-class CauseOfRowBefore(MistakingCauses, WindowedLogic):
-    """A change names the row before as its cause."""
-
-
-class TombstonesAreUpdates(MislabellingTombstones, WindowedLogic):
-    """A tombstone is labelled an update."""
-
-
-class ShiftUpToStep(WindowedLogic):
-    """A shift of more than a step is taken for one step."""
-
-    def __init__(self, table: WindowedTable) -> None:
-        super().__init__(redeclared(table, shift_ms=max(-table.step_ms, min(table.shift_ms, table.step_ms))))
-
-
-class OuterNotShiftedBack(WindowedLogic):
-    """An outer join takes a negative shift for none."""
-
-    def __init__(self, table: WindowedTable) -> None:
-        forgotten = table.join == "outer" and table.shift_ms < 0
-        super().__init__(redeclared(table, shift_ms=0 if forgotten else table.shift_ms))
-
-
-class GraceUpToSize(WindowedLogic):
-    """A grace larger than the size is taken for the size."""
-
-    def __init__(self, table: WindowedTable) -> None:
-        super().__init__(redeclared(table, grace_ms=min(table.grace_ms, table.size_ms)))
+MaxFromZero = aggregates.max_from_zero.in_logic(WindowedLogic)
+MaxOfSizes = aggregates.max_of_sizes.in_logic(WindowedLogic)
+SumThroughFloat = aggregates.sum_through_float.in_logic(WindowedLogic)
+NegativesNotAdded = aggregates.negatives_not_added.in_logic(WindowedLogic)
+NullsNotListed = aggregates.nulls_not_listed.in_logic(WindowedLogic)
+ComparedInLowerCase = aggregates.compared_in_lower_case.in_logic(WindowedLogic)
+KeysInLowerCase = mistaking_keys(WindowedLogic, "Keys that differ in case alone share their windows", lower_case)
+EmptyKeyDropped = mixed(WindowedLogic, DroppingEmptyKeys)
+CauseOfRowBefore = mixed(WindowedLogic, MistakingCauses)
+TombstonesAreUpdates = mixed(WindowedLogic, MislabellingTombstones)
+ShiftUpToStep = redeclaring(
+    WindowedLogic,
+    "A shift of more than a step is taken for one step",
+    lambda table: {"shift_ms": max(-table.step_ms, min(table.shift_ms, table.step_ms))},
+)
+OuterNotShiftedBack = redeclaring(
+    WindowedLogic,
+    "An outer join takes a negative shift for none",
+    lambda table: {"shift_ms": 0 if table.join == "outer" and table.shift_ms < 0 else table.shift_ms},
+)
+GraceUpToSize = redeclaring(
+    WindowedLogic,
+    "A grace larger than the size is taken for the size",
+    lambda table: {"grace_ms": min(table.grace_ms, table.size_ms)},
+)
 
 
 class EndOfOneMillisecond(WindowedLogic):
@@ -114,12 +56,11 @@ class EndOfOneMillisecond(WindowedLogic):
         return change._replace(end=start) if self.table.size_ms == 1 else change
 
 
-class FirstOfManyWindowsMissed(WindowedLogic):
-    """With a step of less than a third of the size, a row misses the first of its windows."""
-
-    def open(self, timestamp: int, edge: int) -> list[int]:
-        starts = super().open(timestamp, edge)
-        return starts[1:] if len(starts) > 3 else starts
+FirstOfManyWindowsMissed = returning(
+    WindowedLogic,
+    "With a step of less than a third of the size, a row misses the first of its windows",
+    open=lambda found: found[1:] if len(found) > 3 else found,
+)
 
 
 class FalsyRowMissing(WindowedLogic):
@@ -156,12 +97,9 @@ class ForgetsOneEarly(WindowedLogic):
         return super().keep(state, emitted + 1 if emitted else 0, clock + 1 if clock else 0)
 
 
-class DueOneLate(WindowedLogic):
-    """The timer of a window is set 1 ms late."""
-
-    def due(self, state: State, clock: int) -> int | None:
-        time = super().due(state, clock)
-        return None if time is None else time + 1
+DueOneLate = returning(
+    WindowedLogic, "The timer of a window is set 1 ms late", due=lambda found: None if found is None else found + 1
+)
 
 
 class NeverDueAmongSeveral(WindowedLogic):
@@ -171,11 +109,9 @@ class NeverDueAmongSeveral(WindowedLogic):
         return super().due(state, clock) if all(len(state.sides[side]) < 2 for side in SIDES) else None
 
 
-class LastClosedFirst(WindowedLogic):
-    """Windows of a key that close together are emitted latest first."""
-
-    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
-        return super().close(state, emitted, clock)[::-1]
+LastClosedFirst = returning(
+    WindowedLogic, "Windows of a key that close together are emitted latest first", close=lambda found: found[::-1]
+)
 
 
 class FalsyWindowsNotSaved(WindowedLogic):
@@ -196,25 +132,22 @@ class RowGoesWithWindows(WindowedLogic):
         return super().pack(state) if any(state.sides.values()) else None
 
 
-class EmptyStateStored(WindowedLogic):
-    """A key without windows and without a row stays in the state."""
-
-    def pack(self, state: State) -> tuple[Any, ...] | None:
-        return super().pack(state) or ([], [], None)
-
-
-class FinalHasACause(WindowedLogic):
-    """A window that closes names its own end as its cause."""
-
-    def close(self, state: State, emitted: int, clock: int) -> list[Emitted]:
-        return [change._replace(cause=change.end) for change in super().close(state, emitted, clock)]
-
+EmptyStateStored = returning(
+    WindowedLogic,
+    "A key without windows and without a row stays in the state",
+    pack=lambda found: found or ([], [], None),
+)
+FinalHasACause = returning(
+    WindowedLogic,
+    "A window that closes names its own end as its cause",
+    close=lambda found: [change._replace(cause=change.end) for change in found],
+)
 
 MUTANTS_OF_DRAWN = mutants_of(
     "windowed_table",
     WindowedLogic,
     "close",
-    logics_in(globals()),
+    logics_in(globals(), WindowedLogic),
     elsewhere={
         "tumbling": (SumThroughFloat, NegativesNotAdded, FalsyWindowsNotSaved),
         "hopping": (NullsNotListed, FirstOfManyWindowsMissed),
