@@ -56,26 +56,29 @@ def mutants_of(
         scheduled: Whether messages must wait for them to show.
     """
     profiles = {logic: other for other, shown in elsewhere.items() for logic in shown}
-    mutants = [
-        Mutant(
+    return {
+        name_of(logic): Mutant(
             operator,
             name_of(logic),
-            logic if isinstance(right, type) else _in_its_stage(logic, right),
+            logic if isinstance(right, type) else _beside(right, logic),
             right,
             profiles.get(logic, profile),
             sentence_of(logic),
             scheduled,
         )
         for logic in logics
-    ]
-    return {mutant.name: mutant for mutant in mutants}
+    }
 
 
-def _in_its_stage(bug: type, stages: MakeLogic) -> MakeLogic:
+def _beside(right: MakeLogic, bug: type) -> MakeLogic:
+    """Return what makes a mutated logic, beside the right ones of the other stages where the operator has some."""
+
     def make(definition: Any) -> Any:
-        right = stages(definition)
-        (stage,) = (name for name, logic in right._asdict().items() if issubclass(bug, type(logic)))
-        return right._replace(**{stage: bug(definition)})
+        stages = right(definition)
+        if isinstance(stages, Logic):
+            return bug(definition)
+        (stage,) = (name for name, logic in stages._asdict().items() if issubclass(bug, type(logic)))
+        return stages._replace(**{stage: bug(definition)})
 
     return make
 
