@@ -15,12 +15,11 @@ from ...reference.foreign_key_protocol import Protocol
 from ..generators.values import any_kind
 from ..registration.bindings import (
     FOREIGN_KEY,
-    OF_COHORT,
     Binding,
     Columns,
-    beside_inputs,
-    both_sides,
     decode_pair,
+    join_build,
+    on_spark,
     referring_fields,
 )
 from ..registration.coverage import Coverage, accepted_records
@@ -34,8 +33,6 @@ from ..registration.shared import Shared, decode_sides, referring_content
 from ..registration.sql import Options, Sql, beside, pair_values
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from ..witnesses.kafka.builder import Builder
 
 FOREIGN_KEYS = ("r1", "r2", "r")
@@ -67,15 +64,13 @@ def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
     }
 
 
-def _build(
-    join: ForeignKeyJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
-) -> DataFrame:
-    from ...spark_impl.foreign_key_join import foreign_key_join
-
+def _options(join: ForeignKeyJoin, columns: Columns) -> dict[str, Any]:
     if join.delivery == "manual":
         raise BadInput("the fused foreign-key join delivers at once: leave delivery manual out, or use the reference")
-    left, right = both_sides(frame, columns)
-    return foreign_key_join(left, right, **referring(join, columns), **beside_inputs(logic, state_groups, columns))
+    return referring(join, columns)
+
+
+_build = join_build("foreign_key_join", _options)
 
 
 def _staged() -> Callable[..., Any]:
@@ -187,18 +182,6 @@ COVERAGE = Coverage(
 KEY_INDEPENDENCE = KeyIndependence(_left_keys, _concerns_left_key)
 
 
-def _logic(join: ForeignKeyJoin) -> Any:
-    from ...spark_impl.foreign_key_stages import foreign_key_stages
-
-    return foreign_key_stages(join)
-
-
-def _hops() -> Any:
-    from ...spark_impl.foreign_key_stages import foreign_key_hops
-
-    return foreign_key_hops(1, 1)
-
-
 REGISTRATION = Registration(
     operator_named("foreign_key_join"),
     profiles=PROFILES,
@@ -213,7 +196,12 @@ REGISTRATION = Registration(
         _build,
         lambda join, records: referring_fields(join),
         decode_pair,
-        shared=Shared(_logic, referring_content, decode_sides, hops=_hops),
+        shared=Shared(
+            on_spark("foreign_key_stages", "foreign_key_stages"),
+            referring_content,
+            decode_sides,
+            hops=lambda: on_spark("foreign_key_stages", "foreign_key_hops")(1, 1),
+        ),
         typed=_build,
     ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values, refusal=_refused_by_sql),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,12 +14,10 @@ from ...reference.definitions.joins import OneToManyJoin
 from ..registration.bindings import (
     FOREIGN_KEY,
     KEY,
-    OF_COHORT,
     Binding,
-    Columns,
-    beside_inputs,
-    both_sides,
     decode_pair,
+    join_build,
+    on_spark,
     referring_fields,
 )
 from ..registration.registration import FreeOrder, MutantsOf, Registration, Tables
@@ -29,18 +27,10 @@ from ..registration.sql import Sql, beside, pair_values
 from .foreign_key_join import COVERAGE, DOMAIN, KEY_INDEPENDENCE, PROFILES, SPACE, key_named, referring
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from ..registration.shared import SharedChange
 
 
-def _build(
-    join: OneToManyJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
-) -> DataFrame:
-    from ...spark_impl.one_to_many_join import one_to_many_join
-
-    left, right = both_sides(frame, columns)
-    return one_to_many_join(left, right, **referring(join, columns), **beside_inputs(logic, state_groups, columns))
+_build = join_build("one_to_many_join", referring)
 
 
 def _keys(table: pa.Table) -> list[Key | None]:
@@ -59,18 +49,6 @@ def _both(foreign_key: Key | None, key: Key | None) -> Key | None:
 
 def _is_of(join: OneToManyJoin, emitted: Key, key: Key) -> bool:
     return bool(json.loads(emitted)[1] == key)
-
-
-def _logic(join: OneToManyJoin) -> Any:
-    from ...spark_impl.one_to_many_join import one_to_many_stages
-
-    return one_to_many_stages(join)
-
-
-def _hops() -> Any:
-    from ...spark_impl.one_to_many_join import one_to_many_hops
-
-    return one_to_many_hops(1)
 
 
 def _shared_key(join: OneToManyJoin, change: SharedChange) -> Key | None:
@@ -98,7 +76,13 @@ REGISTRATION = Registration(
         lambda join, records: referring_fields(join),
         decode_pair,
         _keys,
-        shared=Shared(_logic, referring_content, _decoded, _shared_key, hops=_hops),
+        shared=Shared(
+            on_spark("one_to_many_join", "one_to_many_stages"),
+            referring_content,
+            _decoded,
+            _shared_key,
+            hops=lambda: on_spark("one_to_many_join", "one_to_many_hops")(1),
+        ),
         typed=_build,
     ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values),

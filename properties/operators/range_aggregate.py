@@ -25,6 +25,7 @@ from ..registration.bindings import (
     called,
     decode_aggregate,
     fields_of_aggregate,
+    on_spark,
 )
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import Domain, number_of
@@ -107,12 +108,6 @@ def _sides(history: History, retention_ms: int) -> set[str]:
     return {"beyond the retention" if age > retention_ms else "within the retention" for age in ages}
 
 
-def _logic(ranges: RangeAggregate) -> Any:
-    from ...spark_impl.range_aggregate import RangeLogic
-
-    return RangeLogic(ranges)
-
-
 _ASKED = (
     Asked({"preceding_ms": 10, "aggregate": "average"}),
     Asked({"preceding_ms": 6, "aggregate": "sum"}),
@@ -137,7 +132,14 @@ REGISTRATION = Registration(
     coverage=Coverage(_met, lambda ranges: ("range of several", "exact bound", "bound + 1")),
     repeats=_repeats,
     keeps_lists_in_order=lambda ranges: ranges.aggregate.ordered,
-    spark=Binding(_build, fields_of_aggregate, decode_aggregate, shared=Shared(_logic), typed=_build, asked=_ASKED),
+    spark=Binding(
+        _build,
+        fields_of_aggregate,
+        decode_aggregate,
+        shared=Shared(on_spark("range_aggregate", "RangeLogic")),
+        typed=_build,
+        asked=_ASKED,
+    ),
     sql=Sql(beside(__file__), aggregated_events, is_stream=always, values=aggregate_values),
     # A row must be reached from behind the next batch's clock: the range is longer than a step of the schedule.
     retention=Retention({"list": ({"preceding_ms": 20}, 15)}, _build, _retention_differences, _sides),

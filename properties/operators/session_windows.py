@@ -34,6 +34,7 @@ from ..registration.bindings import (
     called,
     decode_aggregate,
     fields_of_aggregate,
+    on_spark,
 )
 from ..registration.coverage import Coverage, changes_of
 from ..registration.domain import Domain, Number, number_of
@@ -190,12 +191,6 @@ def _impossible_under_stream_time(windows: SessionWindows) -> tuple[str, ...]:
     return () if windows.grace_ms else (THREE, BEYOND)
 
 
-def _logic(windows: SessionWindows) -> Any:
-    from ...spark_impl.session_windows import SessionLogic
-
-    return SessionLogic(windows)
-
-
 _ASKED = (
     # What has closed stays for a while: the clock up to which it has been emitted decides that it isn't again.
     Asked({"gap_ms": 10, "grace_ms": 5, "aggregate": "sum", "emit": "close", "retention_ms": 60}),
@@ -242,7 +237,14 @@ REGISTRATION = Registration(
     without_late_data={"update": {"grace_ms": 1000}},
     repeats=doubled,
     keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
-    spark=Binding(_build, fields_of_aggregate, decode_aggregate, shared=Shared(_logic), typed=_build, asked=_ASKED),
+    spark=Binding(
+        _build,
+        fields_of_aggregate,
+        decode_aggregate,
+        shared=Shared(on_spark("session_windows", "SessionLogic")),
+        typed=_build,
+        asked=_ASKED,
+    ),
     native=Native(
         _check_native,
         _build_native,

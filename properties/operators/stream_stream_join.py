@@ -17,15 +17,12 @@ from ...reference.definitions.joins import JOINS, StreamStreamJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
 from ..generators.values import any_kind
 from ..registration.bindings import (
-    OF_COHORT,
     Asked,
-    Binding,
-    Columns,
     Native,
     NativeProfile,
-    beside_inputs,
     both_sides,
-    decode_pair,
+    join_binding,
+    on_spark,
 )
 from ..registration.coverage import Coverage, accepted_records, changes_of
 from ..registration.domain import Domain, number_of, stream_value
@@ -33,7 +30,6 @@ from ..registration.kafka import Kafka, refuse_dropped_null_keys
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration
 from ..registration.repeats import emitted_again
-from ..registration.shared import Shared, decode_sides
 from ..registration.sql import Sql, always, beside, pair_values
 
 if TYPE_CHECKING:
@@ -54,21 +50,6 @@ def _common(join: StreamStreamJoin) -> dict[str, Any]:
         "emit": join.emit,
         "null_key": join.null_key,
     }
-
-
-def _build(
-    join: StreamStreamJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
-) -> DataFrame:
-    from ...spark_impl.stream_stream_join import stream_stream_join
-
-    left, right = both_sides(frame, columns)
-    return stream_stream_join(left, right, **_common(join), **beside_inputs(logic, state_groups, columns))
-
-
-def _check_native(join: StreamStreamJoin) -> None:
-    from ...spark_impl.stream_stream_join import require_native_stream_stream_join
-
-    require_native_stream_stream_join(join)
 
 
 def _build_native(join: StreamStreamJoin, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
@@ -142,12 +123,6 @@ def _goals(join: StreamStreamJoin) -> Iterator[str]:
         yield "unmatched row"
 
 
-def _logic(join: StreamStreamJoin) -> Any:
-    from ...spark_impl.stream_stream_join import StreamStreamLogic
-
-    return StreamStreamLogic(join)
-
-
 _ASKED = (
     Asked({**_BOUNDS, "join": "outer", "grace_ms": 5, "emit": "close"}),
     Asked({**_BOUNDS, "join": "left", "grace_ms": 5, "emit": "eager"}),
@@ -191,9 +166,9 @@ REGISTRATION = Registration(
     without_late_data={"outer, close": {"grace_ms": 1000}},
     # A pair comes for either partner's second coming, everything else for one.
     repeats=emitted_again(lambda value: 2 if None in value else 4),
-    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build, asked=_ASKED),
+    spark=join_binding("stream_stream_join", "StreamStreamLogic", _common, _ASKED),
     native=Native(
-        _check_native,
+        on_spark("stream_stream_join", "require_native_stream_stream_join"),
         _build_native,
         "join gives what the reference emits of the records that it takes, as a bag for each batch",
         {

@@ -18,15 +18,10 @@ from ...reference.definitions.joins import StreamTableJoin
 from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
 from ..generators.values import any_kind
 from ..registration.bindings import (
-    OF_COHORT,
     Asked,
-    Binding,
-    Columns,
     Native,
     NativeProfile,
-    beside_inputs,
-    both_sides,
-    decode_pair,
+    join_binding,
     side,
 )
 from ..registration.coverage import Coverage, accepted_records
@@ -35,7 +30,6 @@ from ..registration.kafka import Kafka, refuse_dropped_null_keys
 from ..registration.options import OptionSpace
 from ..registration.registration import MutantsOf, Registration, Tables
 from ..registration.repeats import emitted_again
-from ..registration.shared import Shared, decode_sides
 from ..registration.sql import Sql, always, beside, pair_values
 
 if TYPE_CHECKING:
@@ -46,15 +40,6 @@ if TYPE_CHECKING:
 
 def _common(join: StreamTableJoin) -> dict[str, Any]:
     return {"join": join.join, "null_key": join.null_key}
-
-
-def _build(
-    join: StreamTableJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
-) -> DataFrame:
-    from ...spark_impl.stream_table_join import stream_table_join
-
-    left, right = both_sides(frame, columns)
-    return stream_table_join(left, right, **_common(join), **beside_inputs(logic, state_groups, columns))
 
 
 def _build_native(join: StreamTableJoin, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
@@ -105,12 +90,6 @@ def _met(history: History, played: Played) -> Iterator[str]:
             yield "row deleted before" if any(value is not None for value in values) else "row missing"
 
 
-def _logic(join: StreamTableJoin) -> Any:
-    from ...spark_impl.stream_table_join import StreamTableLogic
-
-    return StreamTableLogic(join)
-
-
 _ASKED = (Asked({}), Asked({"join": "inner"}), Asked({"null_key": "keep"}))
 
 REGISTRATION = Registration(
@@ -124,7 +103,7 @@ REGISTRATION = Registration(
     domain=Domain(value=_value, kinds=any_kind),
     coverage=Coverage(_met, lambda join: ("row found", "row missing", "row deleted before", "dropped: null value")),
     repeats=emitted_again(),
-    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build, asked=_ASKED),
+    spark=join_binding("stream_table_join", "StreamTableLogic", _common, _ASKED),
     native=Native(
         lambda join: None,
         _build_native,

@@ -24,6 +24,7 @@ from ..registration.bindings import (
     aggregated_field,
     called,
     decode_aggregate,
+    on_spark,
 )
 from ..registration.coverage import Coverage, accepted_records
 from ..registration.domain import CHOICES, Domain, field_renamed
@@ -142,21 +143,9 @@ def _concerns_group(history: History, group: Key) -> Callable[[Record], bool]:
     return concerns
 
 
-def _logic(groups: TableAggregate) -> Any:
-    from ...spark_impl.table_aggregate import table_aggregate_stages
-
-    return table_aggregate_stages(groups)
-
-
 def _content(groups: TableAggregate, record: Record) -> Content:
     group = groups.group(record.value)
     return Content((group, None if group is None else groups.member(record.value)))
-
-
-def _hops() -> Any:
-    from ...spark_impl.table_aggregate import table_aggregate_hops
-
-    return table_aggregate_hops(1)
 
 
 def _is_emptied_group(groups: TableAggregate, fields: Sequence[Any]) -> bool:
@@ -192,7 +181,11 @@ REGISTRATION = Registration(
         _build,
         _fields,
         decode_aggregate,
-        shared=Shared(_logic, _content, hops=_hops),
+        shared=Shared(
+            on_spark("table_aggregate", "table_aggregate_stages"),
+            _content,
+            hops=lambda: on_spark("table_aggregate", "table_aggregate_hops")(1),
+        ),
         typed=_build,
         asked=_ASKED,
     ),

@@ -10,29 +10,17 @@ from ...reference.core.operator import operator_named
 from ...reference.core.play import Played
 from ...reference.definitions.joins import JOINS, TableTableJoin
 from ..generators.values import any_kind
-from ..registration.bindings import OF_COHORT, Asked, Binding, Columns, beside_inputs, both_sides, decode_pair
+from ..registration.bindings import Asked, join_binding
 from ..registration.coverage import Coverage, accepted_records, changes_of, rows_changed
 from ..registration.domain import Domain, table_row
 from ..registration.kafka import Kafka
 from ..registration.options import OptionSpace
 from ..registration.registration import FreeOrder, MutantsOf, Registration, Tables
 from ..registration.repeats import unchanged
-from ..registration.shared import Shared, decode_sides
 from ..registration.sql import Sql, beside, pair_values
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from ..witnesses.kafka.builder import Builder
-
-
-def _build(
-    join: TableTableJoin, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
-) -> DataFrame:
-    from ...spark_impl.table_table_join import table_table_join
-
-    left, right = both_sides(frame, columns)
-    return table_table_join(left, right, join=join.join, **beside_inputs(logic, state_groups, columns))
 
 
 def _topology(builder: Builder, join: TableTableJoin) -> Any:
@@ -48,12 +36,6 @@ def _met(history: History, played: Played) -> Iterator[str]:
         yield "tombstone"
 
 
-def _logic(join: TableTableJoin) -> Any:
-    from ...spark_impl.table_table_join import TableTableLogic
-
-    return TableTableLogic(join)
-
-
 _ASKED = tuple(Asked({"join": join}) for join in ("outer", "left", "inner"))
 
 REGISTRATION = Registration(
@@ -67,7 +49,7 @@ REGISTRATION = Registration(
     free_order=lambda join: FreeOrder.INPUTS,
     repeats=unchanged,
     stamped_by_last=True,
-    spark=Binding(_build, decode=decode_pair, shared=Shared(_logic, decode=decode_sides), typed=_build, asked=_ASKED),
+    spark=join_binding("table_table_join", "TableTableLogic", lambda join: {"join": join.join}, _ASKED),
     sql=Sql(beside(__file__), values=pair_values),
     kafka=Kafka(_topology),
     tables=Tables(lambda join: join.inputs),

@@ -33,6 +33,7 @@ from ..registration.bindings import (
     decode_aggregate,
     fields_of_aggregate,
     from_json,
+    on_spark,
 )
 from ..registration.coverage import Coverage, accepted_records, changes_of
 from ..registration.domain import Aligned, Domain, Number, number_of
@@ -74,12 +75,6 @@ def _build(
         late=windows.late,
         **called(logic, state_groups, columns),
     )
-
-
-def _check_native(windows: WindowAggregate) -> None:
-    from ...spark_impl.window_aggregate import require_native_window_aggregate
-
-    require_native_window_aggregate(windows)
 
 
 def _build_native(windows: WindowAggregate, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
@@ -192,12 +187,6 @@ def _repeats(windows: WindowAggregate, once: Outcome, twice: Outcome) -> tuple[R
     return None if windows.unit == "tuple" else doubled(windows, once, twice)
 
 
-def _logic(windows: WindowAggregate) -> Any:
-    from ...spark_impl.window_aggregate import WindowLogic
-
-    return WindowLogic(windows)
-
-
 def _by_clock(windows: WindowAggregate) -> bool:
     # Windows of tuples may be emitted early by time.
     return windows.unit == "ms" or (windows.early is not None and windows.early.every_ms is not None)
@@ -264,9 +253,11 @@ REGISTRATION = Registration(
     },
     repeats=_repeats,
     keeps_lists_in_order=lambda windows: windows.aggregate.ordered,
-    spark=Binding(_build, _fields, _decode, shared=Shared(_logic), typed=_build, asked=_ASKED),
+    spark=Binding(
+        _build, _fields, _decode, shared=Shared(on_spark("window_aggregate", "WindowLogic")), typed=_build, asked=_ASKED
+    ),
     native=Native(
-        _check_native,
+        on_spark("window_aggregate", "require_native_window_aggregate"),
         _build_native,
         "window gives what the reference emits, each key's changes in order",
         {"hopping": NativeProfile({"size": 10, "step": 4, "retention_ms": 15, "aggregate": "average"})},

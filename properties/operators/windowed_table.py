@@ -33,6 +33,7 @@ from ..registration.bindings import (
     beside_inputs,
     from_aggregate,
     from_json,
+    on_spark,
     side,
 )
 from ..registration.coverage import Coverage, accepted_records, changes_of
@@ -117,12 +118,6 @@ def _build(
         **beside_inputs(logic, state_groups, columns),
     )
     return _without_driver(table, emitted)
-
-
-def _check_native(table: WindowedTable) -> None:
-    from ...spark_impl.windowed_table import require_native_windowed_table
-
-    require_native_windowed_table(table)
 
 
 def _build_native(table: WindowedTable, frame: DataFrame, batches: Sequence[pa.Table]) -> DataFrame:
@@ -336,12 +331,6 @@ def _sides(history: History, retention_ms: int) -> Iterator[str]:
             yield "beyond the retention" if beyond else "within the retention"
 
 
-def _logic(table: WindowedTable) -> Any:
-    from ...spark_impl.windowed_table import WindowedLogic
-
-    return WindowedLogic(table)
-
-
 def _content(table: WindowedTable, record: Record) -> Content:
     if record.input == "events" or table.with_ == "windowed_table" or record.value is None:
         return Content(record.value)
@@ -431,12 +420,18 @@ REGISTRATION = Registration(
         _build,
         _fields,
         _decode,
-        shared=Shared(_logic, _content, _decoded, _shared_key, lambda table: table.to_stream is None),
+        shared=Shared(
+            on_spark("windowed_table", "WindowedLogic"),
+            _content,
+            _decoded,
+            _shared_key,
+            lambda table: table.to_stream is None,
+        ),
         typed=_build,
         asked=_ASKED,
     ),
     native=Native(
-        _check_native,
+        on_spark("windowed_table", "require_native_windowed_table"),
         _build_native,
         "window gives what the reference emits; a stream as a bag for each batch",
         {

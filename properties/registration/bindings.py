@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.records import Key, Record, Value
 from ...reference.definitions.aggregates import Aggregate
-from .shared import Shared
+from .shared import Shared, decode_sides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -255,6 +256,49 @@ def side(frame: DataFrame, name: str, columns: Columns = OF_COHORT, value: str |
 def both_sides(frame: DataFrame, columns: Columns = OF_COHORT) -> tuple[JoinInput, JoinInput]:
     """Return the inputs `left` and `right` of a join."""
     return side(frame, "left", columns), side(frame, "right", columns)
+
+
+def on_spark(module: str, name: str) -> Callable[..., Any]:
+    """Return a function or class of a module of `spark_impl` that is imported when called, for it takes PySpark."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        return getattr(import_module(f"...spark_impl.{module}", __package__), name)(*arguments, **options)
+
+    return call
+
+
+def join_build(operator: str, options: Callable[[Any, Columns], Mapping[str, Any]]) -> Callable[..., DataFrame]:
+    """Return what builds a join of the inputs `left` and `right`.
+
+    Args:
+        operator: The operator's name, and that of its function and its module in `spark_impl`.
+        options: Of a definition and the columns: what the function takes besides.
+    """
+
+    def build(
+        join: Any, frame: DataFrame, logic: Any, state_groups: int | None, columns: Columns = OF_COHORT
+    ) -> DataFrame:
+        given = {**options(join, columns), **beside_inputs(logic, state_groups, columns)}
+        joined: DataFrame = on_spark(operator, operator)(*both_sides(frame, columns), **given)
+        return joined
+
+    return build
+
+
+def join_binding(
+    operator: str, logic: str, options: Callable[[Any], Mapping[str, Any]], asked: tuple[Asked, ...]
+) -> Binding:
+    """Return how a join of the inputs `left` and `right` by their keys is called.
+
+    Args:
+        operator: The operator's name, and that of its function and its module in `spark_impl`.
+        logic: The name of its logic there.
+        options: Of a definition: what the function takes besides.
+        asked: As in `Binding`.
+    """
+    build = join_build(operator, lambda join, columns: options(join))
+    shared = Shared(on_spark(operator, logic), decode=decode_sides)
+    return Binding(build, decode=decode_pair, shared=shared, typed=build, asked=asked)
 
 
 def aggregated(aggregate: Aggregate) -> dict[str, Any]:
