@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .....reference.definitions.aggregates import Aggregate
 from ..making import redeclaring
-from .common import as_32_bit, is_number, lower_case, plain, same, through_float
+from .common import as_32_bit, is_number, lower_case, plain, same, through_float, without_sign
 
 
 class AggregateBug(NamedTuple):
@@ -75,18 +75,14 @@ def _from_zero(key: Any, value: Any, aggregate: Any, right: Aggregate) -> Any:
     return right.aggregator(key, value, type(value)(0) if aggregate is None and is_number(value) else aggregate)
 
 
-def _size(value: Any) -> Any:
-    return abs(value) if is_number(value) else value
-
-
 def _in_whole_numbers(right: Aggregate) -> Aggregate:
     return replace(right, finish=lambda aggregate: float(aggregate[0] // aggregate[1]))
 
 
 average_in_whole_numbers = AggregateBug("An average is divided without its fraction", ("average",), _in_whole_numbers)
 max_from_zero = AggregateBug("The maximum of negative numbers is 0", ("max",), _adding(_from_zero))
-min_of_sizes = AggregateBug("A minimum compares numbers without their signs", ("min",), _reducing(_size))
-max_of_sizes = AggregateBug("A maximum compares numbers without their signs", ("max",), _reducing(_size))
+min_of_sizes = AggregateBug("A minimum compares numbers without their signs", ("min",), _reducing(without_sign))
+max_of_sizes = AggregateBug("A maximum compares numbers without their signs", ("max",), _reducing(without_sign))
 compared_as_text = AggregateBug(
     "Numbers are compared as texts, so that 9 is more than 10", ("min", "max"), _reducing(str)
 )
