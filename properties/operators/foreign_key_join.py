@@ -37,21 +37,6 @@ if TYPE_CHECKING:
 
 FOREIGN_KEYS = ("r1", "r2", "r")
 """The right keys that are drawn; one is a prefix of the others, for a prefix scan that forgets the length."""
-PROFILES = {
-    "inner": {"foreign_key": "artist"},
-    "inner, answer": {"foreign_key": "artist", "protocol": "answer"},
-    "left": {"foreign_key": "artist", "join": "left"},
-    "left, null kept": {"foreign_key": "artist", "join": "left", "null_foreign_key": "keep"},
-}
-SPACE = OptionSpace(
-    {
-        "foreign_key": ("artist", "country"),
-        "join": ("inner", "left"),
-        "null_foreign_key": ("ignore", "keep"),
-        "protocol": ("kip", "answer"),
-    }
-)
-"""Without delivery: a schedule of delivery is drawn apart."""
 
 
 def referring(join: OneToManyJoin, columns: Columns) -> dict[str, Any]:
@@ -150,48 +135,58 @@ def _met(history: History, played: Played) -> Iterator[str]:
             yield "row found"
 
 
-def _left_keys(history: History) -> list[Key]:
+def left_keys(history: History) -> list[Key]:
+    """Return the keys of left rows, sorted."""
     return sorted({record.key for record in history.records if record.input == "left" and record.key is not None})
 
 
-def _concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
+def concerns_left_key(history: History, key: Key) -> Callable[[Record], bool]:
+    """Return whether a record is a left row of a key, or a right row, to which any may refer."""
     return lambda record: record.key == key or record.input == "right"
-
-
-DOMAIN = Domain(
-    value=_value,
-    kinds=any_kind,
-    variety={"left": 2},
-    keys=lambda side, keys: FOREIGN_KEYS if side == "right" else keys,
-    named=FOREIGN_KEYS,
-    renamed=field_renamed("foreign_key"),
-)
-COVERAGE = Coverage(
-    _met,
-    lambda join: (
-        "row found",
-        "foreign key changed",
-        "moved to a missing row",
-        "left row deleted",
-        "right row deleted",
-        "foreign key became null",
-        "null foreign key",
-        "fan-out",
-    ),
-)
-KEY_INDEPENDENCE = KeyIndependence(_left_keys, _concerns_left_key)
 
 
 REGISTRATION = Registration(
     operator_named("foreign_key_join"),
-    profiles=PROFILES,
-    space=SPACE,
-    domain=DOMAIN,
-    coverage=COVERAGE,
+    profiles={
+        "inner": {"foreign_key": "artist"},
+        "inner, answer": {"foreign_key": "artist", "protocol": "answer"},
+        "left": {"foreign_key": "artist", "join": "left"},
+        "left, null kept": {"foreign_key": "artist", "join": "left", "null_foreign_key": "keep"},
+    },
+    # Without delivery: a schedule of delivery is drawn apart.
+    space=OptionSpace(
+        {
+            "foreign_key": ("artist", "country"),
+            "join": ("inner", "left"),
+            "null_foreign_key": ("ignore", "keep"),
+            "protocol": ("kip", "answer"),
+        }
+    ),
+    domain=Domain(
+        value=_value,
+        kinds=any_kind,
+        variety={"left": 2},
+        keys=lambda side, keys: FOREIGN_KEYS if side == "right" else keys,
+        named=FOREIGN_KEYS,
+        renamed=field_renamed("foreign_key"),
+    ),
+    coverage=Coverage(
+        _met,
+        lambda join: (
+            "row found",
+            "foreign key changed",
+            "moved to a missing row",
+            "left row deleted",
+            "right row deleted",
+            "foreign key became null",
+            "null foreign key",
+            "fan-out",
+        ),
+    ),
     free_order=lambda join: FreeOrder.INPUTS,
     repeats=unchanged,
     stamped_by_last=True,
-    key_independence=KEY_INDEPENDENCE,
+    key_independence=KeyIndependence(left_keys, concerns_left_key),
     spark=Binding(
         _build,
         lambda join, records: referring_fields(join),

@@ -20,11 +20,11 @@ from ..registration.bindings import (
     on_spark,
     referring_fields,
 )
-from ..registration.registration import FreeOrder, MutantsOf, Registration, Tables
-from ..registration.repeats import unchanged
+from ..registration.registration import KeyIndependence, MutantsOf
 from ..registration.shared import Shared, referring_content
 from ..registration.sql import Sql, beside, pair_values
-from .foreign_key_join import COVERAGE, DOMAIN, KEY_INDEPENDENCE, PROFILES, SPACE, key_named, referring
+from .foreign_key_join import REGISTRATION as FOREIGN_KEY_JOIN
+from .foreign_key_join import concerns_left_key, key_named, left_keys, referring
 
 if TYPE_CHECKING:
     from ..registration.shared import SharedChange
@@ -61,16 +61,10 @@ def _decoded(join: OneToManyJoin, change: SharedChange) -> Value:
     return None if joined is None else [joined["left"], joined["right"]]
 
 
-REGISTRATION = Registration(
-    operator_named("one_to_many_join"),
-    profiles=PROFILES,
-    space=SPACE,
-    domain=DOMAIN,
-    coverage=COVERAGE,
-    free_order=lambda join: FreeOrder.INPUTS,
-    repeats=unchanged,
-    stamped_by_last=True,
-    key_independence=replace(KEY_INDEPENDENCE, is_of=_is_of),
+REGISTRATION = replace(
+    FOREIGN_KEY_JOIN,
+    operator=operator_named("one_to_many_join"),
+    key_independence=KeyIndependence(left_keys, concerns_left_key, _is_of),
     spark=Binding(
         _build,
         lambda join, records: referring_fields(join),
@@ -86,7 +80,8 @@ REGISTRATION = Registration(
         typed=_build,
     ),
     sql=Sql(beside(__file__), key_named=key_named, values=pair_values),
-    tables=Tables(lambda join: join.inputs),
+    kafka=None,
+    protocol=None,
     mutants=MutantsOf("one_to_many_join"),
     specification="OneToManyJoin",
 )
