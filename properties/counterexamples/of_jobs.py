@@ -13,7 +13,7 @@ from pathlib import Path
 from ...reference.core.errors import BadInput
 from ...reference.core.files import read_text
 from ...reference.spark.watermarks import micro_batches
-from ..generators.columns.model import Expected, JobHistory, Row, Source, microseconds
+from ..generators.columns.model import Expected, JobHistory, Row, Source
 from ..generators.columns.shown import shown_row, typed_row
 from ..generators.columns.text import parse, pasted, to_text
 from ..laws.expected.comparison import RowDifference, both_flat, table_of
@@ -114,14 +114,12 @@ class JobCounterexample:
         """The watermarks of each batch; empty where they aren't known."""
         if self.delay_us is None or not self.history.batches:
             return []
-        time_of = {source.name: source.time for source in self.sources}
-        largest: list[dict[str, int | None]] = []
-        for number, batch in enumerate(self.history.batches):
-            times = {name: [row[time_of[name]] for one, row in batch if one == name] for name in time_of}
-            own = {name: max((at for at in of if at is not None), default=None) for name, of in times.items()}
-            of_rows = {name: None if at is None else microseconds(at) for name, at in own.items()}
-            largest.append(dict.fromkeys(time_of, self.history.clock[number]) if self.history.clock else of_rows)
-        delays = dict.fromkeys(time_of, self.delay_us)
+        delays = {source.name: self.delay_us for source in self.sources}
+        largest: list[dict[str, int | None]] = [dict.fromkeys(delays, clock) for clock in self.history.clock]
+        if not largest:  # the rows alone move the watermark
+            largest = [
+                {source.name: source.latest_us(batch) for source in self.sources} for batch in self.history.batches
+            ]
         with_one_more = micro_batches([*largest, {}], delays, trigger=self.run.trigger)  # for the last one's watermark
         late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
         return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]

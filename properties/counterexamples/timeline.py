@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..generators.columns.model import JobHistory, Row, Source, from_microseconds, microseconds
+from ..generators.columns.model import JobHistory, Row, Source, from_microseconds
 from ..generators.columns.shown import cell, elapsed
 from .tables import BatchWatermarks, grid
 
@@ -22,7 +22,7 @@ def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequenc
         watermarks: Of each batch; empty where they aren't known.
     """
     source_of = {source.name: source for source in sources}
-    own = [at for name, row in history.arrivals if (at := time_us_of(row, source_of[name])) is not None]
+    own = [time_us for name, row in history.arrivals if (time_us := _time_us(source_of[name], row)) is not None]
     marks = {one.after_us for one in watermarks if one.after_us is not None}
     times = sorted({*own, *marks})
     if not own or len(history.arrivals) > MOST_ROWS or len(times) > MOST_TIMES:
@@ -33,7 +33,7 @@ def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequenc
         late_us = watermarks[number].late_us if watermarks else None
         after_us = watermarks[number].after_us if watermarks else None
         for name, row in batch:
-            at = time_us_of(row, source_of[name])
+            at = _time_us(source_of[name], row)
             key = ", ".join(cell(value) for value in source_of[name].key_of(row))
             mark = BEHIND if None not in (at, late_us) and at <= late_us else ROW  # type: ignore[operator]
             lines.append([label, f"{name} {key}" if len(sources) > 1 else key, *_marked(times, at, mark)])
@@ -47,10 +47,8 @@ def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequenc
     return [f"Event time, from {cell(from_microseconds(own[0]))} ({', '.join(legend)}):", *grid(head, lines)]
 
 
-def time_us_of(row: Row, source: Source) -> int | None:
-    """Return a row's event time in microseconds since 1970."""
-    at = row.get(source.time)
-    return None if at is None else microseconds(at)
+def _time_us(source: Source, row: Row) -> int | None:
+    return None if row[source.time] is None else source.time_us(row)
 
 
 def _marked(times: Sequence[int], time_us: int | None, mark: str) -> list[str]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from .inputs import ResolvedInput
 from .key_spaces import key_space, why_alone
-from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
+from .model import Arrival, JobHistory, Row, Source, microseconds
 from .values import Kind, drawn_kind, key_kinds, kinds
 
 MS = 1000
@@ -189,7 +189,7 @@ class _Drawer:
                 which = generator.randrange(len(keys))
                 row = contents[index].row(generator, which)
                 row.update(zip(source.key, keys[which][index], strict=True))
-                row[source.time] = time_of(source, time)
+                row[source.time] = source.time_of(time)
                 arrival = Arrival(source.name, {column: row[column] for column in source.schema.names})
                 times.append(time)
             arrived.append(arrival)
@@ -252,18 +252,6 @@ class _Drawer:
             return 0
         of = self.sums if drawn > 0.9 else self.sizes
         return generator.choice((1, -1)) * generator.choice(of)
-
-
-def time_of(source: Source, time_us: int) -> datetime:
-    """Return an event time as the source's rows have it: in UTC, or without a zone where its type has none."""
-    time = from_microseconds(time_us)
-    return time if source.schema.field(source.time).type.tz else time.replace(tzinfo=None)
-
-
-def time_us_of(source: Source, row: Row) -> int:
-    """Return a row's event time in microseconds since 1970."""
-    time: datetime = row[source.time]
-    return microseconds(time if time.tzinfo else time.replace(tzinfo=UTC))
 
 
 def value_columns(given: ResolvedInput, start: datetime) -> list[_Column]:
@@ -434,7 +422,7 @@ def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: in
     times: list[int] = []
     clock = None
     for number, batch in enumerate(history.batches):
-        in_batch = [time_us_of(sources[arrival.input], arrival.row) for arrival in batch]
+        in_batch = [sources[arrival.input].time_us(arrival.row) for arrival in batch]
         if not batch:
             yield EMPTY_BATCH
         if in_batch != sorted(in_batch):

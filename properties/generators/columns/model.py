@@ -20,8 +20,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def microseconds(time: datetime) -> int:
-    """Return a time as microseconds since 1970."""
-    return (time - EPOCH) // timedelta(microseconds=1)
+    """Return a time as microseconds since 1970; a time without a zone is in UTC."""
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
 
 
 def from_microseconds(time_us: int) -> datetime:
@@ -48,6 +48,20 @@ class Source:
     def key_of(self, row: Row) -> tuple[Any, ...]:
         """Return the key of a row."""
         return tuple(row[column] for column in self.key)
+
+    def time_us(self, row: Row) -> int:
+        """Return a row's event time in microseconds since 1970."""
+        return microseconds(row[self.time])
+
+    def latest_us(self, batch: Sequence[Arrival]) -> int | None:
+        """Return the largest event time of the source's rows in a batch; None where they have none."""
+        times = [self.time_us(row) for name, row in batch if name == self.name and row[self.time] is not None]
+        return max(times, default=None)
+
+    def time_of(self, time_us: int) -> datetime:
+        """Return an event time as rows have it: in UTC, or without a zone where its type has none."""
+        time = from_microseconds(time_us)
+        return time if self.schema.field(self.time).type.tz else time.replace(tzinfo=None)
 
 
 class Arrival(NamedTuple):

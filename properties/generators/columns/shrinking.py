@@ -6,7 +6,7 @@ All candidates keep the clock schedule, and stay within what was drawn from: a u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..shrinking import Deadline, Shrinker, fewer
 from ..simpler import key_size, simpler_values, value_size
-from .drawing import MS, time_of, time_us_of
+from .drawing import MS
 from .inputs import ResolvedInput
 from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .values import kinds, plain_values
@@ -149,12 +149,12 @@ class _Times:
     def __init__(self, history: JobHistory, sources: Mapping[str, Source], delay_us: int | None) -> None:
         self.clock, self.batches = history.clock, len(history.batches)
         self.sources, self.delay_us = sources, delay_us
-        times = [time_us_of(sources[name], row) for name, row in history.arrivals]
+        times = [sources[name].time_us(row) for name, row in history.arrivals]
         self.start_us = (history.clock or times or [0])[0]
 
     def of(self, placed: _Placed) -> int:
         """Return a row's event time in microseconds since 1970."""
-        return time_us_of(self.sources[placed.input], placed.row)
+        return self.sources[placed.input].time_us(placed.row)
 
     def are_allowed(self, rows: _Rows) -> bool:
         """Return whether no row is later than its batch's clock, nor, where a delay is given, late."""
@@ -234,7 +234,7 @@ class _Times:
 
     def _timed(self, placed: _Placed, us: int) -> _Placed:
         source = self.sources[placed.input]
-        return placed._replace(row={**placed.row, source.time: time_of(source, us)})
+        return placed._replace(row={**placed.row, source.time: source.time_of(us)})
 
 
 class _Keys:
@@ -425,5 +425,5 @@ def _key_size(value: Any) -> int:
         # Of numbers 1 is the simplest key, then 2.
         return value if value > 0 else 10 - 2 * value
     if isinstance(value, datetime):
-        return _roughness(microseconds(value if value.tzinfo else value.replace(tzinfo=UTC)))
+        return _roughness(microseconds(value))
     return 1000 if value is None else len(repr(value))

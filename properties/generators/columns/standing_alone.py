@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
-from .drawing import time_of, time_us_of
 from .inputs import ResolvedInput
 from .model import Arrival, JobHistory, from_microseconds
 from .values import key_kinds, kinds
@@ -86,7 +85,7 @@ def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput], sooner: bool) 
     pushes = []
     for index, number in enumerate([-1, *used], -1):
         for name, row in history.batches[number] if index >= 0 else ():
-            largest[name] = max(largest.get(name, 0), time_us_of(sources[name], row))
+            largest[name] = max(largest.get(name, 0), sources[name].time_us(row))
         is_last = index + 1 == len(used)
         following = len(history.clock) if is_last else used[index + 1]
         times = history.clock[max(number, 0) : following][-2 if sooner and not is_last else -1 :]
@@ -104,7 +103,7 @@ def _pushed(
 ) -> JobHistory:
     def arrivals(push: Push, time_us: int) -> tuple[Arrival, ...]:
         return tuple(
-            Arrival(given.name, {**rows[given.name], given.source.time: time_of(given.source, time_us)})
+            Arrival(given.name, {**rows[given.name], given.source.time: given.source.time_of(time_us)})
             for given in inputs
             if given.name in push.inputs
         )

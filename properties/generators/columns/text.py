@@ -20,7 +20,6 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from ...system.spark_versions import struct_of_arrow
 from ...system.visible import json_line
-from .drawing import time_us_of
 from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .values import plain_values
 
@@ -119,7 +118,7 @@ class _Parsing:
             raise BadInput(f"{self.file}: its heartbeats go back: let none be before the one of the batch before")
         for number, batch in enumerate(batches):
             for name, row in batch:
-                if time_us_of(self.sources[name], row) > clock[number]:
+                if self.sources[name].time_us(row) > clock[number]:
                     time = row[self.sources[name].time]
                     raise BadInput(
                         f"{self.file}: batch {number} has a row at {time}, after its heartbeat: "

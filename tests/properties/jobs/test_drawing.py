@@ -15,7 +15,6 @@ from streamproof.properties.generators.columns.drawing import (
     draw_histories,
     duration,
     goals,
-    time_us_of,
 )
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
 from streamproof.properties.generators.columns.model import JobHistory, from_microseconds, microseconds
@@ -67,7 +66,7 @@ def test_no_row_is_later_than_its_batch_clock_and_the_clock_never_goes_back(join
         for history in histories(joined, 40, seed):
             assert list(history.clock) == sorted(history.clock)
             for batch, clock in zip(history.batches, history.clock, strict=True):
-                assert all(time_us_of(sources[name], row) <= clock for name, row in batch)
+                assert all(sources[name].time_us(row) <= clock for name, row in batch)
 
 
 @pytest.mark.parametrize("delay", [0, 1000, DELAY])
@@ -77,7 +76,7 @@ def test_without_late_rows_each_is_after_any_watermark_that_it_meets(clicks: Res
         for history in draw_histories([clicks], [GAP], 30, seed, late=False, delay_us=delay):
             for number, batch in enumerate(history.batches[1:]):
                 rows += len(batch)
-                assert all(time_us_of(clicks.source, row) > history.clock[number] - delay for _, row in batch)
+                assert all(clicks.source.time_us(row) > history.clock[number] - delay for _, row in batch)
     assert rows > 500
 
 
@@ -142,7 +141,7 @@ def test_rows_lie_at_midnights_whatever_matters_to_the_job(seed: int) -> None:
     given = resolve(Input(CLICKS, key="user"))
     edges = set(calendar_edges(BASES[seed]))
     drawn = draw_histories([given], [1_000_000], 300, seed)
-    times = {time_us_of(given.source, row) for history in drawn for _, row in history.arrivals}
+    times = {given.source.time_us(row) for history in drawn for _, row in history.arrivals}
     assert times & edges
     assert times & {edge + by for edge in edges for by in (-1000, 1000)}
 
@@ -150,7 +149,7 @@ def test_rows_lie_at_midnights_whatever_matters_to_the_job(seed: int) -> None:
 def test_times_are_whole_milliseconds_where_a_job_reckons_in_them(clicks: ResolvedInput) -> None:
     def rests(resolution: int, late: bool) -> set[int]:
         found = histories([clicks], 300, resolution_us=resolution, late=late)
-        return {time_us_of(clicks.source, row) % 1000 for history in found for _, row in history.arrivals}
+        return {clicks.source.time_us(row) % 1000 for history in found for _, row in history.arrivals}
 
     assert rests(1000, True) == rests(1000, False) == {0}
     assert {0, 1, 999} <= rests(1, True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -110,6 +111,15 @@ def test_without_a_known_delay_no_watermark_is_shown() -> None:
 def test_a_null_event_time_and_a_null_key_are_shown() -> None:
     text = counterexample([Arrival("clicks", {"user": None, "at": None}), at(0)]).text
     assert "null   null" in text
+
+
+def test_event_times_without_a_zone_are_shown_as_they_are() -> None:
+    clicks = replace(CLICKS, schema=SCHEMA.set(1, pa.field("at", pa.timestamp("us"))))
+    rows = [Arrival(name, {**row, "at": row["at"].replace(tzinfo=None)}) for name, row in (at(0), at(60))]
+    shown = counterexample(rows, sources=(clicks,))
+    assert shown.watermarks == [BatchWatermarks(None, START + 55 * SECOND)]
+    assert "'a'    2023-11-14 22:13:20   2023-11-14 22:14:15Z" in shown.text
+    assert "Event time, from 2023-11-14 22:13:20Z" in shown.text
 
 
 def test_what_is_large_is_cut_and_says_by_how_much() -> None:

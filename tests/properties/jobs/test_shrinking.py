@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.generators.columns.drawing import draw_histories, time_us_of
+from streamproof.properties.generators.columns.drawing import draw_histories
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
 from streamproof.properties.generators.columns.model import Arrival, JobHistory
 from streamproof.properties.generators.columns.shrinking import shrink, size
@@ -27,7 +27,7 @@ Placed = tuple[int, Arrival]
 
 
 def time_us(arrival: Arrival) -> int:
-    return time_us_of(INPUTS[arrival.input == "paid"].source, arrival.row)
+    return INPUTS[arrival.input == "paid"].source.time_us(arrival.row)
 
 
 def placed(history: JobHistory) -> list[Placed]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.generators.columns.drawing import draw_histories, time_us_of
+from streamproof.properties.generators.columns.drawing import draw_histories
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
 from streamproof.properties.generators.columns.standing_alone import standing_alone, trimmed, without_clock
@@ -22,7 +22,7 @@ def click(at: int, user: str = "a") -> Arrival:
 
 def times(history: JobHistory, *inputs: ResolvedInput) -> list[list[tuple[Any, int]]]:
     sources = {given.name: given.source for given in inputs or (CLICKS,)}
-    return [[(row["user"], time_us_of(sources[name], row)) for name, row in batch] for batch in history.batches]
+    return [[(row["user"], sources[name].time_us(row)) for name, row in batch] for batch in history.batches]
 
 
 def test_without_the_clock_no_batch_is_empty() -> None:
@@ -137,5 +137,5 @@ def test_the_largest_times_of_the_fullest_are_the_clocks() -> None:
     for history in draw_histories(inputs, [60_000_000], 50, 1):
         full = standing_alone(history, inputs)[-1]
         for given in inputs:
-            reached = [time_us_of(sources[name], row) for name, row in full.arrivals if name == given.name]
+            reached = [sources[name].time_us(row) for name, row in full.arrivals if name == given.name]
             assert max(reached) == history.clock[-1]
