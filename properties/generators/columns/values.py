@@ -8,9 +8,10 @@ must meet is given with `values` of its input.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context
+from itertools import cycle
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -40,6 +41,7 @@ TEXT_KEYS: Sequence[Kind] = (
     ("1", "01", "1.0"),
     ("", " ", "00001|a"),
 )
+FLOATS: Sequence[Kind] = ((1.0, 2.0, 3.5, 0.25), (0.0, 0.5, -1.25, -3.0), (0.0, 1.0, -1.0, 2.0))
 NUMBER_KEYS: Sequence[Kind] = ((1, 2, 3), (0, -1, 1), (10, 7, 100))
 
 
@@ -64,7 +66,7 @@ def kinds(kind: pa.DataType, around: datetime) -> list[Kind]:
     """
     if pa.types.is_map(kind):
         # A map's keys are its own; a null among them is refused by Spark.
-        pairs = zip(kinds(kind.key_type, around), _repeated(kinds(kind.item_type, around)), strict=False)
+        pairs = zip(kinds(kind.key_type, around), cycle(kinds(kind.item_type, around)), strict=False)
         return [_maps(keys, items) for keys, items in pairs]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return [_lists(of, kind.value_field.nullable) for of in kinds(kind.value_type, around)]
@@ -86,16 +88,9 @@ def _distinct(values: Kind) -> Kind:
     return tuple(value for index, value in enumerate(values) if value is not None and value not in values[:index])
 
 
-def _repeated(of: Sequence[Kind]) -> Iterator[Kind]:
-    while of:
-        yield from of
-
-
 def _plain_kinds(kind: pa.DataType, around: datetime) -> list[Kind]:
-    for is_of, made in _PLAIN:
-        if is_of(kind):
-            return made(kind, around)
-    return []
+    of_type = next((found for is_of, found in _PLAIN if is_of(kind)), ())
+    return of_type(kind, around) if callable(of_type) else list(of_type)
 
 
 def _integers(kind: pa.DataType, around: datetime) -> list[Kind]:
@@ -104,10 +99,6 @@ def _integers(kind: pa.DataType, around: datetime) -> list[Kind]:
     beyond = [number for number in (2**53 + 1, 2**31, -(2**31) - 1, large, -large) if abs(number) <= large]
     found = [(1, 2, 3, 5), (0, 1, -1, 2), (0, -1, -2, -3), tuple(beyond[:4])]
     return [tuple(number for number in numbers if abs(number) <= large) or (0, 1) for numbers in found]
-
-
-def _floats(kind: pa.DataType, around: datetime) -> list[Kind]:
-    return [(1.0, 2.0, 3.5, 0.25), (0.0, 0.5, -1.25, -3.0), (0.0, 1.0, -1.0, 2.0)]
 
 
 def _decimals(kind: pa.DataType, around: datetime) -> list[Kind]:
@@ -124,18 +115,6 @@ def _decimals(kind: pa.DataType, around: datetime) -> list[Kind]:
     return [tuple(context.scaleb(number, -kind.scale) for number in numbers) for numbers in fitting if numbers]
 
 
-def _texts(kind: pa.DataType, around: datetime) -> list[Kind]:
-    return list(TEXTS)
-
-
-def _truth_values(kind: pa.DataType, around: datetime) -> list[Kind]:
-    return [(True, False)]
-
-
-def _bytes(kind: pa.DataType, around: datetime) -> list[Kind]:
-    return [(b"a", b"b", b""), (b"\x00", b"\xff", b"\x00\x00")]
-
-
 def _dates(kind: pa.DataType, around: datetime) -> list[Kind]:
     day = around.date()
     return [(day, day + timedelta(1), day - timedelta(1)), (date(1970, 1, 1), date(2024, 2, 29), date(1969, 12, 31))]
@@ -149,32 +128,23 @@ def _timestamps(kind: pa.DataType, around: datetime) -> list[Kind]:
     ]
 
 
-def _durations(kind: pa.DataType, around: datetime) -> list[Kind]:
-    return [(timedelta(0), timedelta(hours=1), timedelta(minutes=-10), timedelta(milliseconds=1))]
-
-
-def _times(kind: pa.DataType, around: datetime) -> list[Kind]:
-    return [(time(0), time(12, 30), time(23, 59, 59, 999_999))]
-
-
-def _nulls(kind: pa.DataType, around: datetime) -> list[Kind]:
-    return [(None,)]
-
-
-_PLAIN: Sequence[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, datetime], list[Kind]]]] = (
+_PLAIN: Sequence[
+    tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, datetime], list[Kind]] | Sequence[Kind]]
+] = (
     (pa.types.is_signed_integer, _integers),
-    (pa.types.is_float32, _floats),
-    (pa.types.is_float64, _floats),
+    (pa.types.is_float32, FLOATS),
+    (pa.types.is_float64, FLOATS),
     (pa.types.is_decimal128, _decimals),
-    (pa.types.is_string, _texts),
-    (pa.types.is_boolean, _truth_values),
-    (pa.types.is_binary, _bytes),
+    (pa.types.is_string, TEXTS),
+    (pa.types.is_boolean, ((True, False),)),
+    (pa.types.is_binary, ((b"a", b"b", b""), (b"\x00", b"\xff", b"\x00\x00"))),
     (pa.types.is_date32, _dates),
     (pa.types.is_timestamp, _timestamps),
-    (pa.types.is_duration, _durations),
-    (pa.types.is_time64, _times),
-    (pa.types.is_null, _nulls),
+    (pa.types.is_duration, ((timedelta(0), timedelta(hours=1), timedelta(minutes=-10), timedelta(milliseconds=1)),)),
+    (pa.types.is_time64, ((time(0), time(12, 30), time(23, 59, 59, 999_999)),)),
+    (pa.types.is_null, ((None,),)),
 )
+"""The kinds of values of each type that has no others within it, or what makes them of the type and a time."""
 
 
 def _lists(of: Kind, nullable: bool) -> Kind:
@@ -183,15 +153,11 @@ def _lists(of: Kind, nullable: bool) -> Kind:
 
 
 def _maps(keys: Kind, items: Kind) -> Kind:
-    keys = _distinct(keys) if not _is_unhashable(keys[0]) else ()
+    keys = () if isinstance(keys[0], (list, dict)) else _distinct(keys)
     if not keys:
         return ({},)
     first, second = keys[0], keys[1 % len(keys)]
     return ({first: items[0]}, {first: items[0], second: items[1 % len(items)]}, {}, {first: items[-1]})
-
-
-def _is_unhashable(value: Any) -> bool:
-    return isinstance(value, (list, dict))
 
 
 def _structs(fields: Sequence[pa.Field], around: datetime) -> list[Kind]:
