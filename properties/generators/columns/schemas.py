@@ -7,6 +7,8 @@ needs a session.
 from __future__ import annotations
 
 import re
+from collections import deque
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -60,7 +62,9 @@ PLAIN_TYPES: dict[str, type[DataType]] = {
 """The types without parameters, by each of their names in DDL."""
 DECIMALS = ("decimal", "dec", "numeric")
 TAGS = {b"variant", b"geometry", b"geography"}
-TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([A-Za-z_]\w*)|(\d+)|([<>(),:]))")
+WORD, NUMBER = re.compile(r"[A-Za-z_]\w*"), re.compile(r"\d+")
+NAME = re.compile(rf"`(?:[^`]|``)+`|{WORD.pattern}")
+TOKEN = re.compile(rf"{NAME.pattern}|{NUMBER.pattern}|\S")
 
 
 class _NotPlain(Exception):
@@ -167,46 +171,28 @@ class _Ddl:
     """Reads columns of plain types, arrays, maps and structs; whatever else there is isn't plain."""
 
     def __init__(self, text: str) -> None:
-        self.tokens: list[tuple[str, str]] = []
-        at, text = 0, text.rstrip()
-        while at < len(text):
-            token = TOKEN.match(text, at)
-            if not token:
-                raise _NotPlain
-            quoted, word, number, mark = token.groups()
-            if quoted is not None:
-                self.tokens.append(("name", quoted.replace("``", "`")))
-            elif word is not None:
-                self.tokens.append(("word", word))
-            else:
-                self.tokens.append(("mark", number or mark))
-            at = token.end()
-        self.at = 0
+        self.tokens: deque[str] = deque(TOKEN.findall(text))
 
     def columns(self) -> StructType:
         """Return the columns of the whole text."""
-        struct = self._fields(colons=False)
-        if self.at < len(self.tokens):
+        struct = self._fields()
+        if self.tokens:
             raise _NotPlain
         return struct
 
-    def _fields(self, colons: bool) -> StructType:
-        fields = []
-        while True:
-            kind, name = self._next()
-            if kind == "mark":
-                raise _NotPlain
-            if colons and not self._took(":"):
-                raise _NotPlain
-            fields.append(StructField(name, self._type(), nullable=not self._not_null()))
-            if not self._took(","):
-                return StructType(fields)
+    def _fields(self, after_name: str = "") -> StructType:
+        fields: list[StructField] = []
+        while not fields or self._took(","):
+            name = self._next(NAME)
+            if name.startswith("`"):
+                name = name[1:-1].replace("``", "`")
+            if after_name:
+                self._require(after_name)
+            fields.append(StructField(name, self._type(), nullable=not self._took("not", "null")))
+        return StructType(fields)
 
     def _type(self) -> DataType:
-        kind, name = self._next()
-        name = name.lower()
-        if kind != "word":
-            raise _NotPlain
+        name = self._next(WORD).lower()
         if name in PLAIN_TYPES:
             return PLAIN_TYPES[name]()
         if name in DECIMALS:
@@ -221,7 +207,7 @@ class _Ddl:
                 self._require(",")
                 made = MapType(key, self._type())
             case "struct":
-                made = self._fields(colons=True)
+                made = self._fields(after_name=":")
             case _:
                 raise _NotPlain
         self._require(">")
@@ -230,41 +216,27 @@ class _Ddl:
     def _decimal(self) -> DataType:
         if not self._took("("):
             return DecimalType(10, 0)
-        precision, scale = self._number(), 0
-        if self._took(","):
-            scale = self._number()
+        precision = int(self._next(NUMBER))
+        scale = int(self._next(NUMBER)) if self._took(",") else 0
         self._require(")")
         if not 1 <= precision <= 38 or scale > precision:
             raise _NotPlain
         return DecimalType(precision, scale)
 
-    def _not_null(self) -> bool:
-        if [(kind, text.lower()) for kind, text in self.tokens[self.at : self.at + 2]] != [
-            ("word", "not"),
-            ("word", "null"),
-        ]:
+    def _next(self, kind: re.Pattern[str]) -> str:
+        """Take the next token, which must be of a kind."""
+        if not self.tokens or not kind.fullmatch(self.tokens[0]):
+            raise _NotPlain
+        return self.tokens.popleft()
+
+    def _took(self, *tokens: str) -> bool:
+        """Take tokens if they are the next ones."""
+        if tuple(token.lower() for token in islice(self.tokens, len(tokens))) != tokens:
             return False
-        self.at += 2
+        for _ in tokens:
+            self.tokens.popleft()
         return True
 
-    def _number(self) -> int:
-        _, text = self._next()
-        if not text.isdigit():
-            raise _NotPlain
-        return int(text)
-
-    def _next(self) -> tuple[str, str]:
-        if self.at == len(self.tokens):
-            raise _NotPlain
-        self.at += 1
-        return self.tokens[self.at - 1]
-
-    def _took(self, mark: str) -> bool:
-        if self.tokens[self.at : self.at + 1] != [("mark", mark)]:
-            return False
-        self.at += 1
-        return True
-
-    def _require(self, mark: str) -> None:
-        if not self._took(mark):
+    def _require(self, token: str) -> None:
+        if not self._took(token):
             raise _NotPlain
