@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....reference.spark.durations import Duration
-from ...generators.columns.drawing import duration
 from ...generators.columns.model import JobHistory
+from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
 from ...laws.expected.variations import Variation
 from ...witnesses.job.running import RESTORED

@@ -7,19 +7,19 @@ batch's clock.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pyarrow as pa
-
 from .inputs import ResolvedInput
-from .key_spaces import key_space, why_alone
+from .key_spaces import key_family, key_space, why_alone
 from .model import Arrival, JobHistory, Row, Source, microseconds
-from .values import Kind, drawn_kind, key_kinds, kinds
+from .shown import duration
+from .values import Kind, drawn_kind, key_kinds
 
 MS = 1000
 """Microseconds of a millisecond."""
@@ -130,15 +130,6 @@ def calendar_edges(start: datetime) -> list[int]:
     return sorted(set(found))
 
 
-@dataclass
-class _Column:
-    """A column that isn't the event time: what a history may have in it."""
-
-    name: str
-    kinds: Sequence[Kind]
-    nullable: bool
-
-
 class _Drawer:
     """Draws the histories of one clock schedule."""
 
@@ -164,19 +155,15 @@ class _Drawer:
         self.least = resolution_us
         self.watermarks = [time - delay_us for time in clock]
         self.calendar = calendar_edges(start)
-        self.columns = [value_columns(given, start) for given in inputs]
+        self.contents = [_Contents(given, start) for given in inputs]
         self.keys = _Keys(inputs, start)
-        self.by_key = [_by_key(given) for given in inputs]
 
     def history(self, generator: random.Random, name: str) -> JobHistory:
         """Draw a history."""
         count = generator.choice(ROWS)
         numbers = sorted(generator.choice(self.open) for _ in range(count))
         keys = self.keys.draw(generator)
-        contents = [
-            _Contents(generator, given, columns, rows, len(keys))
-            for given, columns, rows in zip(self.inputs, self.columns, self.by_key, strict=True)
-        ]
+        contents = [of_input.of_history(generator, len(keys)) for of_input in self.contents]
         batches: list[list[Arrival]] = [[] for _ in self.clock]
         arrived: list[Arrival] = []
         times: list[int] = []
@@ -187,7 +174,7 @@ class _Drawer:
                 source = self.inputs[index].source
                 time = self._time(generator, number, times)
                 which = generator.randrange(len(keys))
-                row = contents[index].row(generator, which)
+                row = contents[index](which)
                 row.update(zip(source.key, keys[which][index], strict=True))
                 row[source.time] = source.time_of(time)
                 arrival = Arrival(source.name, {column: row[column] for column in source.schema.names})
@@ -254,52 +241,30 @@ class _Drawer:
         return generator.choice((1, -1)) * generator.choice(of)
 
 
-def value_columns(given: ResolvedInput, start: datetime) -> list[_Column]:
-    """Return the columns of an input that are neither event time nor drawn with the key, and what they may have."""
-    columns = []
-    for column in given.source.schema:
-        if column.name == given.source.time or column.name in given.source.key:
-            continue
-        pool = given.pools.get(column.name)
-        if given.sample and pool is None:
-            continue
-        found = [pool] if pool is not None else kinds(column.type, start)
-        columns.append(_Column(column.name, found, column.nullable and pool is None))
-    return columns
-
-
-def _by_key(given: ResolvedInput) -> list[list[Row]]:
-    """Return the rows of a sample, those of each of its keys together."""
-    found: dict[str, list[Row]] = {}
-    for row in given.sample:
-        found.setdefault(repr(given.source.key_of(row)), []).append(row)
-    return list(found.values())
-
-
 class _Contents:
-    """What a history's rows hold on one input, beside time and key."""
+    """What rows may hold on one input, beside time and key."""
 
-    def __init__(
-        self,
-        generator: random.Random,
-        given: ResolvedInput,
-        columns: Sequence[_Column],
-        by_key: Sequence[list[Row]],
-        keys: int,
-    ) -> None:
-        has_nulls = generator.random() < 0.5
-        self.columns = [
-            (column.name, _few(generator, column.kinds), 0.25 if column.nullable and has_nulls else 0.0)
-            for column in columns
-        ]
+    def __init__(self, given: ResolvedInput, start: datetime) -> None:
+        self.kinds = {name: given.kinds_of(name, start) for name in given.drawn_columns}
+        nullable = [column.name for column in given.source.schema if column.nullable]
+        self.nullable = [name for name in given.drawn_columns if name in nullable and name not in given.pools]
         # The rows of one of the sample's keys stay together, under another key.
-        self.rows = [generator.choice(by_key) for _ in range(keys)] if by_key else []
+        self.by_key: dict[str, list[Row]] = defaultdict(list)
+        for row in given.sample:
+            self.by_key[repr(given.source.key_of(row))].append(row)
 
-    def row(self, generator: random.Random, key: int) -> dict[str, Any]:
-        """Draw a row without time and key, for a key by its number."""
-        row = dict(generator.choice(self.rows[key])) if self.rows else {}
-        for name, kind, nulls in self.columns:
-            row[name] = None if nulls and generator.random() < nulls else generator.choice(kind)
+    def of_history(self, generator: random.Random, keys: int) -> Callable[[int], dict[str, Any]]:
+        """Return a function that draws a history's rows without time and key, for a key by its number."""
+        nullable = self.nullable if generator.random() < 0.5 else []
+        chosen = {name: _few(generator, found) for name, found in self.kinds.items()}
+        rows = [generator.choice(list(self.by_key.values())) for _ in range(keys)] if self.by_key else []
+
+        def row(key: int) -> dict[str, Any]:
+            drawn = dict(generator.choice(rows[key])) if rows else {}
+            for name, kind in chosen.items():
+                drawn[name] = None if name in nullable and generator.random() < 0.25 else generator.choice(kind)
+            return drawn
+
         return row
 
 
@@ -326,28 +291,26 @@ class _Keys:
         for given in inputs:
             named = []
             several = len(given.source.key) > 1
-            for position, column in enumerate(given.source.key):
-                everywhere = all(column in source.key for source in sources)
-                kind = given.source.schema.field(column).type
-                identity = f"{column if everywhere else position} {_family(kind)}"
+            for column in given.source.key:
+                family, field = key_family(given.source, column, sources), given.source.schema.field(column)
                 pool = given.pools.get(column)
-                if pool is not None or identity not in self.kinds:
-                    self.kinds[identity] = [pool] if pool is not None else key_kinds(kind, start)
-                takes_null = several and pool is None and given.source.schema.field(column).nullable
-                named.append((identity, takes_null and carriers.get(given.name) != column))
+                if pool is not None or family not in self.kinds:
+                    self.kinds[family] = [pool] if pool is not None else key_kinds(field.type, start)
+                takes_null = several and pool is None and field.nullable
+                named.append((family, takes_null and carriers.get(given.name) != column))
             self.columns.append(named)
 
     def draw(self, generator: random.Random) -> list[list[tuple[Any, ...]]]:
         """Draw one to three keys, each as the tuple that every input has of it."""
         count = generator.choice((1, 1, 1, 2, 2, 3))
-        chosen = {identity: drawn_kind(generator, found) for identity, found in self.kinds.items()}
+        chosen = {family: drawn_kind(generator, found) for family, found in self.kinds.items()}
         return [self._one(generator, chosen) for _ in range(count)]
 
     def _one(self, generator: random.Random, chosen: Mapping[str, Kind]) -> list[tuple[Any, ...]]:
-        values = {identity: generator.choice(kind) for identity, kind in chosen.items()}
+        values = {family: generator.choice(kind) for family, kind in chosen.items()}
         null = generator.random() < 0.1
         key = [
-            tuple(None if takes_null and null else values[identity] for identity, takes_null in columns)
+            tuple(None if takes_null and null else values[family] for family, takes_null in columns)
             for columns in self.columns
         ]
         for index, given in enumerate(self.inputs):
@@ -355,10 +318,6 @@ class _Keys:
             if real:
                 key[index] = generator.choice(real)
         return key
-
-
-def _family(kind: pa.DataType) -> str:
-    return "integer" if pa.types.is_integer(kind) else str(kind)
 
 
 def closed(history: JobHistory, by_us: int) -> JobHistory:
@@ -376,8 +335,7 @@ def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bo
     named += [KEYS] if any(source.key for source in sources) else []
     named += [ROWS_ON.format(source.name) for source in sources]
     for given in inputs:
-        columns = value_columns(given, BASES[0])
-        named += [NULL_IN.format(column.name, given.name) for column in columns if column.nullable]
+        named += [NULL_IN.format(column, given.name) for column in _Contents(given, BASES[0]).nullable]
     return named
 
 
@@ -449,21 +407,3 @@ def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: in
         yield DUPLICATE
     if len(keys) > 1:
         yield KEYS
-
-
-def duration(time_us: int) -> str:
-    """Return a duration in words: in the largest unit that it is a whole number of."""
-    for unit, size in _UNITS:
-        if time_us % size == 0:
-            return f"{time_us // size} {unit}{'s' * (time_us != size and unit not in ('ms', 'µs'))}"
-    return str(timedelta(microseconds=time_us))
-
-
-_UNITS = (
-    ("day", 86_400_000_000),
-    ("hour", 3_600_000_000),
-    ("minute", 60_000_000),
-    ("second", 1_000_000),
-    ("ms", 1000),
-    ("µs", 1),
-)

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
 from .model import Row, Source
 from .schemas import arrow_schema
-from .values import examples_of, plain_values, unsupported
+from .values import Kind, examples_of, kinds, plain_values, unsupported
 
 SAMPLED = 1000
 """So many rows of a sample are drawn from, evenly spread over it; and so many of the values and keys that are given."""
@@ -76,6 +77,16 @@ class ResolvedInput:
     def name(self) -> str:
         """The input's name."""
         return self.source.name
+
+    @property
+    def drawn_columns(self) -> list[str]:
+        """The columns whose values are drawn, beside time and key; of a sample those with given values."""
+        names = [name for name in self.source.schema.names if name not in (self.source.time, *self.source.key)]
+        return [name for name in names if name in self.pools] if self.sample else names
+
+    def kinds_of(self, column: str, around: datetime) -> list[Kind]:
+        """Return the kinds of values of a column: the user's own, or those of its type; as `kinds`."""
+        return [self.pools[column]] if column in self.pools else kinds(self.source.schema.field(column).type, around)
 
 
 def resolve_all(inputs: Sequence[Input], seed: int = 0) -> list[ResolvedInput]:

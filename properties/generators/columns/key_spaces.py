@@ -5,7 +5,7 @@ One column of the key carries the number of the history: text by a prefix (`0004
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +120,14 @@ def key_space(sources: Sequence[Source]) -> KeySpace:
         )
     order = [0, *(stride for _, stride in STRIDES)]
     return min(found, key=lambda space: order.index(space.stride))
+
+
+def key_family(source: Source, column: str, sources: Iterable[Source]) -> str:
+    """Return what key columns whose values meet have in common: their type, and their name or else their position."""
+    kind = source.schema.field(column).type
+    everywhere = all(column in other.key for other in sources)
+    name = column if everywhere else source.key.index(column)
+    return f"{name} {'integer' if pa.types.is_integer(kind) else kind}"
 
 
 def _stride(source: Source, column: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,15 @@ from .model import Row
 
 LONGEST = 60
 """A value of a table is cut to so many characters; the saved history has it whole."""
-_UNITS_US = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "µs": 1}
+_UNITS: Sequence[tuple[str, str, int]] = (
+    ("d", "day", 86_400_000_000),
+    ("h", "hour", 3_600_000_000),
+    ("m", "minute", 60_000_000),
+    ("s", "second", 1_000_000),
+    ("ms", "ms", 1_000),
+    ("µs", "µs", 1),
+)
+"""Units of time: in short, in words, in microseconds."""
 
 
 def shown_row(row: Row) -> str:
@@ -50,7 +58,13 @@ def shown(value: Any) -> str:
 def elapsed(time_us: int) -> str:
     """Return a duration as text, in all the units that it has: `+32m 1ms`."""
     sign, rest, parts = "-" if time_us < 0 else "+", abs(time_us), []
-    for unit, size in _UNITS_US.items():
+    for unit, _, size in _UNITS:
         count, rest = divmod(rest, size)
         parts += [f"{count}{unit}"] * (count > 0)
     return sign + (" ".join(parts) or "0")
+
+
+def duration(time_us: int) -> str:
+    """Return a duration in words: in the largest unit that it is a whole number of."""
+    unit, size = next((unit, size) for _, unit, size in _UNITS if time_us % size == 0)
+    return f"{time_us // size} {unit}{'s' * (time_us != size and unit not in ('ms', 'µs'))}"

@@ -17,6 +17,7 @@ from ..shrinking import Deadline, Shrinker, fewer
 from ..simpler import key_size, simpler_values, value_size
 from .drawing import MS
 from .inputs import ResolvedInput
+from .key_spaces import key_family
 from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .values import kinds, plain_values
 
@@ -275,13 +276,7 @@ class _Keys:
                             yield [*rows[:index], *one, *rows[index + 1 :]]
 
     def _family(self, name: str, column: str) -> str:
-        """Return what key columns have in common whose values meet: their type, and the column or its position."""
-        source = self.sources[name]
-        kind = source.schema.field(column).type
-        everywhere = all(column in other.key for other in self.sources.values())
-        return (
-            f"{column if everywhere else source.key.index(column)} {'integer' if pa.types.is_integer(kind) else kind}"
-        )
+        return key_family(self.sources[name], column, self.sources.values())
 
     def _key_choices(self, family: str) -> list[Any] | None:
         """Return keys to choose from, the simplest first; None where they must stay, being parts of a user's own."""
@@ -344,7 +339,7 @@ class _Values:
         simpler = [
             {
                 column: list(self._of_column(placed.input, column, placed.row[column]))
-                for column in self._columns_of(placed)
+                for column in self.inputs[placed.input].drawn_columns
             }
             for placed in rows
         ]
@@ -362,12 +357,6 @@ class _Values:
             for column, found in of_row.items():
                 for value in found:
                     yield valued([{column: value} if number == index else {} for number in range(len(rows))])
-
-    def _columns_of(self, placed: _Placed) -> list[str]:
-        """Return the columns whose values may become simpler: those of a sample's rows stay as they are."""
-        given = self.inputs[placed.input]
-        names = [name for name in given.source.schema.names if name not in (given.source.time, *given.source.key)]
-        return [name for name in names if name in given.pools] if given.sample else names
 
     def _of_column(self, name: str, column: str, value: Any) -> Iterator[Any]:
         """Yield values of a column that are simpler, the simplest first; of the user's own, where there are some."""

@@ -6,14 +6,14 @@ its place. Such a history may behave differently, and counts only when it fails 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
 from .inputs import ResolvedInput
 from .model import Arrival, JobHistory, from_microseconds
-from .values import key_kinds, kinds
+from .values import key_kinds
 
 
 class Push(NamedTuple):
@@ -80,22 +80,19 @@ def standing_alone(
 def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput], sooner: bool) -> list[list[Push]]:
     """Return where the watermark may be moved: of each place the ways to do it."""
     sources = {given.name: given.source for given in inputs}
-    largest: dict[str, int] = {}
+    largest = dict.fromkeys(sources, 0)
     used = [number for number, batch in enumerate(history.batches) if batch]
     pushes = []
     for index, number in enumerate([-1, *used], -1):
         for name, row in history.batches[number] if index >= 0 else ():
-            largest[name] = max(largest.get(name, 0), sources[name].time_us(row))
+            largest[name] = max(largest[name], sources[name].time_us(row))
         is_last = index + 1 == len(used)
         following = len(history.clock) if is_last else used[index + 1]
         times = history.clock[max(number, 0) : following][-2 if sooner and not is_last else -1 :]
-        options = [Push(index, some, _behind(largest, sources, some[-1])) for some in (times[-1:], times) if some]
-        pushes.append([push for push in dict.fromkeys(options) if push.inputs])
+        behind = frozenset(name for name in largest if times and largest[name] < times[-1])
+        if behind:
+            pushes.append([Push(index, some, behind) for some in dict.fromkeys((times[-1:], times))])
     return pushes
-
-
-def _behind(largest: Mapping[str, int], names: Iterable[str], time_us: int) -> frozenset[str]:
-    return frozenset(name for name in names if largest.get(name, 0) < time_us)
 
 
 def _pushed(
@@ -113,27 +110,20 @@ def _pushed(
         pushed = [arrivals(push, time_us) for push in pushes if push.batch == index for time_us in push.times_us]
         batches.append((*batch, *(pushed[0] if pushed else ())))
         batches += pushed[1:]
-    return replace(history, batches=tuple(batch for batch in batches if batch) or ((),), clock=())
+    return without_clock(history.with_batches(batches))
 
 
 def _pushing_rows(history: JobHistory, inputs: Sequence[ResolvedInput]) -> dict[str, dict[str, Any]]:
     """Return for each input the plainest row of a key that the history doesn't have, where there is one."""
     around = from_microseconds(history.clock[0] if history.clock else 0)
-    taken = {
-        repr(row[column])
-        for name, row in history.arrivals
-        for given in inputs
-        if given.name == name
-        for column in given.source.key
-    }
+    keys_of = {given.name: given.source.key_of for given in inputs}
+    taken = {repr(value) for name, row in history.arrivals for value in keys_of[name](row)}
     rows = {}
     for given in inputs:
-        row = dict(given.sample[0]) if given.sample else {}
-        for column in given.source.schema:
-            if given.sample and column.name not in (*given.source.key, *given.pools):
-                continue
-            found = [given.pools[column.name]] if column.name in given.pools else kinds(column.type, around)
-            row[column.name] = found[0][0] if found else None
+        row = dict(given.sample[0] if given.sample else {given.source.time: None})
+        for name in given.drawn_columns:
+            found = given.kinds_of(name, around)
+            row[name] = found[0][0] if found else None
         others = [key for key in given.keys if not any(repr(part) in taken for part in key)] or list(given.keys)
         for position, name in enumerate(given.source.key):
             if others:

@@ -13,11 +13,11 @@ from streamproof.properties.generators.columns.drawing import (
     closed,
     covered,
     draw_histories,
-    duration,
     goals,
 )
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
 from streamproof.properties.generators.columns.model import JobHistory, from_microseconds, microseconds
+from streamproof.properties.generators.columns.shown import duration
 
 MINUTE = 60_000_000
 GAP, DELAY = 30 * MINUTE, 10 * MINUTE
