@@ -59,9 +59,8 @@ class Counterexample:
 
     @property
     def name(self) -> str:
-        """A name for files: the law, and 12 digits of a hash of what makes the counterexample that one."""
-        of_content = digest(self.law, self.subject, self.mutant, self.history, self.original, self.way)
-        return folder_name(self.law, of_content)
+        """Its name for files; as `name_of`."""
+        return name_of(self, self.history)
 
 
 @dataclass(frozen=True)
@@ -159,20 +158,16 @@ def verdict_sentence(says: str, comparison: Comparison) -> str:
     )
 
 
-def digest(
-    law: str,
-    subject: Subject,
-    mutant: str | None,
-    history: History,
-    original: History | None = None,
-    way: RunOptions | None = None,
-) -> str:
-    """Return what a counterexample is called by: 12 hexadecimal digits of a hash of what makes it that one."""
-    content: list[object] = [law, subject, mutant, history.to_text(), None if original is None else original.to_text()]
+def name_of(counterexample: Counterexample | Metadata, history: History) -> str:
+    """Return a counterexample's name for files: its law, and 12 digits of a hash of what makes it that counterexample.
+
+    Args:
+        counterexample: The counterexample, or its metadata.
+        history: Its history.
+    """
+    law, original, way = counterexample.law, counterexample.original, counterexample.way
+    content: list[object] = [law, counterexample.subject, counterexample.mutant, history.to_text()]
+    content.append(None if original is None else original.to_text())
     content += [] if way is None else [way.to_json()]
-    return sha256(json.dumps(content).encode()).hexdigest()[:12]
-
-
-def folder_name(law: str, digest_of_content: str) -> str:
-    """Return the name of a counterexample's folder: `changelog-0123456789ab`."""
-    return f"{re.sub(r'[^A-Za-z0-9_]+', '-', law).strip('-')}-{digest_of_content}"
+    digest = sha256(json.dumps(content).encode()).hexdigest()[:12]
+    return f"{re.sub(r'[^A-Za-z0-9_]+', '-', law).strip('-')}-{digest}"

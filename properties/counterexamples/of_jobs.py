@@ -69,9 +69,11 @@ class JobCounterexample:
     def text(self) -> str:
         """The verdict in a sentence, what was expected and what came, of which rows, and these on a timeline."""
         drawn = timeline(self.history, self.sources, self.watermarks)
-        lines = [self.sentence, "", *self._results(), "", "What arrives:"]
+        lines = [self.sentence, "", f"Expected by {self.oracle}, and emitted by {self.job}:"]
+        lines += [*results_table(self.results), "", "What arrives:"]
         lines += [*arrivals_table(self.history, self.sources, self.watermarks), "", *drawn, *[""] * bool(drawn)]
-        return visible("\n".join([*lines, self._origin()]), lines=True)
+        lines.append(f"Seed {self.seed}, mode {self.run.mode}, trigger {self.run.trigger}; {versions()}.")
+        return visible("\n".join(lines), lines=True)
 
     @property
     def sentence(self) -> str:
@@ -123,12 +125,6 @@ class JobCounterexample:
         with_one_more = micro_batches([*largest, {}], delays, trigger=self.run.trigger)  # for the last one's watermark
         late, after = zip(*((one.late_ms, one.eviction_ms) for one in with_one_more if one.has_data), strict=True)
         return [BatchWatermarks(*(ms * 1_000 or None for ms in both)) for both in zip(late, after[1:], strict=False)]
-
-    def _results(self) -> list[str]:
-        return [f"Expected by {self.oracle}, and emitted by {self.job}:", *results_table(self.results)]
-
-    def _origin(self) -> str:
-        return f"Seed {self.seed}, mode {self.run.mode}, trigger {self.run.trigger}; {versions()}."
 
 
 def _times(count: int) -> str:

@@ -15,7 +15,7 @@ from ...reference.core.history import History, read_history
 from ..laws.all import Subject
 from ..system.visible import visible
 from ..witnesses.run_options import run_options
-from .counterexample import NOT_RECHECKED, Counterexample, Metadata, Saved, digest, folder_name
+from .counterexample import NOT_RECHECKED, Counterexample, Metadata, Saved, name_of
 from .store import HISTORY, METADATA, ORIGINAL, TEXT, Refresh, Store, put, read_each, read_metadata
 from .text import counterexample_text, test_to_paste, versions
 
@@ -86,7 +86,7 @@ class FolderStore(Store):
             BadInput: A counterexample of the operator can't be read any more.
         """
         by_content = {
-            digest(known.law, subject, known.mutant, history, known.original, known.way): (history, known)
+            name_of(known, history): (history, known)
             for history, known in saved(self.folder, operator)
             if known.subject == subject
             and known.mutant in (None, mutant)
@@ -121,8 +121,7 @@ def save_history(
     files = {HISTORY: history.to_text(), **(others or {})}
     if metadata.original is not None:
         files[ORIGINAL] = metadata.original.to_text()
-    of_content = digest(metadata.law, metadata.subject, metadata.mutant, history, metadata.original, metadata.way)
-    path = metadata.folder / history.operator / folder_name(metadata.law, of_content)
+    path = metadata.folder / history.operator / name_of(metadata, history)
     try:
         return put(path, files, known, identity=IDENTITY, refresh=refresh)
     except OSError as error:
