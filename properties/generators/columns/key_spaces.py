@@ -69,16 +69,6 @@ class KeySpace:
         return {**row, **{name: both[1] for name, both in unpacked.items() if both is not None}}
 
 
-def packable(source: Source) -> str | None:
-    """Return why histories of an input can't share a query; None where they can."""
-    if not source.key:
-        return f"input {source.name} has no key"
-    if any(_stride(source, column) is not None for column in source.key):
-        return None
-    kinds = ", ".join(f"{column} {source.schema.field(column).type}" for column in source.key)
-    return f"input {source.name} has no key column of text, int or bigint that could carry a history's number: {kinds}"
-
-
 def why_alone(inputs: Sequence[ResolvedInput]) -> str | None:
     """Return why the histories of a job can't share a query; None where they can."""
     for given in inputs:
@@ -101,8 +91,14 @@ def key_space(sources: Sequence[Source]) -> KeySpace:
         BadInput: No column of the key can carry it, in all inputs alike.
     """
     for source in sources:
-        if why := packable(source):
-            raise BadInput(f"{why}; {ALONE}")
+        if not source.key:
+            raise BadInput(f"input {source.name} has no key; {ALONE}")
+        if all(_stride(source, column) is None for column in source.key):
+            kinds = ", ".join(f"{column} {source.schema.field(column).type}" for column in source.key)
+            raise BadInput(
+                f"input {source.name} has no key column of text, int or bigint that could carry a history's number: "
+                f"{kinds}; {ALONE}"
+            )
     names = [column for column in sources[0].key if all(column in source.key for source in sources)]
     positions = range(min(len(source.key) for source in sources))
     choices = [{source.name: name for source in sources} for name in names]

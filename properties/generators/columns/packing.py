@@ -1,7 +1,4 @@
-"""Packing: many histories of a job in one query, each under its own key space.
-
-One column of the key carries the number of the history: text by a prefix (`00042|a`), integers by a range of their own.
-"""
+"""Packing: many histories of a job in one query, each under its own key space."""
 
 from __future__ import annotations
 
@@ -124,8 +121,9 @@ def unpack(
                 raise UnreadableKey(_unreadable(space, column, value, owner, unpacked if known else None))
             owner = unpacked[0]
         if owner is None:
+            shown = ", ".join(f"{column} {value!r}" for column, value in row.items())
             raise UnreadableKey(
-                f"the job's output has a row whose key is null, {_shown(row)}; where the key is that of a side "
+                f"the job's output has a row whose key is null, {shown}; where the key is that of a side "
                 "which has one, as by coalesce, hundreds share a query"
             )
         owners.append(owner)
@@ -181,7 +179,3 @@ def _unreadable(space: KeySpace, column: str, value: Any, owner: int | None, unp
         f"that it was given (such as {given!r}), for it looks into its keys; where the key is selected as it came, "
         "neither cast nor changed, hundreds share a query"
     )
-
-
-def _shown(row: Row) -> str:
-    return ", ".join(f"{column} {value!r}" for column, value in row.items())
