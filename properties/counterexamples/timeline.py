@@ -30,8 +30,7 @@ def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequenc
     lines: list[list[str]] = []
     for number, batch in enumerate(history.batches):
         label = f"batch {number}"
-        late_us = watermarks[number].late_us if watermarks else None
-        after_us = watermarks[number].after_us if watermarks else None
+        late_us, after_us = watermarks[number] if watermarks else (None, None)
         for name, row in batch:
             at = _time_us(source_of[name], row)
             key = ", ".join(cell(value) for value in source_of[name].key_of(row))

@@ -159,7 +159,6 @@ class _Drawer:
         self.keys = _Keys(inputs, start)
 
     def history(self, generator: random.Random, name: str) -> JobHistory:
-        """Draw a history."""
         count = generator.choice(ROWS)
         numbers = sorted(generator.choice(self.open) for _ in range(count))
         keys = self.keys.draw(generator)

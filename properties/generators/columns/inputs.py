@@ -119,10 +119,8 @@ def distinct_names(what: str, names: Sequence[str]) -> None:
     Raises:
         BadInput: Two are the same.
     """
-    by_name: dict[str, list[str]] = {}
     for name in names:
-        by_name.setdefault(name.casefold(), []).append(name)
-    for same in by_name.values():
+        same = [other for other in names if other.casefold() == name.casefold()]
         if len(same) > 1:
             named = " and ".join(map(repr, dict.fromkeys(same)))
             raise BadInput(
@@ -333,14 +331,9 @@ def _sample_table(sample: Any, name: str) -> pa.Table:
         raise BadInput(f"input {name}: its sample has no rows: give one with some, or a schema alone")
     schema = arrow_schema(table.schema, name)
     if zoned:
-        schema = pa.schema(
-            [
-                pa.field(column.name, pa.timestamp("us", "UTC"), column.nullable)
-                if pa.types.is_timestamp(column.type)
-                else column
-                for column in schema
-            ]
-        )
+        for index, column in enumerate(schema):
+            if pa.types.is_timestamp(column.type):
+                schema = schema.set(index, column.with_type(pa.timestamp("us", "UTC")))
     return _cast(table, schema, name)
 
 

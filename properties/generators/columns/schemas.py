@@ -174,7 +174,6 @@ class _Ddl:
         self.tokens: deque[str] = deque(TOKEN.findall(text))
 
     def columns(self) -> StructType:
-        """Return the columns of the whole text."""
         struct = self._fields()
         if self.tokens:
             raise _NotPlain

@@ -77,14 +77,11 @@ def columns_text(source: Source) -> str:
 
 
 class _Parsing:
-    """Reads one history."""
-
     def __init__(self, sources: Sequence[Source], file: str) -> None:
         self.sources = {source.name: source for source in sources}
         self.file, self.number = file, 0
 
     def history(self, lines: Sequence[tuple[int, str]]) -> JobHistory:
-        """Return the history of its lines."""
         header = self._object(*lines[0])
         name, inputs = header.get("job"), header.get("inputs")
         variation = header.get("variation", {})
@@ -181,7 +178,6 @@ class _Parsing:
 
 
 def _form(kind: pa.DataType) -> str:
-    """Return how a value of a type is written."""
     if pa.types.is_timestamp(kind):
         return 'write it as "2024-01-15T12:00:00Z"' if kind.tz else 'write it as "2024-01-15T12:00:00", without a zone'
     for is_of, form in (
@@ -201,7 +197,6 @@ def _time_text(value: datetime) -> str:
 
 
 def _encoded(value: Any, kind: pa.DataType) -> Any:
-    """Return a row's value as JSON has it."""
     if value is None:
         return None
     if pa.types.is_list(kind):
@@ -245,10 +240,7 @@ def _decoded(value: Any, kind: pa.DataType) -> Any:
         if set(_is(dict, value)) != {name for name, _ in _fields(kind)}:
             raise ValueError(value)
         return {name: _decoded(value[name], of) for name, of in _fields(kind)}
-    for is_of, decode in _DECODED:
-        if is_of(kind):
-            return decode(value, kind)
-    return value
+    return next((decode(value, kind) for is_of, decode in _DECODED if is_of(kind)), value)
 
 
 def _is(kind: type, value: Any) -> Any:
