@@ -13,51 +13,31 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    NullType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from ....reference.core.errors import BadInput
 from ...system.spark_versions import arrow_type_of, struct_of_arrow
 
-PLAIN_TYPES: dict[str, type[DataType]] = {
-    "bigint": LongType,
-    "binary": BinaryType,
-    "boolean": BooleanType,
-    "byte": ByteType,
-    "date": DateType,
-    "double": DoubleType,
-    "float": FloatType,
-    "int": IntegerType,
-    "integer": IntegerType,
-    "long": LongType,
-    "real": FloatType,
-    "short": ShortType,
-    "smallint": ShortType,
-    "string": StringType,
-    "timestamp": TimestampType,
-    "timestamp_ltz": TimestampType,
-    "timestamp_ntz": TimestampNTZType,
-    "tinyint": ByteType,
-    "void": NullType,
+PLAIN_TYPES: dict[str, type[T.DataType]] = {
+    "bigint": T.LongType,
+    "binary": T.BinaryType,
+    "boolean": T.BooleanType,
+    "byte": T.ByteType,
+    "date": T.DateType,
+    "double": T.DoubleType,
+    "float": T.FloatType,
+    "int": T.IntegerType,
+    "integer": T.IntegerType,
+    "long": T.LongType,
+    "real": T.FloatType,
+    "short": T.ShortType,
+    "smallint": T.ShortType,
+    "string": T.StringType,
+    "timestamp": T.TimestampType,
+    "timestamp_ltz": T.TimestampType,
+    "timestamp_ntz": T.TimestampNTZType,
+    "tinyint": T.ByteType,
+    "void": T.NullType,
 }
 """The types without parameters, by each of their names in DDL."""
 DECIMALS = ("decimal", "dec", "numeric")
@@ -95,8 +75,8 @@ def arrow_schema(schema: Any, input: str) -> pa.Schema:
     """
     match schema:
         case str():
-            struct: DataType = _of_ddl(schema, input)
-        case StructType():
+            struct: T.DataType = _of_ddl(schema, input)
+        case T.StructType():
             struct = schema
         case pa.Schema():
             struct = _of_arrow(schema, input)
@@ -105,7 +85,7 @@ def arrow_schema(schema: Any, input: str) -> pa.Schema:
                 f"input {input}: its schema is a {type(schema).__name__}: give a DDL string such as "
                 f'"user string, at timestamp", a StructType, a pyarrow schema, or sample=… to take it from'
             )
-    if not isinstance(struct, StructType) or not struct.fields:
+    if not isinstance(struct, T.StructType) or not struct.fields:
         raise BadInput(
             f"input {input}: the schema {schema!r} has no columns: name them with their types, "
             f'as in "user string, at timestamp"'
@@ -116,7 +96,7 @@ def arrow_schema(schema: Any, input: str) -> pa.Schema:
     return pa.schema([_arrow_field(field, input) for field in struct.fields])
 
 
-def _arrow_field(field: StructField, input: str) -> pa.Field:
+def _arrow_field(field: T.StructField, input: str) -> pa.Field:
     try:
         made = pa.field(field.name, arrow_type_of(field.dataType), field.nullable)
         (back,) = struct_of_arrow(pa.schema([made])).fields
@@ -138,7 +118,7 @@ def _is_tagged(field: pa.Field) -> bool:
     return any(_is_tagged(field.type.field(index)) for index in range(field.type.num_fields))
 
 
-def _of_arrow(schema: pa.Schema, input: str) -> StructType:
+def _of_arrow(schema: pa.Schema, input: str) -> T.StructType:
     fields = []
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -149,16 +129,16 @@ def _of_arrow(schema: pa.Schema, input: str) -> StructType:
                 f"input {input}: Spark has no type for the Arrow type {field.type} of the column {field.name!r}: "
                 f"give the schema as a DDL string"
             ) from None
-    return StructType(fields)
+    return T.StructType(fields)
 
 
-def _of_ddl(text: str, input: str) -> DataType:
+def _of_ddl(text: str, input: str) -> T.DataType:
     try:
         return _Ddl(text).columns()
     except _NotPlain:
         pass
     try:
-        return DataType.fromDDL(text)
+        return T.DataType.fromDDL(text)
     except PySparkException as error:
         said = str(error).strip().splitlines()[0]
         raise BadInput(
@@ -173,38 +153,38 @@ class _Ddl:
     def __init__(self, text: str) -> None:
         self.tokens: deque[str] = deque(TOKEN.findall(text))
 
-    def columns(self) -> StructType:
+    def columns(self) -> T.StructType:
         struct = self._fields()
         if self.tokens:
             raise _NotPlain
         return struct
 
-    def _fields(self, after_name: str = "") -> StructType:
-        fields: list[StructField] = []
+    def _fields(self, after_name: str = "") -> T.StructType:
+        fields: list[T.StructField] = []
         while not fields or self._took(","):
             name = self._next(NAME)
             if name.startswith("`"):
                 name = name[1:-1].replace("``", "`")
             if after_name:
                 self._require(after_name)
-            fields.append(StructField(name, self._type(), nullable=not self._took("not", "null")))
-        return StructType(fields)
+            fields.append(T.StructField(name, self._type(), nullable=not self._took("not", "null")))
+        return T.StructType(fields)
 
-    def _type(self) -> DataType:
+    def _type(self) -> T.DataType:
         name = self._next(WORD).lower()
         if name in PLAIN_TYPES:
             return PLAIN_TYPES[name]()
         if name in DECIMALS:
             return self._decimal()
         self._require("<")
-        made: DataType
+        made: T.DataType
         match name:
             case "array":
-                made = ArrayType(self._type())
+                made = T.ArrayType(self._type())
             case "map":
                 key = self._type()
                 self._require(",")
-                made = MapType(key, self._type())
+                made = T.MapType(key, self._type())
             case "struct":
                 made = self._fields(after_name=":")
             case _:
@@ -212,15 +192,15 @@ class _Ddl:
         self._require(">")
         return made
 
-    def _decimal(self) -> DataType:
+    def _decimal(self) -> T.DataType:
         if not self._took("("):
-            return DecimalType(10, 0)
+            return T.DecimalType(10, 0)
         precision = int(self._next(NUMBER))
         scale = int(self._next(NUMBER)) if self._took(",") else 0
         self._require(")")
         if not 1 <= precision <= 38 or scale > precision:
             raise _NotPlain
-        return DecimalType(precision, scale)
+        return T.DecimalType(precision, scale)
 
     def _next(self, kind: re.Pattern[str]) -> str:
         """Take the next token, which must be of a kind."""
