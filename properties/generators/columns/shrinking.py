@@ -5,7 +5,7 @@ All candidates keep the clock schedule, and stay within what was drawn from: a u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain
@@ -74,21 +74,26 @@ def _placed(history: JobHistory) -> _Rows:
     return [_Placed(number, name, row) for number, batch in enumerate(history.batches) for name, row in batch]
 
 
+def _replaced(rows: _Rows, index: int, placed: _Placed) -> _Rows:
+    return [*rows[:index], placed, *rows[index + 1 :]]
+
+
+def _in_order(rows: Iterable[_Placed]) -> _Rows:
+    return sorted(rows, key=lambda placed: placed.batch)
+
+
 def _merged(rows: _Rows, candidates: Sequence[_Rows]) -> _Rows:
     merged = list(rows)
     for candidate in candidates:
         for index, (before, after) in enumerate(zip(rows, candidate, strict=True)):
             if before.input != after.input:
                 continue
-            if before.batch != after.batch and merged[index].batch == before.batch:
-                merged[index] = merged[index]._replace(batch=after.batch)
-            changed = {
-                name: value
-                for name, value in after.row.items()
-                if value != before.row[name] and merged[index].row[name] == before.row[name]
-            }
-            merged[index] = merged[index]._replace(row={**merged[index].row, **changed})
-    return sorted(merged, key=lambda placed: placed.batch)
+            batch, row = merged[index].batch, dict(merged[index].row)
+            for name, value in after.row.items():
+                if row[name] == before.row[name] != value:
+                    row[name] = value
+            merged[index] = _Placed(after.batch if batch == before.batch else batch, before.input, row)
+    return _in_order(merged)
 
 
 class _Steps:
@@ -154,22 +159,21 @@ class _Times:
         self.start_us = (history.clock or times or [0])[0]
 
     def of(self, placed: _Placed) -> int:
-        """Return a row's event time in microseconds since 1970."""
         return self.sources[placed.input].time_us(placed.row)
 
     def are_allowed(self, rows: _Rows) -> bool:
         """Return whether no row is later than its batch's clock, nor, where a delay is given, late."""
-        horizons: list[int | None] = [None] * self.batches
-        if self.clock:
-            if any(self.of(placed) > self.clock[placed.batch] for placed in rows):
-                return False
-            horizons[1:] = self.clock[:-1]
-        else:
-            for number in range(1, len(horizons)):
-                before = [self.of(placed) for placed in rows if placed.batch < number]
-                horizons[number] = max(before, default=None)
+        if self.clock and any(self.of(placed) > self.clock[placed.batch] for placed in rows):
+            return False
         if self.delay_us is None:
             return True
+        reached: Sequence[int | None] = self.clock
+        if not self.clock:
+            times = [(placed.batch, self.of(placed)) for placed in rows]
+            reached = [
+                max((us for number, us in times if number <= last), default=None) for last in range(self.batches)
+            ]
+        horizons = [None, *reached[:-1]]
         return all(
             (horizon := horizons[placed.batch]) is None or self.of(placed) > horizon - self.delay_us for placed in rows
         )
@@ -188,8 +192,7 @@ class _Times:
         for index, placed in enumerate(rows):
             for earlier in range(placed.batch):
                 for us in dict.fromkeys((self.of(placed), *self._times_after_move(placed, earlier))):
-                    simpler = self._timed(placed, us)._replace(batch=earlier)
-                    yield sorted([*rows[:index], simpler, *rows[index + 1 :]], key=lambda of: of.batch)
+                    yield _in_order(_replaced(rows, index, self._timed(placed, us, earlier)))
 
     def _times_after_move(self, placed: _Placed, earlier: int) -> Iterator[int]:
         """Yield times that are to the clock of an earlier batch, or of the one before it, as they were in theirs."""
@@ -201,21 +204,16 @@ class _Times:
 
     def _moved(self, rows: _Rows, to: Mapping[int, int]) -> Iterator[_Rows]:
         """Yield the rows in other batches: with their times, with times moved as the clock, or all moved down alike."""
-        moved = [placed._replace(batch=to.get(placed.batch, placed.batch)) for placed in rows]
-        moved.sort(key=lambda placed: placed.batch)
+        moved = _in_order(placed._replace(batch=to.get(placed.batch, placed.batch)) for placed in rows)
         yield moved
         if self.clock:
-            with_clock = []
-            for before in rows:
-                number = to.get(before.batch, before.batch)
-                us = self.of(before) + self.clock[number] - self.clock[before.batch]
-                with_clock.append(self._timed(before, us)._replace(batch=number))
-            yield sorted(with_clock, key=lambda placed: placed.batch)
+            by = {number: self.clock[to.get(number, number)] - self.clock[number] for number in range(self.batches)}
+            yield _in_order(
+                self._timed(placed, self.of(placed) + by[placed.batch], to.get(placed.batch)) for placed in rows
+            )
             down = max((self.of(placed) - self.clock[placed.batch] for placed in moved), default=0)
-            for unit in (1, UNITS_US[-2]):
-                if down > 0:
-                    by = _whole(down, unit, up=1)
-                    yield [self._timed(placed, self.of(placed) - by) for placed in moved]
+            for unit in (1, UNITS_US[-2]) if down > 0 else ():
+                yield [self._timed(placed, self.of(placed) - _whole(down, unit, up=1)) for placed in moved]
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
         """Yield the rows with simpler times: whole units, all of them or one; or another row's time."""
@@ -231,11 +229,12 @@ class _Times:
             # Just beside another one's is simpler than somewhere.
             found |= {time + by for time in times for by in (MS, -MS)} if us % UNITS_US[1] else set()
             for other in found - {us}:
-                yield [*rows[:index], self._timed(placed, other), *rows[index + 1 :]]
+                yield _replaced(rows, index, self._timed(placed, other))
 
-    def _timed(self, placed: _Placed, us: int) -> _Placed:
+    def _timed(self, placed: _Placed, us: int, batch: int | None = None) -> _Placed:
         source = self.sources[placed.input]
-        return placed._replace(row={**placed.row, source.time: source.time_of(us)})
+        row = {**placed.row, source.time: source.time_of(us)}
+        return _Placed(placed.batch if batch is None else batch, placed.input, row)
 
 
 class _Keys:
@@ -255,14 +254,11 @@ class _Keys:
             for column in self.sources[name].key:
                 families.setdefault(self._family(name, column), {})[repr(row[column])] = row[column]
         choices = {family: self._key_choices(family) for family in families}
-        yield self._rekeyed(
-            rows,
-            {
-                (family, value): simple
-                for family, values in families.items()
-                for value, simple in zip(values, choices[family] or (), strict=False)
-            },
-        )
+        plainest: dict[tuple[str, str], Any] = {}
+        for family, values in families.items():
+            named = [(family, value) for value in values]
+            plainest.update(zip(named, choices[family] or (), strict=False))
+        yield self._rekeyed(rows, plainest)
         for family, values in families.items():
             found = choices[family]
             if found is None:
@@ -270,22 +266,17 @@ class _Keys:
             for value in values:
                 for simple in (*found[: len(values) + 1], *values.values()):
                     if repr(simple) != value:
-                        yield self._rekeyed(rows, {(family, value): simple})
-                        for index, placed in enumerate(rows):
-                            one = self._rekeyed([placed], {(family, value): simple})
-                            yield [*rows[:index], *one, *rows[index + 1 :]]
+                        rekeyed = self._rekeyed(rows, {(family, value): simple})
+                        yield rekeyed
+                        yield from (_replaced(rows, index, one) for index, one in enumerate(rekeyed))
 
     def _family(self, name: str, column: str) -> str:
         return key_family(self.sources[name], column, self.sources.values())
 
     def _key_choices(self, family: str) -> list[Any] | None:
         """Return keys to choose from, the simplest first; None where they must stay, being parts of a user's own."""
-        alike = [
-            (given, column)
-            for given in self.inputs.values()
-            for column in given.source.key
-            if self._family(given.name, column) == family
-        ]
+        columns = [(given, column) for given in self.inputs.values() for column in given.source.key]
+        alike = [(given, column) for given, column in columns if self._family(given.name, column) == family]
         for given, _ in alike:
             if given.keys:
                 return [key for (key,) in given.keys] if len(given.source.key) == 1 else None
@@ -300,12 +291,10 @@ class _Keys:
     def _rekeyed(self, rows: _Rows, renaming: Mapping[tuple[str, str], Any]) -> _Rows:
         rekeyed = []
         for placed in rows:
-            changed = {}
+            row = dict(placed.row)
             for column in self.sources[placed.input].key:
-                named = (self._family(placed.input, column), repr(placed.row[column]))
-                if named in renaming:
-                    changed[column] = renaming[named]
-            rekeyed.append(placed._replace(row={**placed.row, **changed}))
+                row[column] = renaming.get((self._family(placed.input, column), repr(row[column])), row[column])
+            rekeyed.append(placed._replace(row=row))
         return rekeyed
 
 
@@ -315,13 +304,11 @@ class _Values:
     def __init__(self, inputs: Sequence[ResolvedInput], start_us: int) -> None:
         self.inputs = {given.name: given for given in inputs}
         around = from_microseconds(start_us - start_us % UNITS_US[-1])
-        self.plainest = {
-            given.name: {
-                column.name: found[0][0] if (found := kinds(column.type, around)) else None
-                for column in given.source.schema
-            }
-            for given in inputs
-        }
+        self.plainest: dict[tuple[str, str], Any] = {}
+        for given in inputs:
+            for column in given.source.schema:
+                found = kinds(column.type, around)
+                self.plainest[given.name, column.name] = found[0][0] if found else None
 
     def size(self, name: str, column: str, value: Any) -> int:
         """Return the size of a value in a column of an input, smaller for a simpler one."""
@@ -331,18 +318,15 @@ class _Values:
             digits = value.normalize().as_tuple().exponent
             return value_size(float(value)) + (max(0, -digits) if isinstance(digits, int) else 0)
         if isinstance(value, (date, time, timedelta, bytes)):
-            return 0 if value == self.plainest[name][column] else 3
+            return 0 if value == self.plainest[name, column] else 3
         return value_size(value)
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
         """Yield the rows with simpler values: the simplest in all rows, in a column, in a row; then one by one."""
-        simpler = [
-            {
-                column: list(self._of_column(placed.input, column, placed.row[column]))
-                for column in self.inputs[placed.input].drawn_columns
-            }
-            for placed in rows
-        ]
+        simpler = []
+        for _, name, row in rows:
+            columns = self.inputs[name].drawn_columns
+            simpler.append({column: list(self._of_column(name, column, row[column])) for column in columns})
         simplest = [{column: found[0] for column, found in of_row.items() if found} for of_row in simpler]
 
         def valued(chosen: Sequence[Mapping[str, Any]]) -> _Rows:
@@ -367,7 +351,7 @@ class _Values:
             yield from (other for other in pool if self.size(name, column, other) < limit)
             return
         kind = given.source.schema.field(column).type
-        for other in self._steps(value, kind, self.plainest[name][column]):
+        for other in self._steps(value, kind, self.plainest[name, column]):
             try:
                 (fitted,) = plain_values(pa.array([other], kind))
             except (pa.ArrowException, TypeError, ValueError):
