@@ -242,7 +242,10 @@ class _Keys:
 
     def __init__(self, inputs: Sequence[ResolvedInput]) -> None:
         self.inputs = {given.name: given for given in inputs}
-        self.sources = {given.name: given.source for given in inputs}
+        sources = [given.source for given in inputs]
+        self.families = {
+            (source.name, column): key_family(source, column, sources) for source in sources for column in source.key
+        }
 
     def simpler(self, rows: _Rows) -> Iterator[_Rows]:
         """Yield the rows with simpler keys, the same in all rows that have them: all of them, one, or one as another.
@@ -251,8 +254,8 @@ class _Keys:
         """
         families: dict[str, dict[str, Any]] = {}
         for _, name, row in rows:
-            for column in self.sources[name].key:
-                families.setdefault(self._family(name, column), {})[repr(row[column])] = row[column]
+            for column in self.inputs[name].source.key:
+                families.setdefault(self.families[name, column], {})[repr(row[column])] = row[column]
         choices = {family: self._key_choices(family) for family in families}
         plainest: dict[tuple[str, str], Any] = {}
         for family, values in families.items():
@@ -270,13 +273,9 @@ class _Keys:
                         yield rekeyed
                         yield from (_replaced(rows, index, one) for index, one in enumerate(rekeyed))
 
-    def _family(self, name: str, column: str) -> str:
-        return key_family(self.sources[name], column, self.sources.values())
-
     def _key_choices(self, family: str) -> list[Any] | None:
         """Return keys to choose from, the simplest first; None where they must stay, being parts of a user's own."""
-        columns = [(given, column) for given in self.inputs.values() for column in given.source.key]
-        alike = [(given, column) for given, column in columns if self._family(given.name, column) == family]
+        alike = [(self.inputs[name], column) for (name, column), of in self.families.items() if of == family]
         for given, _ in alike:
             if given.keys:
                 return [key for (key,) in given.keys] if len(given.source.key) == 1 else None
@@ -292,8 +291,9 @@ class _Keys:
         rekeyed = []
         for placed in rows:
             row = dict(placed.row)
-            for column in self.sources[placed.input].key:
-                row[column] = renaming.get((self._family(placed.input, column), repr(row[column])), row[column])
+            for column in self.inputs[placed.input].source.key:
+                named = (self.families[placed.input, column], repr(row[column]))
+                row[column] = renaming.get(named, row[column])
             rekeyed.append(placed._replace(row=row))
         return rekeyed
 
