@@ -53,8 +53,6 @@ def draw_histories(
     batches: int = 5,
     late: bool = True,
     delay_us: int = 0,
-    base: datetime | None = None,
-    resolution_us: int = 1,
 ) -> list[JobHistory]:
     """Draw histories under one clock schedule, named `h0`, `h1` and so on.
 
@@ -66,14 +64,12 @@ def draw_histories(
         batches: How many batches each has.
         late: Whether rows may come behind the watermark.
         delay_us: The delay of the watermark in microseconds, the largest of several.
-        base: Where the histories begin, about; by default a day of 2024.
-        resolution_us: Event times are whole multiples of it, in microseconds: 1000 for a job that reckons in ms.
     """
     generator = random.Random(f"{seed} of a job")
     distances = sorted({distance for distance in (*distances_us, delay_us) if distance > 0}) or list(DISTANCES_US)
-    start = base or BASES[seed % len(BASES)]
+    start = BASES[seed % len(BASES)]
     clock = draw_clock(generator, microseconds(start), distances, batches, delay_us)
-    drawer = _Drawer(inputs, distances, clock, late, delay_us, start, resolution_us)
+    drawer = _Drawer(inputs, distances, clock, late, delay_us, start)
     return [drawer.history(generator, f"h{number}") for number in range(count)]
 
 
@@ -141,7 +137,6 @@ class _Drawer:
         late: bool,
         delay_us: int,
         start: datetime,
-        resolution_us: int,
     ) -> None:
         self.inputs, self.clock, self.late = inputs, clock, late
         # Nothing is behind the watermark before the first batch has moved it.
@@ -151,8 +146,6 @@ class _Drawer:
         ]
         self.sizes = distances
         self.sums = [one + other for one, other in combinations(distances, 2)] or [0]
-        self.offsets = [offset for offset in OFFSETS_US if offset % resolution_us == 0]
-        self.least = resolution_us
         self.watermarks = [time - delay_us for time in clock]
         self.calendar = calendar_edges(start)
         self.contents = [_Contents(given, start) for given in inputs]
@@ -202,14 +195,14 @@ class _Drawer:
         if horizon is not None and horizon >= clock:
             is_late = True
         for _ in range(8):
-            time = self._edge(generator, number, times) + generator.choice(self.offsets)
+            time = self._edge(generator, number, times) + generator.choice(OFFSETS_US)
             if time <= clock and (horizon is None or (time <= horizon) == is_late):
                 return time
         if horizon is None:
             return clock - generator.choice((0, *self.sizes))
         if is_late:
             return min(clock, horizon - generator.choice((0, MS, *self.sizes)))
-        return max(horizon + self.least, clock - generator.choice((0, MS)))
+        return max(horizon + 1, clock - generator.choice((0, MS)))
 
     def _edge(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
         """Return a time that may matter: a distance from an earlier one, or where the clock has brought something."""

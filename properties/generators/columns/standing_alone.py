@@ -30,16 +30,6 @@ class Push(NamedTuple):
     inputs: frozenset[str]
 
 
-def trimmed(history: JobHistory, last: int) -> JobHistory:
-    """Return a history up to a batch, such as the first whose output differs.
-
-    Args:
-        history: The history.
-        last: The index of the last batch that is kept.
-    """
-    return replace(history, batches=history.batches[: last + 1], clock=history.clock[: last + 1])
-
-
 def without_clock(history: JobHistory) -> JobHistory:
     """Return the rows of a history alone: they themselves move the watermark, and no batch is empty."""
     return replace(history, batches=tuple(batch for batch in history.batches if batch) or ((),), clock=())
@@ -64,12 +54,11 @@ def standing_alone(
         sooner: Whether a history may end, or the watermark move, a batch sooner: with the trigger `available_now` a
             batch emits what the clock of the batch before has closed, and drops what was late by the one before that.
     """
-    ends = [history]
-    if first is not None:
-        ends = [trimmed(history, first)]
-        ends += [trimmed(history, first - 1)] if sooner and first and not history.batches[first] else []
+    lengths = [len(history.batches) if first is None else first + 1]
+    lengths += [first] if sooner and first and not history.batches[first] else []
     found = []
-    for ended in ends:
+    for length in lengths:
+        ended = replace(history, batches=history.batches[:length], clock=history.clock[:length])
         rows = _pushing_rows(ended, inputs)
         for pushes in product(*([None, *options] for options in _pushes(ended, inputs, sooner))):
             found.append(_pushed(ended, inputs, [push for push in pushes if push], rows))

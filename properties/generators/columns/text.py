@@ -204,7 +204,7 @@ def _encoded(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_map(kind):
         return [[_encoded(key, kind.key_type), _encoded(item, kind.item_type)] for key, item in value.items()]
     if pa.types.is_struct(kind):
-        return {name: _encoded(value[name], of) for name, of in _fields(kind)}
+        return {field.name: _encoded(value[field.name], field.type) for field in kind}
     match value:
         case datetime():
             return _time_text(value)
@@ -221,10 +221,6 @@ def _encoded(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def _fields(kind: pa.DataType) -> list[tuple[str, pa.DataType]]:
-    return [(kind.field(index).name, kind.field(index).type) for index in range(kind.num_fields)]
-
-
 def _decoded(value: Any, kind: pa.DataType) -> Any:
     """Return the row's value of what JSON has; one that doesn't fit raises, or is refused where it meets its type."""
     if value is None:
@@ -237,9 +233,9 @@ def _decoded(value: Any, kind: pa.DataType) -> Any:
             raise ValueError(value)
         return dict(pairs)
     if pa.types.is_struct(kind):
-        if set(_is(dict, value)) != {name for name, _ in _fields(kind)}:
+        if set(_is(dict, value)) != {field.name for field in kind}:
             raise ValueError(value)
-        return {name: _decoded(value[name], of) for name, of in _fields(kind)}
+        return {field.name: _decoded(value[field.name], field.type) for field in kind}
     return next((decode(value, kind) for is_of, decode in _DECODED if is_of(kind)), value)
 
 

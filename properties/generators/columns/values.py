@@ -71,7 +71,7 @@ def kinds(kind: pa.DataType, around: datetime) -> list[Kind]:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return [_lists(of, kind.value_field.nullable) for of in kinds(kind.value_type, around)]
     if pa.types.is_struct(kind):
-        return _structs([kind.field(index) for index in range(kind.num_fields)], around)
+        return _structs(list(kind), around)
     return _plain_kinds(kind, around)
 
 
@@ -182,19 +182,13 @@ def drawn_kind(generator: random.Random, found: Sequence[Kind]) -> Kind:
     return found[0] if generator.random() < 0.5 else generator.choice(found)
 
 
-def examples_of(strategy: st.SearchStrategy[Any], number: int, count: int = EXAMPLES) -> list[Any]:
-    """Draw values from a Hypothesis strategy, the same for the same seed.
-
-    Args:
-        strategy: The strategy.
-        number: The seed.
-        count: How many are drawn at the most; Hypothesis draws none twice, and its simplest first.
-    """
+def examples_of(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
+    """Draw values from a Hypothesis strategy, the same for the same number: none twice, and its simplest first."""
     found: list[Any] = []
 
     @seed(number)
     @settings(
-        max_examples=count,
+        max_examples=EXAMPLES,
         database=None,
         deadline=None,
         phases=(Phase.generate,),
@@ -227,7 +221,7 @@ def _conversion(kind: pa.DataType) -> Callable[[Any], Any] | None:
         of_member = _of_any(kind.value_type)
         return lambda value: [of_member(member) for member in value]
     if pa.types.is_struct(kind):
-        of_fields = {kind.field(index).name: _of_any(kind.field(index).type) for index in range(kind.num_fields)}
+        of_fields = {field.name: _of_any(field.type) for field in kind}
         return lambda value: {name: of_fields[name](member) for name, member in value.items()}
     return None
 

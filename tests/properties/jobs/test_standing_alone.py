@@ -10,7 +10,7 @@ import pytest
 from streamproof.properties.generators.columns.drawing import draw_histories
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
-from streamproof.properties.generators.columns.standing_alone import standing_alone, trimmed, without_clock
+from streamproof.properties.generators.columns.standing_alone import standing_alone, without_clock
 
 CLICKS = resolve(Input("user string, at timestamp, amount bigint", key="user"))
 PAID = resolve(Input("user string, at timestamp_ntz", key="user", name="paid"))
@@ -29,13 +29,6 @@ def test_without_the_clock_no_batch_is_empty() -> None:
     one = click(5)
     assert without_clock(JobHistory(((), (one,), (), (one,), ()), (1, 2, 3, 4, 5))) == JobHistory(((one,), (one,)))
     assert without_clock(JobHistory(((), ()), (1, 2))) == JobHistory(((),))
-
-
-def test_a_trimmed_history_ends_with_a_batch() -> None:
-    history = JobHistory(((), (click(5),), ()), (5, 6, 7), "h")
-    assert trimmed(history, 1) == JobHistory(((), (click(5),)), (5, 6))
-    assert trimmed(history, 9) == history
-    assert trimmed(history, 1).name == "h"
 
 
 def test_rows_of_another_key_move_the_watermark_where_the_clock_does() -> None:
