@@ -19,10 +19,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from streamproof.properties.checking.samples import scheduled_sample
+from streamproof.properties.generators.cohorts import record_batches
 from streamproof.properties.laws.scheduling import GOALS, goals_met
 from streamproof.properties.operators.mutants.foreign_key_join import MUTANTS
 from streamproof.properties.registration.registration import registration_of
-from streamproof.properties.witnesses.kafka_broker.races import batches_of
 from streamproof.properties.witnesses.kafka_broker.races import race as race_on_a_broker
 from streamproof.properties.witnesses.messages import Staged, staged_differences
 from streamproof.properties.witnesses.spark.staged import play_staged
@@ -350,7 +350,7 @@ def test_of_ten_thousand_races_none_ends_stale_where_every_change_is_answered(
             deployed.arrive(side, *(row for number, records in played(step) for row in rows(side, number, records)))
 
     def played(step: int) -> Iterator[tuple[int, list[Record]]]:
-        return ((number, batches_of(races[number % len(races)])[step]) for number in range(10_000))
+        return ((number, record_batches(races[number % len(races)])[step]) for number in range(10_000))
 
     def rows(side: str, number: int, records: list[Record]) -> Iterator[tuple[str, str | None, str | None]]:
         for record in records:

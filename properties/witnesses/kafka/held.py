@@ -456,7 +456,7 @@ class _Tables:
         if value is None:
             return Change(own, None, None, timestamp)
         left, right = self.kafka.read(self.definition, own, utf8_of(value))
-        return Change(own, None, [self.renamed(left, _unprefixed), right], timestamp)
+        return Change(own, None, [self.renamed(left, unprefixed), right], timestamp)
 
 
 def _record(record: Captured) -> Captured:
@@ -474,10 +474,11 @@ def utf8_of(characters: str) -> str:
 
 
 def _own(key: str) -> Key:
-    return _unprefixed(utf8_of(key))
+    return unprefixed(utf8_of(key))
 
 
-def _unprefixed(key: Key) -> Key:
+def unprefixed(key: Key) -> Key:
+    """Return a cohort's key as its own history has it."""
     owned = owner(key)
     assert owned is not None
     return owned[1]

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from ....reference.core.history import History
 from ....reference.core.records import Key, Record, Value
+from ....specs.races import OPERATOR
+from ...generators.cohorts import record_batches
 from ...registration.kafka import as_text
 from ...registration.key_space import owner, prefixed_key
+from ...registration.registration import registration_of
+from ..kafka.held import unprefixed
 from .application import Application
 from .clients import Received, Sent
-from .judging import Rows
-from .races import batches_of
 
 CHUNK = 5000
 """So many records are sent by one call, at the most."""
@@ -55,22 +57,14 @@ class Timing:
     late_ms: int
 
 
-def prefixed(index: int, record: Record, foreign_key: str) -> Record:
+def prefixed(index: int, record: Record, definition: Any) -> Record:
     """Return a record in the key space of the history with that index: its key, and the foreign key in its value."""
-    value: Any = record.value
-    if record.input == "left" and isinstance(value, dict) and isinstance(value.get(foreign_key), str):
-        value = {**value, foreign_key: prefixed_key(index, value[foreign_key])}
+    rename = partial(prefixed_key, index)
+    value = record.value
+    if record.input == "left":
+        value = registration_of(OPERATOR).domain.renamed(definition, value, rename)
     assert record.key is not None
-    return record._replace(key=prefixed_key(index, record.key), value=value)
-
-
-def without_prefix(value: Value, foreign_key: str) -> Value:
-    """Undo `prefixed` in a joined value, `[left, right]`."""
-    left, right = value
-    if isinstance(left, dict) and isinstance(left.get(foreign_key), str):
-        found = owner(left[foreign_key])
-        left = left if found is None else {**left, foreign_key: found[1]}
-    return [left, right]
+    return record._replace(key=rename(record.key), value=value)
 
 
 def due(
@@ -95,14 +89,14 @@ def due(
         first: The index of the first history, where others were played before.
     """
     found = []
-    batched = [batches_of(history) for history in histories]
+    batched = [record_batches(history) for history in histories]
     paced = sum(len(batches[batch]) for batches in batched if batch < len(batches)) if any(pauses) else 0
     for index, (history, batches) in enumerate(zip(histories, batched, strict=True), first):
         at = (index - first) * paced // (PER_MS * len(histories))
-        foreign_key = str(history.options["foreign_key"])
+        definition = registration_of(OPERATOR).declare(history.options)
         for record in batches[batch] if batch < len(batches) else []:
             at += generator.randint(*pauses)
-            own = prefixed(index, record, foreign_key)
+            own = prefixed(index, record, definition)
             assert own.key is not None
             value = None if own.value is None else as_text(own.value)
             found.append(Due(at, Sent(topics[own.input], own.key, value, own.timestamp)))
@@ -172,22 +166,18 @@ def _send(application: Application, records: Sequence[Due], began: float) -> int
     return late
 
 
-def tables(output: Sequence[Received], histories: Sequence[History], first: int = 0) -> list[Rows]:
-    """Return the table of each history of a cohort: its output folded, each key's last value.
+def tables(
+    output: Sequence[Received], histories: Sequence[History], first: int = 0
+) -> list[dict[Key, tuple[Value, int]]]:
+    """Return the table of each history of a cohort: its output folded, each key's last value with its timestamp (ms).
 
     Args:
         output: The records of the output topic; those of a key are on one partition, in order.
         histories: The histories, in the cohort's order.
         first: The index of the first of them; the output of others is left out.
     """
-    return [{key: value for key, (value, _) in rows.items()} for rows in folded(output, histories, first)]
-
-
-def folded(
-    output: Sequence[Received], histories: Sequence[History], first: int = 0
-) -> list[dict[Key, tuple[Value, int]]]:
-    """Return as `tables`, each value with its timestamp (ms)."""
-    found: dict[int, dict[Key, tuple[Value, int]]] = defaultdict(dict)
+    found: list[dict[Key, tuple[Value, int]]] = [{} for _ in histories]
+    registration = registration_of(OPERATOR)
     for record in output:
         whose = owner(record.key)
         assert whose is not None
@@ -197,6 +187,7 @@ def folded(
         if record.value is None:
             found[index].pop(key, None)
         else:
-            value = without_prefix(json.loads(record.value), str(histories[index].options["foreign_key"]))
-            found[index][key] = (value, record.timestamp)
-    return [found[index] for index in range(len(histories))]
+            left, right = json.loads(record.value)
+            definition = registration.declare(histories[index].options)
+            found[index][key] = [registration.domain.renamed(definition, left, unprefixed), right], record.timestamp
+    return found

@@ -96,12 +96,9 @@ def _chosen(name: str, count: int, join: str, seed: int) -> Played:
 
 def race(name: str, join: str) -> History:
     """Return the history of a race: what is shown, a cut, and the changes."""
-    shown, records = len(_records(RACES[name].setup)), RACES[name].history().records
+    shown = sum(isinstance(line, Record) for line in lines_of(RACES[name].setup))
+    records = RACES[name].history().records
     return History(OPERATOR, options_of(join), (*records[:shown], CUT, *records[shown:]), name=name)
-
-
-def _records(schedule: str) -> list[Record]:
-    return [line for line in lines_of(schedule) if isinstance(line, Record)]
 
 
 def changes_of(name: str) -> str:
@@ -142,8 +139,3 @@ def _loses_key(history: History) -> bool:
     join: Any = operator_named(OPERATOR).declare(history.options)
     rows = (record.value for record in history.records if record.input == "left" and record.value is not None)
     return any(join.foreign_key_of(value) is None for value in rows)
-
-
-def batches_of(history: History) -> list[list[Record]]:
-    """Return the records of each stretch between two cuts."""
-    return [[line for line in batch if isinstance(line, Record)] for batch in history.batches]

@@ -70,6 +70,21 @@ class Answer:
         """Of each kind in which any is stale, the history with the fewest records."""
         return {**smallest(self.stale), **{kind: one.stale for kind, one in self.shrunk.items()}}
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON has it."""
+        kinds = counted(self.stale)
+        return {
+            "race": self.played.name,
+            "histories": len(self.played.histories),
+            "stale": len(self.stale),
+            "after": self.after,
+            "kinds": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
+            "smallest": {
+                kind: {"history": one.history.to_text().splitlines(), "expected": one.expected, "actual": one.actual}
+                for kind, one in self.smallest.items()
+            },
+        }
+
 
 @dataclass
 class Report:
@@ -103,7 +118,7 @@ class Report:
             "verdict": self.verdict,
             "kafka_version": version_in_use(),
             "settings": {**vars(plan.settings), "pause_ms": list(plan.pauses), "seed": plan.seed},
-            "races": [_answer_json(answer) for answer in self.answers],
+            "races": [answer.to_json() for answer in self.answers],
             "seconds": {
                 "sending": round(self.timing.sending, 3),
                 "to_quiet": round(self.timing.quiet, 3),
@@ -111,25 +126,6 @@ class Report:
             },
             "late_ms": self.timing.late_ms,
         }
-
-
-def _answer_json(answer: Answer) -> dict[str, Any]:
-    kinds = counted(answer.stale)
-    return {
-        "race": answer.played.name,
-        "histories": len(answer.played.histories),
-        "stale": len(answer.stale),
-        "after": answer.after,
-        "kinds": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
-        "smallest": {
-            kind: {
-                "history": one.history.to_text().splitlines(),
-                "expected": one.expected,
-                "actual": one.actual,
-            }
-            for kind, one in answer.smallest.items()
-        },
-    }
 
 
 @contextlib.contextmanager
@@ -182,8 +178,7 @@ def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress:
         with running(clients, plan.settings) as application:
             timing = play(application, histories, plan.pauses, plan.seed, progress)
             progress("judging")
-            wanted = _Wanted()
-            found = _judged(application, histories, wanted)
+            found = _judged(application, histories)
             answers = [
                 Answer(one, [stale for stale in found[index :: len(played)] if stale is not None])
                 for index, one in enumerate(played)
@@ -193,10 +188,18 @@ def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress:
                 progress(f"looking again {name}")
                 step()
                 application.await_quiet()
-                found = _judged(application, histories, wanted)
+                found = _judged(application, histories)
                 for index, answer in enumerate(answers):
                     answer.after[name] = sum(stale is not None for stale in found[index :: len(played)])
-            ask = _Asked(application, plan, len(histories))
+            unused = len(histories)
+
+            def ask(further: Sequence[History]) -> list[Stale | None]:
+                """Play further histories, under keys that weren't used yet, and judge them."""
+                nonlocal unused
+                first, unused = unused, unused + len(further)
+                play(application, further, plan.pauses, plan.seed, first=first)
+                return _judged(application, further, first)
+
             for answer in answers:
                 for kind, one in smallest(answer.stale).items() if answer.played.name not in RACES else ():
                     progress(f"shrinking: {kind}")
@@ -215,38 +218,11 @@ def _steps(application: Application, plan: Plan) -> list[tuple[str, Callable[[],
     return steps
 
 
-class _Wanted(dict[int, Any]):
-    """What is expected of each history, known by the object: a race is one history, many times."""
-
-    def of(self, history: History) -> Any:
-        if id(history) not in self:
-            self[id(history)] = expected(history)
-        return self[id(history)]
-
-
-@dataclass
-class _Asked:
-    """Plays further histories on an application, under keys that weren't used yet, and judges them.
-
-    Attributes:
-        application: The application.
-        plan: How.
-        first: The index of the next history.
-    """
-
-    application: Application
-    plan: Plan
-    first: int
-
-    def __call__(self, histories: Sequence[History]) -> list[Stale | None]:
-        play(self.application, histories, self.plan.pauses, self.plan.seed, first=self.first)
-        found = _judged(self.application, histories, _Wanted(), self.first)
-        self.first += len(histories)
-        return found
-
-
-def _judged(
-    application: Application, histories: Sequence[History], wanted: _Wanted, first: int = 0
-) -> list[Stale | None]:
+def _judged(application: Application, histories: Sequence[History], first: int = 0) -> list[Stale | None]:
+    # A race is one history, many times.
+    wanted = {key: expected(history) for key, history in {id(one): one for one in histories}.items()}
     found = tables(application.output(), histories, first)
-    return [judged(history, rows, wanted.of(history)) for history, rows in zip(histories, found, strict=True)]
+    return [
+        judged(history, {key: value for key, (value, _) in rows.items()}, wanted[id(history)])
+        for history, rows in zip(histories, found, strict=True)
+    ]

@@ -19,7 +19,7 @@ from ...outcomes.outcomes import Grain, Outcome
 from ..base import Witness
 from ..run_options import PLAIN, RunOptions
 from .application import INNER, LEFT, Settings, running
-from .cohort import Pauses, folded, play
+from .cohort import Pauses, play, tables
 from .races import refusal
 from .run import clients_of
 
@@ -72,7 +72,7 @@ class KafkaBrokerWitness(Witness):
                 cohort = [histories[index] for index in indexes]
                 with running(clients, settings) as application:
                     play(application, cohort, Pauses(), seed=0, own_times=True)
-                    for index, rows in zip(indexes, folded(application.output(), cohort), strict=True):
+                    for index, rows in zip(indexes, tables(application.output(), cohort), strict=True):
                         table: Table = {(key, None): row for key, row in rows.items()}
                         outcomes[index] = Outcome(histories[index].name, Grain.END, final=table, knows_dropped=False)
         return [outcomes[index] for index in range(len(histories))]

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamproof.properties.generators.cohorts import record_batches
 from streamproof.properties.witnesses.kafka_broker.application import (
     INNER,
     INNER_BY_LEFT,
@@ -36,7 +37,6 @@ from streamproof.properties.witnesses.kafka_broker.cohort import (
     prefixed,
     stamped,
     tables,
-    without_prefix,
 )
 from streamproof.properties.witnesses.kafka_broker.judging import (
     MISSES,
@@ -50,7 +50,6 @@ from streamproof.properties.witnesses.kafka_broker.judging import (
 )
 from streamproof.properties.witnesses.kafka_broker.races import (
     ARRIVALS,
-    batches_of,
     changes_of,
     chosen,
     drawn,
@@ -69,6 +68,7 @@ from streamproof.properties.witnesses.kafka_broker.shrinking import (
 from streamproof.reference.core.errors import BadInput, StreamproofError
 from streamproof.reference.core.history import Cut, History, parse_history
 from streamproof.reference.core.records import Record
+from streamproof.reference.definitions.joins import ForeignKeyJoin
 from streamproof.specs.races import RACES
 
 HEADER = {"operator": "foreign_key_join", "options": {"foreign_key": "artist"}}
@@ -84,7 +84,7 @@ def history(*lines: dict[str, Any], **options: Any) -> History:
 def test_a_race_is_its_schedule_without_the_deliveries_after_what_is_shown(name):
     found, scheduled = race(name, INNER), RACES[name].history()
     assert found.records == scheduled.records
-    assert [len(batch) for batch in batches_of(found)] == [2, len(found.records) - 2]
+    assert [len(batch) for batch in record_batches(found)] == [2, len(found.records) - 2]
     assert "delivery" not in found.options
 
 
@@ -156,11 +156,9 @@ def test_what_cannot_be_played_on_a_broker_is_refused(given, join, says):
 
 def test_keys_and_foreign_keys_are_those_of_the_history_alone():
     record = Record("left", "a", {"artist": "r1", "value": 2}, 5)
-    found = prefixed(3, record, "artist")
+    found = prefixed(3, record, ForeignKeyJoin("artist"))
     assert found == Record("left", "00003|a", {"artist": "00003|r1", "value": 2}, 5)
-    assert without_prefix([found.value, "x"], "artist") == [record.value, "x"]
-    assert prefixed(3, Record("right", "r1", None, 5), "artist").value is None
-    assert without_prefix([{"artist": None}, None], "artist") == [{"artist": None}, None]
+    assert prefixed(3, Record("right", "r1", None, 5), ForeignKeyJoin("artist")).value is None
 
 
 TOPICS = {"left": "L", "right": "R"}
@@ -221,13 +219,14 @@ def test_the_table_of_a_history_is_its_output_folded():
             output("00005|b", None),
             output("00004|a", pair),
             output("00007|a", None),
+            output("00007|b", [{"artist": None}, None]),
         ],
         [history(ROW)] * 3,
         first=5,
     )
-    assert found[0] == {"a": [{"artist": "r", "value": 1}, "x"]}
+    assert found[0] == {"a": ([{"artist": "r", "value": 1}, "x"], 1)}
     assert list(found[1]) == ["a"]
-    assert found[2] == {}
+    assert found[2] == {"b": ([{"artist": None}, None], 1)}
 
 
 def test_a_result_is_judged_by_the_join_of_the_folded_inputs():
