@@ -7,7 +7,7 @@ or which right value it brings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from ...specs.replays.common import Action, Constants, difference, steps_of
 from ...specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, join_of
 from ...specs.replays.foreign_key_kafka import WITHOUT_KEY
 from ..witnesses.kafka.divergences import explained
-from ..witnesses.kafka.held import HeldPlay, KafkaRoute, Overtaking
+from ..witnesses.kafka.held import HeldPlay, KafkaRoute, Overtaking, written
 from ..witnesses.kafka.held import Step as Taken
 from ..witnesses.kafka.witness import KafkaWitness
 from ..witnesses.messages import play_protocol
@@ -63,7 +63,7 @@ def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) 
     divergences: Counter[str] = Counter()
     remaining = enumerate(traces, 1)
     while cohort := [_behaviour(number, trace, of_module) for number, trace in islice(remaining, COHORT)]:
-        kafka.play([(one.play, one.history) for one in cohort])
+        kafka.play([one.play for one in cohort])
         for one in cohort:
             if (disagreement := one.disagreement()) is not None:
                 names = one.explained()
@@ -74,30 +74,14 @@ def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) 
     return Replayed(count, actions, tuple(found), divergences)
 
 
-class _Taken:
-    """The actions of a behaviour, one after the other; where it is to be completed, then what waits."""
-
-    def __init__(self, actions: Sequence[Action], completes: bool) -> None:
-        self.actions: Iterator[Action] = iter(actions)
-        self.completes = completes
-
-    def next(self, waiting: Collection[KafkaRoute]) -> Taken | None:
-        """Return the next action."""
-        for action in self.actions:
-            line = action.line
-            if not isinstance(line, Delivery):
-                return line
-            foreign_key = None if line.foreign_key == WITHOUT_KEY else line.foreign_key
-            delivery = line._replace(foreign_key=foreign_key)  # type: ignore[arg-type]
-            return Overtaking(delivery, action.overtaken) if action.overtaken else delivery
-        if self.completes and waiting:
-            return Delivery(*next(iter(waiting)))  # type: ignore[arg-type]
-        return None
-
-    @property
-    def location(self) -> str:
-        """Where the line is; no delivery is refused, so no one asks."""
-        return "a behaviour"
+def _taken(action: Action) -> Taken:
+    """Return what an action is on Kafka."""
+    line = action.line
+    if not isinstance(line, Delivery):
+        return line
+    foreign_key = None if line.foreign_key == WITHOUT_KEY else line.foreign_key
+    delivery = line._replace(foreign_key=foreign_key)  # type: ignore[arg-type]
+    return Overtaking(delivery, action.overtaken) if action.overtaken else delivery
 
 
 class _Behaviour(NamedTuple):
@@ -166,8 +150,8 @@ def _behaviour(number: int, trace: Trace, of_module: ForeignKeyJoinReplay) -> _B
     history = History(of_module.operator, {**of_module.options, **keeps}, records, name=f"behaviour {number}")
     is_mutant = of_module.mutant != "none"
     play = HeldPlay(
-        _Taken([action for _, action in steps], completes=is_mutant),
-        history.name,
+        written((_taken(action) for _, action in steps), completes=is_mutant),
+        history,
         is_strict=False,
         is_watched=not is_mutant,
         keyless_waits=of_module.code != of_module.mutant,

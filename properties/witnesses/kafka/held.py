@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ....reference.core.errors import BadInput
 from ....reference.core.history import Cut, Delivery, History, Line
@@ -46,10 +46,18 @@ HASH_BYTES = 16
 HASH_IS_NULL = 0x80
 """The bit of a message's first byte that says that no hash follows."""
 
-Captured: TypeAlias = tuple[str | None, str | None, int]
-"""A record as the driver has it: key and value as bytes, each a character of Latin-1, and the timestamp (ms)."""
 KafkaRoute: TypeAlias = tuple[str, Key | None, Key | None]
 """A route as in a history; its foreign key is None for a subscription without key, and for the answer to it."""
+Row: TypeAlias = tuple[str, str | None, str | None, int]
+"""What is piped in: the topic, and the record as `Captured` has it."""
+
+
+class Captured(NamedTuple):
+    """A record as the driver has it: key and value as bytes, each a character of Latin-1, and the timestamp (ms)."""
+
+    key: str | None
+    value: str | None
+    timestamp: int
 
 
 class Overtaking(NamedTuple):
@@ -60,53 +68,23 @@ class Overtaking(NamedTuple):
 
 
 Step: TypeAlias = Line | Overtaking
+Script: TypeAlias = Callable[[Collection[KafkaRoute]], Step | None]
+"""Takes the routes on which messages wait, and returns the line that comes next, or None at the end."""
 
 
-class Script(Protocol):
-    """What decides which line comes next."""
+def written(lines: Iterable[Step], completes: bool = False) -> Script:
+    """Return the script of lines, one after the other; where it completes, it then delivers what waits, to the last."""
+    remaining = iter(lines)
 
-    def next(self, waiting: Collection[KafkaRoute]) -> Step | None:
-        """Return the next line, or None at the end.
+    def following(waiting: Collection[KafkaRoute]) -> Step | None:
+        line = next(remaining, None)
+        return _delivery(next(iter(waiting))) if line is None and completes and waiting else line
 
-        Args:
-            waiting: The routes on which messages wait.
-        """
-        ...
-
-    @property
-    def location(self) -> str:
-        """Where the line is, for messages."""
-        ...
-
-
-class Written:
-    """The lines of a history, one after the other."""
-
-    def __init__(self, history: History) -> None:
-        self.history, self.index = history, -1
-
-    def next(self, waiting: Collection[KafkaRoute]) -> Line | None:
-        """Return the next line of the history."""
-        self.index += 1
-        return self.history.lines[self.index] if self.index < len(self.history.lines) else None
-
-    @property
-    def location(self) -> str:
-        """Where the line is."""
-        return self.history.location(self.index)
-
-
-class Completed(Written):
-    """The lines of a history, and then what waits, until nothing does."""
-
-    def next(self, waiting: Collection[KafkaRoute]) -> Line | None:
-        """Return the next line of the history, or the delivery of what came to wait first."""
-        line = super().next(waiting)
-        return line if line is not None or not waiting else _delivery(next(iter(waiting)))
+    return following
 
 
 class Branch:
-    """A history's changes in their order, and between them deliveries as choices say; where these end, the first.
+    """A script: a history's changes in their order, and between them deliveries as choices say, or else the first.
 
     Args:
         history: The history; its deliveries play no part.
@@ -118,7 +96,7 @@ class Branch:
         self.records = deque(history.records)
         self.widths: list[int] = []
 
-    def next(self, waiting: Collection[KafkaRoute]) -> Line | None:
+    def __call__(self, waiting: Collection[KafkaRoute]) -> Line | None:
         """Return the line that is chosen: the next change, if there is one, or a delivery."""
         following: list[Line] = [*list(self.records)[:1], *map(_delivery, waiting)]
         if not following:
@@ -129,11 +107,6 @@ class Branch:
         if isinstance(line, Record):
             self.records.popleft()
         return line
-
-    @property
-    def location(self) -> str:
-        """Where the line is."""
-        return f"{self.history.name}: step {len(self.widths)}"
 
     def others(self) -> Iterator[Branch]:
         """Yield the branches that leave this one where it had no choice made for it."""
@@ -153,7 +126,7 @@ class HeldPlay:
 
     Attributes:
         script: What decides which line comes next.
-        name: The history's name.
+        history: The history, whose operator and options are meant.
         is_strict: Whether a delivery from an empty route is refused; otherwise it does nothing.
         is_watched: Whether what waits is noted after each arrival.
         keyless_waits: Whether a subscription without key, by which a left join answers a row that names nothing, is a
@@ -164,7 +137,7 @@ class HeldPlay:
     """
 
     script: Script
-    name: str = "history"
+    history: History
     is_strict: bool = True
     is_watched: bool = False
     keyless_waits: bool = False
@@ -175,16 +148,7 @@ class HeldPlay:
     @property
     def outcome(self) -> Outcome:
         """What came out."""
-        return Outcome(self.name, Grain.ARRIVAL, self.entries, knows_dropped=False)
-
-
-def evaluate_held(jvm: KafkaJvm, histories: Sequence[History], dialect: Dialect) -> list[Outcome]:
-    """Return what comes out of histories with manual delivery, arrival by arrival.
-
-    Raises:
-        BadInput: A history delivers from a route on which nothing waits; the message names the arrival or line.
-    """
-    return [staged.outcome for staged in play_held(jvm, histories, dialect)]
+        return Outcome(self.history.name, Grain.ARRIVAL, self.entries, knows_dropped=False)
 
 
 def play_held(
@@ -200,14 +164,10 @@ def play_held(
         watched: Whether what waits is noted.
 
     Raises:
-        BadInput: As `evaluate_held`.
+        BadInput: A history delivers from a route on which nothing waits; the message names the arrival or line.
     """
-    plays = [HeldPlay(Written(history), history.name, strict, watched, dialect.keyless_waits) for history in histories]
-    play_scripts(
-        jvm,
-        [(play, history.operator, history.options) for play, history in zip(plays, histories, strict=True)],
-        dialect,
-    )
+    plays = [HeldPlay(written(one.lines), one, strict, watched, dialect.keyless_waits) for one in histories]
+    play_scripts(jvm, plays, dialect)
     return [Staged(play.outcome, [_named(waiting) for waiting in play.waiting]) for play in plays]
 
 
@@ -227,31 +187,29 @@ def every_interleaving(jvm: KafkaJvm, histories: Sequence[History], dialect: Dia
     played: list[list[HeldPlay]] = [[] for _ in histories]
     branches = [(number, Branch(history)) for number, history in enumerate(histories)]
     while branches:
-        plays = [(number, HeldPlay(branch, branch.history.name, keyless_waits=True)) for number, branch in branches]
-        play_scripts(
-            jvm, [(play, histories[number].operator, histories[number].options) for number, play in plays], dialect
-        )
-        for number, play in plays:
+        plays = [HeldPlay(branch, branch.history, keyless_waits=True) for _, branch in branches]
+        play_scripts(jvm, plays, dialect)
+        for (number, _), play in zip(branches, plays, strict=True):
             played[number].append(play)
         branches = [(number, other) for number, branch in branches for other in branch.others()]
     return played
 
 
-def play_scripts(jvm: KafkaJvm, plays: Sequence[tuple[HeldPlay, str, Mapping[str, Any]]], dialect: Dialect) -> None:
+def play_scripts(jvm: KafkaJvm, plays: Sequence[HeldPlay], dialect: Dialect) -> None:
     """Play scripts, those of one definition on a driver together; what comes of them is in the plays.
 
     Args:
         jvm: The JVM.
-        plays: The plays, each with its operator and options.
+        plays: The plays.
         dialect: How Kafka Streams is set up.
 
     Raises:
-        BadInput: As `evaluate_held`.
+        BadInput: As `play_held`.
     """
     groups: dict[Any, tuple[Registration, list[HeldPlay]]] = {}
-    for play, operator, options in plays:
-        registration = registration_of(operator)
-        groups.setdefault(registration.declare(options), (registration, []))[1].append(play)
+    for play in plays:
+        registration = registration_of(play.history.operator)
+        groups.setdefault(registration.declare(play.history.options), (registration, []))[1].append(play)
     for definition, (registration, members) in groups.items():
         for start in range(0, len(members), COHORT):
             _play_cohort(jvm, registration, definition, dialect, members[start : start + COHORT])
@@ -262,11 +220,11 @@ def _play_cohort(
 ) -> None:
     kafka = registration.kafka
     assert kafka is not None
-    with _driver(jvm, kafka, definition, dialect) as driver:
-        tables = [_Tables(number, play, registration, definition, driver) for number, play in enumerate(members)]
+    with _driver(jvm, kafka, definition, dialect) as (topics, send):
+        tables = [_Tables(number, play, registration, definition, topics) for number, play in enumerate(members)]
         while tables:
             sends = [one.sends() for one in tables]
-            answers = iter(driver.send(list(chain.from_iterable(sends))))
+            answers = iter(send(list(chain.from_iterable(sends))))
             for one, rows in zip(tables, sends, strict=True):
                 one.receive([next(answers) for _ in rows])
             tables = [one for one, rows in zip(tables, sends, strict=True) if rows]
@@ -281,24 +239,16 @@ def _named(waiting: Mapping[KafkaRoute, tuple[Message, ...]]) -> Waiting:
     }
 
 
-class _Driver(NamedTuple):
-    """A test driver whose internal topics are held back.
-
-    Attributes:
-        subscriptions: The name of the topic of subscriptions.
-        responses: The name of the topic of responses.
-        send: Pipes rows (topic, key, value, timestamp) in, and returns for each what was sent to the output, to the
-            topic of subscriptions and to that of responses.
-    """
-
-    subscriptions: str
-    responses: str
-    send: Callable[[list[tuple[str, str | None, str | None, int]]], list[list[list[Captured]]]]
-
-
 @contextmanager
-def _driver(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) -> Iterator[_Driver]:
-    """Start a test driver, hold its internal topics back, and close it at the end."""
+def _driver(
+    jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect
+) -> Iterator[tuple[Mapping[str, str], Callable[[list[Row]], list[list[list[Captured]]]]]]:
+    """Start a test driver, hold its internal topics back, and close it at the end.
+
+    Yields:
+        The topic of each channel; and what pipes rows in, and returns for each what was sent to the output, to the
+        topic of subscriptions and to that of responses.
+    """
     java = jvm.gateway.jvm.java
     topology, properties = topology_of(jvm, kafka, definition, dialect)
     driver = jvm.gateway.jvm.org.apache.kafka.streams.TopologyTestDriver(topology, properties)
@@ -316,15 +266,15 @@ def _driver(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) -> I
                 own.remove(name)
         handle = playing_held(jvm, (OUTPUT, subscriptions, responses))
 
-        def send(rows: list[tuple[str, str | None, str | None, int]]) -> list[list[list[Captured]]]:
+        def send(rows: list[Row]) -> list[list[list[Captured]]]:
             if not rows:
                 return []
             arguments = jvm.gateway.new_array(java.lang.Object, 4)
             arguments[0], arguments[1], arguments[2], arguments[3] = json.dumps(rows), driver, own, every
-            emitted: list[list[list[Captured]]] = json.loads(handle.invokeWithArguments(arguments))
-            return emitted
+            sent = json.loads(handle.invokeWithArguments(arguments))
+            return [[[Captured(*record) for record in records] for records in of_row] for of_row in sent]
 
-        yield _Driver(subscriptions, responses, send)
+        yield {"subscription": subscriptions, "response": responses}, send
     finally:
         driver.close()
 
@@ -348,10 +298,10 @@ class _Tables:
     """One history's rows among those of a cohort, by the prefix of their keys, and its messages that wait."""
 
     def __init__(
-        self, number: int, play: HeldPlay, registration: Registration, definition: Any, driver: _Driver
+        self, number: int, play: HeldPlay, registration: Registration, definition: Any, topics: Mapping[str, str]
     ) -> None:
         assert registration.kafka is not None
-        self.play, self.kafka, self.definition, self.driver = play, registration.kafka, definition, driver
+        self.play, self.kafka, self.definition, self.topics = play, registration.kafka, definition, topics
         self.prefixed = partial(prefixed_key, number)
         self.renamed = partial(registration.domain.renamed, definition)
         self.held: dict[KafkaRoute, deque[_Held]] = {}  # no route without messages
@@ -359,7 +309,7 @@ class _Tables:
         self.sources: list[_Source] = []
         self.arrival, self.batch = -1, 0
 
-    def sends(self) -> list[tuple[str, str | None, str | None, int]]:
+    def sends(self) -> list[Row]:
         """Return what is piped in next; nothing at the end of the history."""
         if self.at_once:
             sent, self.at_once = self.at_once, []
@@ -367,7 +317,7 @@ class _Tables:
             return [(topic, *record) for topic, record in sent]
         if self.arrival >= 0:
             self._note()
-        while (line := self.play.script.next(self.held)) is not None:
+        while (line := self.play.script(self.held)) is not None:
             self.play.lines.append(line)
             if isinstance(line, Cut):
                 self.batch += 1
@@ -386,7 +336,7 @@ class _Tables:
                 {route: tuple(map(partial(_content, route[0]), held)) for route, held in self.held.items()}
             )
 
-    def _of(self, line: Step) -> list[tuple[str, str | None, str | None, int]]:
+    def _of(self, line: Step) -> list[Row]:
         if isinstance(line, Record):
             key = None if line.key is None else self.prefixed(line.key)
             value = self.renamed(line.value, self.prefixed) if line.input == "left" else line.value
@@ -399,14 +349,15 @@ class _Tables:
             return self._handed_on(*line)
         return []
 
-    def _handed_on(self, delivery: Delivery, index: int) -> list[tuple[str, str | None, str | None, int]]:
+    def _handed_on(self, delivery: Delivery, index: int) -> list[Row]:
         route: KafkaRoute = (delivery.channel, delivery.foreign_key, delivery.key)
         if route not in self.held:
             if not self.play.is_strict:
                 return []
             routes = "; ".join(" ".join(filter(None, other)) for other in self.held) or "none"
+            where = self.play.history.location(len(self.play.lines) - 1)
             raise BadInput(
-                f"{self.play.script.location}: nothing waits to be delivered on {' '.join(filter(None, route))}: "
+                f"{where}: nothing waits to be delivered on {' '.join(filter(None, route))}: "
                 f"deliver from a route with messages ({routes})"
             )
         self.held[route].rotate(-index)
@@ -414,9 +365,8 @@ class _Tables:
         self.held[route].rotate(index)
         if not self.held[route]:
             del self.held[route]
-        topic = self.driver.subscriptions if delivery.channel == "subscription" else self.driver.responses
         self.sources = [_Source(delivery.foreign_key, message.key) for _ in message.records]
-        return [(topic, *record) for record in message.records]
+        return [(self.topics[delivery.channel], *record) for record in message.records]
 
     def receive(self, answers: Sequence[list[list[Captured]]]) -> None:
         """Take what came of the rows that were piped in."""
@@ -428,12 +378,12 @@ class _Tables:
 
     def _hold_subscriptions(self, source: _Source, subscriptions: Sequence[Captured]) -> None:
         last: KafkaRoute | None = None
-        for record in map(_record, subscriptions):
+        for record in subscriptions:
             assert source.key is not None
-            foreign_key = None if record[0] is None else _own(record[0])
+            foreign_key = None if record.key is None else _own(record.key)
             if foreign_key is None and not self.play.keyless_waits:
                 if last is None:
-                    self.at_once.append((self.driver.subscriptions, record))
+                    self.at_once.append((self.topics["subscription"], record))
                 else:
                     held = self.held[last].pop()
                     self.held[last].append(held._replace(records=(*held.records, record)))
@@ -441,13 +391,12 @@ class _Tables:
             last = ("subscription", foreign_key, None)
             self.held.setdefault(last, deque()).append(_Held(source.key, (record,)))
 
-    def _hold_response(self, source: _Source, response: Captured) -> None:
-        record = _record(response)
+    def _hold_response(self, source: _Source, record: Captured) -> None:
         if source.at_once:
-            self.at_once.append((self.driver.responses, record))
+            self.at_once.append((self.topics["response"], record))
             return
-        assert record[0] is not None
-        key = _own(record[0])
+        assert record.key is not None
+        key = _own(record.key)
         self.held.setdefault(("response", source.foreign_key, key), deque()).append(_Held(key, (record,)))
 
     def _change(self, key: str | None, value: str | None, timestamp: int) -> Change:
@@ -457,11 +406,6 @@ class _Tables:
             return Change(own, None, None, timestamp)
         left, right = self.kafka.read(self.definition, own, utf8_of(value))
         return Change(own, None, [self.renamed(left, unprefixed), right], timestamp)
-
-
-def _record(record: Captured) -> Captured:
-    key, value, timestamp = record
-    return key, value, timestamp
 
 
 def _bytes(text: str | None) -> str | None:

@@ -27,7 +27,7 @@ from ..base import Witness
 from ..messages import Staged
 from ..run_options import PLAIN, RunOptions
 from .builder import Dialect
-from .held import Completed, HeldPlay, evaluate_held, every_interleaving, play_held, play_scripts
+from .held import HeldPlay, every_interleaving, play_held, play_scripts, written
 from .jvm import KafkaJvm, kafka_jvm
 from .playing import functions_of, playing, topology_of
 from .versions import release, version_in_use
@@ -95,8 +95,10 @@ class KafkaWitness(Witness):
             return []
         jvm = self._jvm()
         scheduled = [history for history in histories if history.has_schedule]
-        held = iter(evaluate_held(jvm, scheduled, self.dialect))
-        return [next(held) if history.has_schedule else _play(jvm, history, self.dialect) for history in histories]
+        held = iter(play_held(jvm, scheduled, self.dialect))
+        return [
+            next(held).outcome if history.has_schedule else _play(jvm, history, self.dialect) for history in histories
+        ]
 
     def stage(self, histories: Sequence[History], strict: bool = True) -> list[Staged]:
         """Return what comes out of histories with manual delivery, and which messages wait after each arrival.
@@ -115,35 +117,28 @@ class KafkaWitness(Witness):
                 raise BadInput(f"{history.name}: its messages are handed on at once: say delivery manual")
         return play_held(self._jvm(), histories, self.dialect, strict, watched=True) if histories else []
 
-    def play(self, plays: Sequence[tuple[HeldPlay, History]]) -> None:
+    def play(self, plays: Sequence[HeldPlay]) -> None:
         """Play scripts on drivers whose messages are held back; what comes of them is in the plays.
-
-        Args:
-            plays: The plays, each with a history whose operator and options are meant.
 
         Raises:
             BadInput: As `evaluate`.
             MissingTool: As `evaluate`.
         """
-        self._require_answerable([history for _, history in plays])
-        asked = [(play, history.operator, history.options) for play, history in plays]
-        if asked:
-            play_scripts(self._jvm(), asked, self.dialect)
+        self._require_answerable([play.history for play in plays])
+        if plays:
+            play_scripts(self._jvm(), plays, self.dialect)
 
     def complete(self, histories: Sequence[History]) -> list[Outcome]:
         """Return what comes out of histories with manual delivery once what waits at their end is handed on, too.
 
         A delivery from a route on which nothing waits does nothing, for other code sends other messages.
 
-        Args:
-            histories: The histories.
-
         Raises:
             BadInput: As `evaluate`.
             MissingTool: As `evaluate`.
         """
-        plays = [HeldPlay(Completed(history), history.name, is_strict=False) for history in histories]
-        self.play(list(zip(plays, histories, strict=True)))
+        plays = [HeldPlay(written(one.lines, completes=True), one, is_strict=False) for one in histories]
+        self.play(plays)
         return [play.outcome for play in plays]
 
     def interleavings(self, histories: Sequence[History]) -> list[list[Outcome]]:
