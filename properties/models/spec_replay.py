@@ -8,26 +8,30 @@ then played in one query, whose result after each change must be the join of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 from ...reference.core.errors import BadInput
 from ...reference.core.history import History
-from ...reference.core.operator import operator_named
 from ...reference.core.play import Entry
-from ...reference.core.records import Accepted, Key, Record, fold
+from ...reference.core.records import Key, Record, fold
 from ...specs.pytla import Step, Trace
+from ...specs.races import OPERATOR, meant, values_of
 from ...specs.replay import Disagreement, Replayed
 from ...specs.replays.common import Action, Constants, difference, steps_of
-from ...specs.replays.foreign_key_join import MODULE as FOREIGN_KEY_JOIN
-from ...specs.replays.foreign_key_join import ForeignKeyJoinReplay, contrast
+from ...specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
 from ...specs.replays.foreign_key_kafka import KAFKA
 from ..generators.cohorts import with_clock_advances
 from ..registration.mutants import MakeLogic
 from ..registration.registration import registration_of
-from ..witnesses.messages import Staged, Waiting
+from ..witnesses.messages import Message
 from ..witnesses.spark.staged import play_staged
 from ..witnesses.spark.witness import SPARK
 
+Table: TypeAlias = Mapping[Any, Any]
+"""The values that are shown, by key."""
+Waits: TypeAlias = Mapping[Any, Sequence[Message]]
+"""The messages that wait, by route."""
 COHORT = 2_400
 """How many behaviours are played together at most."""
 
@@ -67,22 +71,8 @@ def replay_on_spark(traces: Iterable[Trace], constants: Constants, module: str) 
 
 def replay_cases_on_spark(cases: Sequence[Case], module: str) -> Replayed:
     """Replay behaviours of several models together, which saves queries; see `replay_on_spark`."""
-    if module not in ON_SPARK:
-        raise BadInput(f"the behaviours of {module} can't be replayed on Spark: use one of {', '.join(ON_SPARK)}")
-    return ON_SPARK[module](cases)
-
-
-class _Behaviour(NamedTuple):
-    """A behaviour of the foreign-key join, as it is played."""
-
-    number: int
-    case: Case
-    of_module: ForeignKeyJoinReplay
-    steps: list[tuple[Step, Action]]
-    history: History
-
-
-def _replay_foreign_key_join(cases: Sequence[Case]) -> Replayed:
+    if module != MODULE:
+        raise BadInput(f"the behaviours of {module} can't be replayed on Spark: use one of {MODULE}")
     behaviours = _behaviours(cases)
     found: list[Disagreement | None] = []
     for start in range(0, len(behaviours), COHORT):
@@ -96,17 +86,58 @@ def _replay_foreign_key_join(cases: Sequence[Case]) -> Replayed:
     return Replayed(len(behaviours), actions, tuple(first[number] for number in sorted(first)))
 
 
-ON_SPARK: Mapping[str, Callable[[Sequence[Case]], Replayed]] = {FOREIGN_KEY_JOIN: _replay_foreign_key_join}
-"""How the behaviours of each module are replayed on Spark."""
+@dataclass
+class Behaviour:
+    """A behaviour of the foreign-key join, and where it differs from what it is replayed on.
+
+    Attributes:
+        number: Its number among those that are replayed, from 1.
+        of_module: What reads it.
+        steps: Its steps, with what each does.
+    """
+
+    number: int
+    of_module: ForeignKeyJoinReplay
+    steps: Sequence[tuple[Step, Action]]
+
+    def first_disagreement(self, shown: Iterable[Table], waiting: Iterable[Waits]) -> Disagreement | None:
+        """Return where it first differs from what is shown and from the messages that wait, after each step."""
+        for (step, _), result, waits in zip(self.steps, shown, waiting, strict=True):
+            model = self.of_module.expected(step)
+            # The model's hashes are others.
+            expected = {route: [_content(route[2], one) for one in queue] for route, queue in model["waiting"].items()}
+            seen = {route: [(one.key, one.content) for one in queue] for route, queue in waits.items()}
+            found = difference({"waiting": seen, "result": result}, {"waiting": expected, "result": model["result"]})
+            if found is not None:
+                return Disagreement.after(self.number, step, found)
+        return None
+
+    def disagreement(self, result: Table, expected: Table, when: str, after: Step | None = None) -> Disagreement | None:
+        """Return in what a result after a step, by default the last, isn't as expected; the message says when."""
+        found = difference({"result": result}, {"result": expected})
+        if found is None:
+            return None
+        return Disagreement.after(self.number, after or self.steps[-1][0], found._replace(what=f"{found.what}, {when}"))
+
+
+def _content(to: Key | None, message: Mapping[str, Any]) -> tuple[Key, Any]:
+    return (message["key"], message["asks"]) if to is None else (to, message["brings"])
+
+
+@dataclass
+class _Behaviour(Behaviour):
+    """A behaviour as it is played on Spark."""
+
+    case: Case
+    history: History
 
 
 def _behaviours(cases: Sequence[Case]) -> list[_Behaviour]:
     readers: dict[int, ForeignKeyJoinReplay] = {}
-    behaviours = []
+    behaviours, logics = [], _logics()
     for number, case in enumerate(cases, 1):
         of_module = readers.get(id(case.constants)) or ForeignKeyJoinReplay(case.constants)
         readers[id(case.constants)] = of_module
-        logics = _logics(of_module.operator)
         if of_module.code not in logics:
             if of_module.code in KAFKA:
                 raise BadInput(
@@ -118,13 +149,13 @@ def _behaviours(cases: Sequence[Case]) -> list[_Behaviour]:
             )
         steps = list(steps_of(case.trace, of_module))
         history = History(of_module.operator, of_module.options, tuple(action.line for _, action in steps))
-        behaviours.append(_Behaviour(number, case, of_module, steps, history))
+        behaviours.append(_Behaviour(number, of_module, steps, case, history))
     return behaviours
 
 
-def _logics(operator: str) -> Mapping[str, MakeLogic]:
-    protocol = registration_of(operator).protocol
-    assert protocol is not None  # the operators of `ON_SPARK` have one
+def _logics() -> Mapping[str, MakeLogic]:
+    protocol = registration_of(OPERATOR).protocol
+    assert protocol is not None
     return protocol.specified()
 
 
@@ -135,68 +166,35 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
     rights = [one for one in behaviours if not one.of_module.is_right]
     right_histories = [contrast(one.case.trace, one.case.constants).right for one in rights]
     histories = [*(one.history for one in behaviours), *right_histories]
-    codes = [*((one, one.of_module.code) for one in behaviours), *((one, "none") for one in rights)]
-    logics = [_logics(one.of_module.operator)[code] for one, code in codes]
+    codes = [*(one.of_module.code for one in behaviours), *("none" for _ in rights)]
+    logics = _logics()
     # A delivery for which nothing waits is no error here: what waits is compared.
-    staged = play_staged(histories, logics, strict=False)
-    count = len(behaviours)
-    return [
-        *(_staged_disagreement(*both) for both in zip(behaviours, staged[:count], strict=True)),
-        *(_right_disagreement(*all_) for all_ in zip(rights, right_histories, staged[count:], strict=True)),
-    ]
+    staged = play_staged(histories, [logics[code] for code in codes], strict=False)
+    found = []
+    for one, played in zip(behaviours, staged, strict=False):
+        emitted = tables_of(played.outcome.entries, lambda entry: entry.arrival, len(one.steps))
+        found.append(one.first_disagreement(emitted, played.waiting))
+    for one, history, played in zip(rights, right_histories, staged[len(behaviours) :], strict=True):
+        result = table_of(played.outcome.entries)
+        found.append(one.disagreement(result, values_of(meant(history)), "at the end on the right code"))
+    return found
 
 
-def _staged_disagreement(behaviour: _Behaviour, staged: Staged) -> Disagreement | None:
-    emitted = tables_of(staged.outcome.entries, lambda entry: entry.arrival, len(behaviour.steps))
-    for (step, _), result, waiting in zip(behaviour.steps, emitted, staged.waiting, strict=True):
-        model = behaviour.of_module.expected(step)
-        expected = {"waiting": contents_of(model["waiting"]), "result": model["result"]}
-        found = difference({"waiting": messages_of(waiting), "result": result}, expected)
-        if found is not None:
-            return Disagreement.after(behaviour.number, step, found)
-    return None
+def table_of(entries: Sequence[Entry]) -> Table:
+    """Return the values that are shown in the end, by key."""
+    return values_of(fold(entry.output for entry in entries))
 
 
-def _right_disagreement(behaviour: _Behaviour, history: History, staged: Staged) -> Disagreement | None:
-    accepted = [Accepted(record, 0) for record in history.records]
-    operator = operator_named(history.operator)
-    meant = operator.meaning(operator.declare(history.options), accepted, 0)
-    assert isinstance(meant, dict)
-    entries = [entry._replace(arrival=0) for entry in staged.outcome.entries]
-    (result,) = tables_of(entries, lambda entry: entry.arrival, 1)
-    found = difference({"result": result}, {"result": {key: value for (key, _), (value, _) in meant.items()}})
-    if found is None:
-        return None
-    step, _ = behaviour.steps[-1]
-    return Disagreement.after(
-        behaviour.number, step, found._replace(what=f"{found.what}, at the end on the right code")
-    )
-
-
-def contents_of(waiting: Mapping[Any, Sequence[Mapping[str, Any]]]) -> dict[Any, list[Any]]:
-    """Return what waits in the model, each message as others show it: without its hash, which is another one there."""
-    return {route: [_content(route[2], one) for one in messages] for route, messages in waiting.items()}
-
-
-def _content(to: Key | None, message: Mapping[str, Any]) -> tuple[Key, Any]:
-    return (message["key"], message["asks"]) if to is None else (to, message["brings"])
-
-
-def messages_of(waiting: Waiting) -> dict[Any, list[Any]]:
-    """Return what waits, each message as `contents_of` has it."""
-    return {route: [(one.key, one.content) for one in messages] for route, messages in waiting.items()}
-
-
-def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int) -> list[dict[Key | None, Any]]:
+def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int) -> list[Table]:
     """Return the table after each arrival, or after each batch."""
     emitted: dict[int, list[Entry]] = {}
     for entry in entries:
         emitted.setdefault(when(entry), []).append(entry)
     table: Any = {}
-    tables = []
+    tables: list[Table] = []
     for number in range(count):
         fold((entry.output for entry in emitted.get(number, ())), table)
-        tables.append({key: value for (key, _), (value, _) in table.items()})
+        tables.append(values_of(table))
     return tables
 
 
@@ -216,10 +214,9 @@ def _fused_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement]
         changes = [step for step, action in behaviour.steps if isinstance(action.line, Record)]
         tables = tables_of(outcome.entries, lambda entry: entry.batch, len(changes))
         for step, result in zip(changes, tables, strict=True):
-            found = difference({"result": result}, {"result": behaviour.of_module.joined(step)})
+            found = behaviour.disagreement(result, behaviour.of_module.joined(step), "in one query", step)
             if found is not None:
-                in_one_query = found._replace(what=f"{found.what}, in one query")
-                disagreements.append(Disagreement.after(behaviour.number, step, in_one_query))
+                disagreements.append(found)
                 break
     return disagreements
 

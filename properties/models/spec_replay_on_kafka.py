@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...reference.core.errors import BadInput
 from ...reference.core.history import Delivery, History
-from ...reference.core.records import Key, Record
-from ...specs.pytla import Step, Trace
+from ...reference.core.records import Record
+from ...specs.pytla import Trace
+from ...specs.races import meant, values_of
 from ...specs.replay import Disagreement, Replayed
-from ...specs.replays.common import Action, Constants, difference, steps_of
-from ...specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, join_of
+from ...specs.replays.common import Action, Constants, steps_of
+from ...specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay
 from ...specs.replays.foreign_key_kafka import WITHOUT_KEY
 from ..witnesses.kafka.divergences import explained
 from ..witnesses.kafka.held import HeldPlay, KafkaRoute, Overtaking, written
 from ..witnesses.kafka.held import Step as Taken
 from ..witnesses.kafka.witness import KafkaWitness
 from ..witnesses.messages import play_protocol
-from .spec_replay import contents_of, messages_of, tables_of
+from .spec_replay import Behaviour, Table, table_of, tables_of
 
 COHORT = 2_000
 """So many behaviours are played together, at the most."""
@@ -65,7 +67,7 @@ def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) 
     while cohort := [_behaviour(number, trace, of_module) for number, trace in islice(remaining, COHORT)]:
         kafka.play([one.play for one in cohort])
         for one in cohort:
-            if (disagreement := one.disagreement()) is not None:
+            if (disagreement := one.compared()) is not None:
                 names = one.explained()
                 divergences.update(names)
                 found += [] if names else [disagreement]
@@ -84,57 +86,33 @@ def _taken(action: Action) -> Taken:
     return Overtaking(delivery, action.overtaken) if action.overtaken else delivery
 
 
-class _Behaviour(NamedTuple):
+@dataclass
+class _Behaviour(Behaviour):
     """A behaviour, and its play on Kafka."""
 
-    number: int
-    of_module: ForeignKeyJoinReplay
-    steps: list[tuple[Step, Action]]
-    history: History
     play: HeldPlay
 
-    def disagreement(self) -> Disagreement | None:
+    def compared(self) -> Disagreement | None:
         """Return where it first differs from Kafka."""
         if self.of_module.mutant != "none":
-            return self._at_the_end()
+            expected = self._shown(values_of(meant(self.play.history)))
+            return self.disagreement(self._shown(table_of(self.play.entries)), expected, "when no message waits")
         emitted = tables_of(self.play.entries, lambda entry: entry.arrival, len(self.steps))
-        for (step, _), result, waiting in zip(self.steps, emitted, self.play.waiting, strict=True):
-            model = self.of_module.expected(step)
-            expected = {"waiting": contents_of(model["waiting"]), "result": model["result"]}
-            seen = {"waiting": messages_of(_named(waiting)), "result": self._shown(result)}
-            if (found := difference(seen, expected)) is not None:
-                return Disagreement.after(self.number, step, found)
-        return None
+        return self.first_disagreement(map(self._shown, emitted), map(_named, self.play.waiting))
 
     def explained(self) -> tuple[str, ...]:
         """Name the divergences that explain why what Kafka emits differs; none where what waits differs, too."""
         if self.of_module.code != "none":
             return ()
-        history = self.history.with_lines(action.line for _, action in self.steps)
+        history = self.play.history.with_lines(action.line for _, action in self.steps)
         waiting = [_named(one) for one in self.play.waiting]
         return explained(history, self.play.outcome) if waiting == play_protocol(history)[1] else ()
 
-    def _at_the_end(self) -> Disagreement | None:
-        """Compare the result with the join of the tables, once no message waits."""
-        (result,) = tables_of([one._replace(arrival=0) for one in self.play.entries], lambda entry: entry.arrival, 1)
-        tables: dict[str, dict[Key, Any]] = {"left": {}, "right": {}}
-        for record in self.history.records:
-            assert record.key is not None
-            tables[record.input].pop(record.key, None)
-            if record.value is not None:
-                tables[record.input][record.key] = record.value
-        meant = join_of(self.of_module.join, tables["left"], tables["right"])
-        found = difference({"result": self._shown(result)}, {"result": meant})
-        if found is None:
-            return None
-        step, _ = self.steps[-1]
-        return Disagreement.after(self.number, step, found._replace(what=f"{found.what}, when no message waits"))
-
-    def _shown(self, result: Mapping[Key | None, Any]) -> dict[Key | None, Any]:
+    def _shown(self, result: Table) -> Table:
         join = self.of_module.join
         if join.join == "left" and not join.keeps_null:
             return {key: pair for key, pair in result.items() if pair[0]["foreign_key"] is not None}
-        return {**result}
+        return result
 
 
 def _behaviour(number: int, trace: Trace, of_module: ForeignKeyJoinReplay) -> _Behaviour:
@@ -156,7 +134,7 @@ def _behaviour(number: int, trace: Trace, of_module: ForeignKeyJoinReplay) -> _B
         is_watched=not is_mutant,
         keyless_waits=of_module.code != of_module.mutant,
     )
-    return _Behaviour(number, of_module, steps, history, play)
+    return _Behaviour(number, of_module, steps, play)
 
 
 def _named(waiting: Mapping[KafkaRoute, Any]) -> dict[Any, Any]:
