@@ -10,7 +10,7 @@ from typing import Any
 from ....reference.core.history import LARGEST_TIMESTAMP_MS
 from ....reference.definitions.aggregates import Aggregate
 from ...system.work import own_folder
-from .functions import Functions
+from .functions import Functions, filled
 from .versions import Stores, driver_settings, ignores_stream_joins
 
 STREAMS = "org.apache.kafka.streams"
@@ -44,6 +44,8 @@ class Dialect:
 class Builder:
     """Builds one topology, and knows the JVM's classes and functions that it is built of.
 
+    It has a method for each part that topologies share, so it has many.
+
     Args:
         functions: Makes functions in the JVM.
         dialect: How Kafka Streams is set up where its own defaults differ from its documents.
@@ -58,9 +60,8 @@ class Builder:
         serdes = self.jvm.org.apache.kafka.common.serialization.Serdes
         self.string, self.long = serdes.String(), serdes.Long()
         self.version = self.jvm.org.apache.kafka.common.utils.AppInfoParser.getVersion().partition("-")[0]
-        self.properties = self.jvm.java.util.Properties()
-        for name, value in (self._of_test_driver() if settings is None else settings).items():
-            self.properties.put(name, value)
+        settings = self._of_test_driver() if settings is None else settings
+        self.properties = filled(self.jvm.java.util.Properties(), settings)
         streams = self.jvm.org.apache.kafka.streams
         self.streams_builder = streams.StreamsBuilder(streams.TopologyConfig(streams.StreamsConfig(self.properties)))
 

@@ -6,11 +6,22 @@ trip costs as much as several records do in the JVM.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
+def filled(target: Any, content: Mapping[str, Any]) -> Any:
+    """Put a mapping into a map of Java's, and return that."""
+    for name, value in content.items():
+        target.put(name, value)
+    return target
+
+
 class Functions:
-    """Makes handles (`java.lang.invoke.MethodHandle`) as `MethodHandles` does, with types given by their names."""
+    """Makes handles (`java.lang.invoke.MethodHandle`) as `MethodHandles` does, with types given by their names.
+
+    It has a method for each of Java's that is needed, so it has many.
+    """
 
     def __init__(self, gateway: Any) -> None:
         self.gateway = gateway
@@ -102,6 +113,10 @@ class Functions:
     def implementing(self, interface: str, handle: Any) -> Any:
         """Return an object of the interface whose one method is the handle."""
         return self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(self.kind(interface), handle)
+
+    def function(self, handle: Any) -> Any:
+        """Return a java.util.function.Function of the handle."""
+        return self.implementing("java.util.function.Function", self.retyped(handle, "Object", "Object"))
 
     def template(self, pattern: str, parameters: int) -> Any:
         """Return the handle (Object, …) → String that fills in a pattern of java.util.Formatter; null shows as null."""

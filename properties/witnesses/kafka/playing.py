@@ -11,7 +11,7 @@ from typing import Any
 
 from ...registration.kafka import Kafka
 from .builder import STREAMS, Builder, Dialect
-from .functions import Functions
+from .functions import Functions, filled
 from .jvm import KafkaJvm
 
 DRIVER = f"{STREAMS}.TopologyTestDriver"
@@ -85,12 +85,7 @@ def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
         topics: The topics that are read, in order.
     """
     functions = functions_of(jvm)
-    serializer = jvm.gateway.jvm.org.apache.kafka.common.serialization.StringSerializer()
-    deserializer = jvm.gateway.jvm.org.apache.kafka.common.serialization.StringDeserializer()
-    for one, name in ((serializer, "serializer"), (deserializer, "deserializer")):
-        encoding = jvm.gateway.jvm.java.util.HashMap()
-        encoding.put(f"{name}.encoding", "ISO-8859-1")
-        one.configure(encoding, False)
+    serializer, deserializer = (latin1(jvm.gateway.jvm, name) for name in ("Serializer", "Deserializer"))
     own, every = "java.util.Map", "java.util.Map"
     kind = functions.type("void", "Object", DRIVER, own, every)
 
@@ -101,9 +96,7 @@ def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
     put = functions.retyped(put, "void", own, "Object", every, "Object")
     put = functions.arranged(put, kind, 2, 0, 3, 0)
 
-    inputs = jvm.gateway.jvm.java.util.HashSet()
-    for name in INPUTS:
-        inputs.add(name)
+    inputs = jvm.gateway.jvm.java.util.Set.of(*INPUTS)
     keys = functions.method(own, "keySet", "java.util.Set")
     retain = functions.bound(
         functions.method("java.util.Set", "retainAll", "boolean", "java.util.Collection"), 1, inputs
@@ -121,6 +114,13 @@ def playing_held(jvm: KafkaJvm, topics: tuple[str, ...]) -> Any:
 
 
 # Parts of both, and of a broker's clients.
+
+
+def latin1(jvm: Any, name: str) -> Any:
+    """Return Kafka's `Serializer` or `Deserializer` of bytes, each a character of Latin-1."""
+    one = getattr(jvm.org.apache.kafka.common.serialization, f"String{name}")()
+    one.configure(filled(jvm.java.util.HashMap(), {f"{name.lower()}.encoding": "ISO-8859-1"}), False)
+    return one
 
 
 def parsed(functions: Functions) -> Any:

@@ -260,4 +260,4 @@ def _player(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) -> A
     """Return the java.util.function.Function that plays a history on a new driver."""
     functions = functions_of(jvm)
     play = functions.bound(playing(jvm), 1, *topology_of(jvm, kafka, definition, dialect))
-    return functions.implementing("java.util.function.Function", functions.retyped(play, "Object", "Object"))
+    return functions.function(play)

@@ -227,8 +227,7 @@ def _removed(application: Application) -> None:
     with contextlib.suppress(Exception):  # what fails here hides what failed before
         application.stop()
         if not clients.cluster.is_own:
-            clients.delete_topics(clients.topics(f"{application.name}-"))
-            clients.delete_group(application.name)
+            clients.delete(clients.topics(f"{application.name}-"), application.name)
 
 
 @dataclass(frozen=True)

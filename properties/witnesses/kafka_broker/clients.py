@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ....reference.core.errors import StreamproofError
-from ..kafka.functions import Functions
-from ..kafka.playing import cell, parsed, row_of, written
+from ..kafka.functions import Functions, filled
+from ..kafka.playing import cell, latin1, parsed, row_of, written
 from .broker import Cluster
 
 CLIENTS = "org.apache.kafka.clients"
@@ -86,6 +86,8 @@ def explained(exception: Any, bootstrap: str) -> str:
 class Clients:
     """A producer, a consumer and an administrator of one cluster.
 
+    What is asked of a cluster is a method each, so there are many; they share the connections.
+
     Args:
         gateway: py4j's gateway into a JVM with Kafka's clients.
         cluster: The cluster.
@@ -123,17 +125,14 @@ class Clients:
                 "max.partition.fetch.bytes": str(16 << 20),
             }
             self._consumer = self._consumer_of(strings.deserializer())
-        self._send, self._read = self._sending(), self._reading()
-        self._get_all = self._getting()
+        self._send = _sending(self.functions, self._producer)
+        self._get_all, self._read = _getting(self.functions), _reading(self.functions)
         self._sent: list[Any] = []
         self._unsent = 0
 
     def properties(self, content: Mapping[str, str]) -> Any:
         """Return properties of Java's."""
-        made = self.jvm.java.util.Properties()
-        for name, value in content.items():
-            made.put(name, value)
-        return made
+        return filled(self.jvm.java.util.Properties(), content)
 
     def require_answer(self) -> None:
         """Raise where the cluster doesn't answer a client with these properties.
@@ -146,14 +145,12 @@ class Clients:
 
     def create_topics(self, names: Collection[str], partitions: int) -> None:
         """Create topics that keep their records for ever, with the cluster's own replication."""
-        topics, kept = self.jvm.java.util.ArrayList(), self.jvm.java.util.HashMap()
-        kept.put("retention.ms", "-1")  # the records' timestamps are those of histories, long ago
-        empty = self.jvm.java.util.Optional.empty()
-        for name in names:
-            number = self.jvm.java.util.Optional.of(partitions)
-            topics.add(self._kafka.clients.admin.NewTopic(name, number, empty).configs(kept))
+        # The records' timestamps are those of histories, long ago.
+        kept = filled(self.jvm.java.util.HashMap(), {"retention.ms": "-1"})
+        optional, topic = self.jvm.java.util.Optional, self._kafka.clients.admin.NewTopic
+        topics = [topic(name, optional.of(partitions), optional.empty()).configs(kept) for name in names]
         with explaining(self.cluster):
-            self.admin.createTopics(topics).all().get()
+            self.admin.createTopics(self._list(topics)).all().get()
             for name in names:
                 self._producer.partitionsFor(name)  # else every record waits for that, one after another
 
@@ -163,14 +160,10 @@ class Clients:
             # An array, which py4j reads by index: PySpark takes the exception at an iterator's end for one of its own.
             return sorted(name for name in self.admin.listTopics().names().get().toArray() if name.startswith(prefix))
 
-    def delete_topics(self, names: Collection[str]) -> None:
-        """Delete topics."""
+    def delete(self, topics: Collection[str], group: str) -> None:
+        """Delete topics, and a consumer group that has no members."""
         with explaining(self.cluster):
-            self.admin.deleteTopics(self._list(names)).all().get()
-
-    def delete_group(self, group: str) -> None:
-        """Delete a consumer group that has no members."""
-        with explaining(self.cluster):
+            self.admin.deleteTopics(self._list(topics)).all().get()
             self.admin.deleteConsumerGroups(self._list([group])).all().get()
 
     def send(self, records: Sequence[Sent]) -> None:
@@ -230,12 +223,8 @@ class Clients:
 
     def read_raw(self, topic: str) -> list[Received]:
         """Return all records of a topic of one partition, keys and values as bytes, each a character of Latin-1."""
-        encoding = self.jvm.java.util.HashMap()
-        encoding.put("deserializer.encoding", "ISO-8859-1")
-        characters = self._kafka.common.serialization.StringDeserializer()
-        characters.configure(encoding, False)
         with explaining(self.cluster):
-            consumer = self._consumer_of(characters)
+            consumer = self._consumer_of(latin1(self.jvm, "Deserializer"))
             try:
                 return self._read_by(consumer, topic, 1)
             finally:
@@ -272,41 +261,38 @@ class Clients:
             made.add(member)
         return made
 
-    def _function(self, handle: Any) -> Any:
-        functions = self.functions
-        return functions.implementing("java.util.function.Function", functions.retyped(handle, "Object", "Object"))
 
-    def _sending(self) -> Any:
-        """Return the function that sends the records of a JSON text, and returns the futures.
+def _sending(functions: Functions, producer: Any) -> Any:
+    """Return the function that sends the records of a JSON text, and returns the futures.
 
-        In Java it would read: parse the text as a list of rows; for each, `producer.send(new ProducerRecord(row[0],
-        null, row[3], row[1], row[2]))`.
-        """
-        functions = self.functions
-        record_kind, producer_kind = f"{CLIENTS}.producer.ProducerRecord", f"{CLIENTS}.producer.KafkaProducer"
-        record = functions.constructor(record_kind, "String", "Integer", "Long", "Object", "Object")
-        record = functions.bound(record, 1, None)
-        cells = [cell(functions, *one) for one in ((0, "String"), (3, "Long"), (1, "Object"), (2, "Object"))]
-        record = functions.filtered(record, 0, *cells)
-        record = functions.arranged(record, functions.type(record_kind, "Object"), 0, 0, 0, 0)
-        send = functions.method(producer_kind, "send", "java.util.concurrent.Future", record_kind)
-        sent = functions.then(record, send.bindTo(self._producer))
-        return self._function(functions.filtered(functions.each(sent), 0, parsed(functions)))
+    In Java it would read: parse the text as a list of rows; for each, `producer.send(new ProducerRecord(row[0],
+    null, row[3], row[1], row[2]))`.
+    """
+    record_kind, producer_kind = f"{CLIENTS}.producer.ProducerRecord", f"{CLIENTS}.producer.KafkaProducer"
+    record = functions.constructor(record_kind, "String", "Integer", "Long", "Object", "Object")
+    record = functions.bound(record, 1, None)
+    cells = [cell(functions, *one) for one in ((0, "String"), (3, "Long"), (1, "Object"), (2, "Object"))]
+    record = functions.filtered(record, 0, *cells)
+    record = functions.arranged(record, functions.type(record_kind, "Object"), 0, 0, 0, 0)
+    send = functions.method(producer_kind, "send", "java.util.concurrent.Future", record_kind)
+    sent = functions.then(record, send.bindTo(producer))
+    return functions.function(functions.filtered(functions.each(sent), 0, parsed(functions)))
 
-    def _getting(self) -> Any:
-        """Return the function that waits for futures, and raises what one of them raises."""
-        functions = self.functions
-        get = functions.method("java.util.concurrent.Future", "get", "Object")
-        return self._function(functions.each(functions.retyped(get, "Object", "Object")))
 
-    def _reading(self) -> Any:
-        """Return the function that polls a consumer once, and returns what came as JSON."""
-        functions, record = self.functions, f"{CLIENTS}.consumer.ConsumerRecord"
-        fields = [("partition", "int"), ("offset", "long"), ("key", "Object"), ("value", "Object")]
-        row = row_of(functions, record, [*fields, ("timestamp", "long")])
-        kind = f"{CLIENTS}.consumer.KafkaConsumer"
-        poll = functions.method(kind, "poll", f"{CLIENTS}.consumer.ConsumerRecords", "java.time.Duration")
-        poll = functions.bound(poll, 1, self.jvm.java.time.Duration.ofMillis(_POLL_MS))
-        read = functions.each(row)
-        read = read.asType(read.type().changeParameterType(0, poll.type().returnType()))
-        return self._function(functions.then(poll, read, written(functions)))
+def _getting(functions: Functions) -> Any:
+    """Return the function that waits for futures, and raises what one of them raises."""
+    get = functions.method("java.util.concurrent.Future", "get", "Object")
+    return functions.function(functions.each(functions.retyped(get, "Object", "Object")))
+
+
+def _reading(functions: Functions) -> Any:
+    """Return the function that polls a consumer once, and returns what came as JSON."""
+    record = f"{CLIENTS}.consumer.ConsumerRecord"
+    fields = [("partition", "int"), ("offset", "long"), ("key", "Object"), ("value", "Object")]
+    row = row_of(functions, record, [*fields, ("timestamp", "long")])
+    kind = f"{CLIENTS}.consumer.KafkaConsumer"
+    poll = functions.method(kind, "poll", f"{CLIENTS}.consumer.ConsumerRecords", "java.time.Duration")
+    poll = functions.bound(poll, 1, functions.java.time.Duration.ofMillis(_POLL_MS))
+    read = functions.each(row)
+    read = read.asType(read.type().changeParameterType(0, poll.type().returnType()))
+    return functions.function(functions.then(poll, read, written(functions)))
