@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from ....reference import foreign_key_protocol, session_windows, windowed_table
 from ....reference.core.clocks import Clock
-from ....reference.core.errors import BadInput, MissingTool
+from ....reference.core.errors import BadInput
 from ....reference.core.history import LARGEST_TIMESTAMP_MS, History, parse_history
 from ....reference.core.play import play
 from ....reference.core.records import Change, Dropped, Key, Output, Record, Value
@@ -26,8 +26,7 @@ from ....reference.stream_stream_join import alone, pair
 from ...outcomes.outcomes import Outcome, differences
 from ...registration.registration import registration_of
 from .builder import Dialect
-from .versions import DEFAULT, RELEASES, Stores, release, version_in_use
-from .witness import KafkaWitness
+from .versions import DEFAULT, RELEASES, Stores, release
 
 DIALECTS = {
     "plain": Dialect(),
@@ -75,11 +74,10 @@ class Divergence:
 
     def history_on(self, stores: Stores) -> History:
         """Return the smallest history that shows it on a kind of store."""
-        of_stores = files(__package__).joinpath("divergent_histories", f"{self.name}.{stores}.jsonl")
-        if of_stores.is_file():
-            return parse_history(of_stores.read_text(encoding="utf-8"), self.name, self.name)
-        text = files(__package__).joinpath("divergent_histories", f"{self.name}.jsonl").read_text(encoding="utf-8")
-        return parse_history(text, self.name, self.name)
+        folder = files(__package__) / "divergent_histories"
+        of_stores = folder / f"{self.name}.{stores}.jsonl"
+        path = of_stores if of_stores.is_file() else folder / f"{self.name}.jsonl"
+        return parse_history(path.read_text(encoding="utf-8"), self.name, self.name)
 
 
 CLOSED_REVISED = "closed-session-revised"
@@ -90,8 +88,9 @@ NULL_TOLD_LATE = "null-emitted-late"
 ZERO_WINDOW = "zero-window"
 DELETED_UNSHOWN = "unshown-row-deleted"
 DELETED_AGAIN = "deleted-row-deleted-again"
+_SINCE_16407 = ("3.9.1", "4.0.1")
 
-DIVERGENCES = {
+_ALL = {
     divergence.name: divergence
     for divergence in (
         Divergence(
@@ -191,14 +190,6 @@ DIVERGENCES = {
             "KIP-962; SubscriptionSendProcessorSupplier, leftJoinInstructions",
             "keyless waits",
         ),
-    )
-}
-
-
-_SINCE_16407 = ("3.9.1", "4.0.1")
-REPAIRED = {
-    divergence.name: divergence
-    for divergence in (
         Divergence(
             "keyless-row-ignored",
             "foreign_key_join",
@@ -237,6 +228,8 @@ REPAIRED = {
         ),
     )
 }
+DIVERGENCES = {name: divergence for name, divergence in _ALL.items() if divergence.is_in(DEFAULT)}
+REPAIRED = {name: divergence for name, divergence in _ALL.items() if name not in DIVERGENCES}
 """Those that the default release no longer shows."""
 
 
@@ -250,35 +243,10 @@ def chosen(names: Sequence[str], version: str | None = None) -> list[Divergence]
     Raises:
         BadInput: There is none of a name; the message lists those there are. Or the version is no release.
     """
-    every = {**DIVERGENCES, **REPAIRED}
     for name in names:
-        if name not in every:
-            raise BadInput(f"unknown divergence {name!r}: use one of {', '.join(every)}")
-    return [every[name] for name in names] or [one for one in every.values() if version is None or one.is_in(version)]
-
-
-def answers_of(
-    divergence: Divergence, stores: Stores = "in memory", version: str | None = None
-) -> tuple[Outcome, Outcome | None, str]:
-    """Return what the reference and what Kafka Streams say of a divergence's history; and why not, if Kafka can't.
-
-    Args:
-        divergence: The divergence.
-        stores: What keeps Kafka's state.
-        version: The release of Kafka; None for the one in use.
-
-    Raises:
-        BadInput: The version is no release, or too old.
-    """
-    history = divergence.history_on(stores)
-    reference = Outcome.of_play(history.name, play(history))
-    witness = KafkaWitness(
-        replace(DIALECTS[divergence.setting], stores=stores), version_in_use() if version is None else version
-    )
-    try:
-        return reference, witness.evaluate([history])[0], ""
-    except MissingTool as missing:
-        return reference, None, str(missing)
+        if name not in _ALL:
+            raise BadInput(f"unknown divergence {name!r}: use one of {', '.join(_ALL)}")
+    return [_ALL[name] for name in names] or [one for one in _ALL.values() if version is None or one.is_in(version)]
 
 
 def explained(history: History, outcome: Outcome, version: str = DEFAULT) -> tuple[str, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from ....reference.core.errors import MissingTool
 from ....reference.core.history import History
+from ....reference.core.play import play
 from ...outcomes.outcomes import Outcome, differences
-from .divergences import Divergence, answers_of
-from .versions import STORES, Stores
+from .divergences import DIALECTS, Divergence
+from .versions import STORES, Stores, version_in_use
+from .witness import KafkaWitness
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,20 @@ def answers(divergence: Divergence, version: str) -> list[Answer]:
     Raises:
         BadInput: The version is no release, or too old.
     """
-    found = []
-    for stores in STORES:
-        reference, kafka, why = answers_of(divergence, stores, version)
-        history = divergence.history_on(stores)
-        found.append(Answer(stores, history, reference, kafka, divergence.is_in(version), why))
-    return found
+    return [answer_of(divergence, stores, version) for stores in STORES]
+
+
+def answer_of(divergence: Divergence, stores: Stores = "in memory", version: str | None = None) -> Answer:
+    """Return what a release, by default the one in use, says of a divergence's history; as `answers`."""
+    version = version_in_use() if version is None else version
+    history = divergence.history_on(stores)
+    reference = Outcome.of_play(history.name, play(history))
+    witness = KafkaWitness(replace(DIALECTS[divergence.setting], stores=stores), version)
+    answer = Answer(stores, history, reference, None, divergence.is_in(version))
+    try:
+        return replace(answer, kafka=witness.evaluate([history])[0])
+    except MissingTool as missing:
+        return replace(answer, why=str(missing))
 
 
 def cell(asked: Sequence[Answer]) -> str:

@@ -190,7 +190,7 @@ class Application:
         """Return the topology: `left.join(right, extractor, joiner).toStream().to(out)`."""
         builder = Builder(self.clients.functions, Dialect(), self._properties)
         functions, handles = self.clients.functions, self.clients.functions.handles
-        extractor = functions.implementing("java.util.function.Function", builder.text_at(self.settings.foreign_key))
+        extractor = functions.function(builder.text_at(self.settings.foreign_key))
         joiner = builder.joiner()
         if self.settings.join == INNER_BY_LEFT:
             pair = functions.retyped(functions.template("[%1$s,%2$s]", 2), "Object", "Object", "Object")
@@ -219,15 +219,10 @@ def running(clients: Clients, settings: Settings) -> Iterator[Application]:
             application.start()
             yield application
         finally:
-            _removed(application)
-
-
-def _removed(application: Application) -> None:
-    clients = application.clients
-    with contextlib.suppress(Exception):  # what fails here hides what failed before
-        application.stop()
-        if not clients.cluster.is_own:
-            clients.delete(clients.topics(f"{application.name}-"), application.name)
+            with contextlib.suppress(Exception):  # what fails here hides what failed before
+                application.stop()
+                if not clients.cluster.is_own:
+                    clients.delete(clients.topics(f"{application.name}-"), application.name)
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,6 @@ _OPTIONS = [
 ]
 
 
-def _always_alive() -> str | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Cluster:
     """Where a Kafka cluster is, and how its clients connect.
@@ -60,7 +56,7 @@ class Cluster:
     bootstrap: str
     client: Mapping[str, str] = field(default_factory=dict)
     is_own: bool = False
-    why_ended: Callable[[], str | None] = _always_alive
+    why_ended: Callable[[], str | None] = lambda: None
 
     def require_alive(self) -> None:
         """Raise where the cluster has ended.

@@ -25,7 +25,8 @@ from streamproof.properties.laws.base import Comparison, LawResult, Violation
 from streamproof.properties.laws.case import Case
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
 from streamproof.properties.system import requirements, room
-from streamproof.properties.witnesses.kafka import divergences, releases
+from streamproof.properties.witnesses.kafka.witness import KafkaWitness
+from streamproof.reference.core.errors import MissingTool
 from streamproof.reference.core.history import History, parse_history, read_history
 from streamproof.reference.core.play import play
 
@@ -379,10 +380,10 @@ def test_another_answer_than_the_recorded_one_is_a_violation(command: Command, t
 def test_without_kafka_its_divergences_are_listed_and_inconclusive(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def absent(divergence: divergences.Divergence, stores: str, version: str) -> tuple[Outcome, None, str]:
-        return Outcome.of_play("h", play(divergence.history)), None, f"no jars of {version}: fetch them"
+    def absent(witness: KafkaWitness, histories: Sequence[History]) -> list[Outcome]:
+        raise MissingTool(f"no jars of {witness.version}: fetch them")
 
-    monkeypatch.setattr(releases, "answers_of", absent)
+    monkeypatch.setattr(KafkaWitness, "evaluate", absent)
     said = command("divergences", "zero-window")
     assert said.code == 2
     assert "Kafka Streams can't be asked: no jars of 4.3.1: fetch them" in said.out

@@ -10,10 +10,10 @@ from streamproof.properties.witnesses.kafka.divergences import (
     DIVERGENCES,
     Divergence,
     KafkaStreamStreamJoin,
-    answers_of,
     chosen,
     explained,
 )
+from streamproof.properties.witnesses.kafka.releases import answer_of
 from streamproof.properties.witnesses.kafka.versions import STORES, Stores
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
 from streamproof.reference.core.errors import BadInput
@@ -42,9 +42,8 @@ def test_a_divergence_has_a_history_that_the_reference_answers(divergence: Diver
 @ON_STORES
 @pytest.mark.usefixtures("kafka")
 def test_kafka_still_shows_every_divergence(divergence: Divergence, stores: Stores) -> None:
-    reference, kafka, why = answers_of(divergence, stores)
-    assert kafka is not None, why
-    assert differences(reference, kafka)
+    answer = answer_of(divergence, stores)
+    assert answer.shows, answer.why
 
 
 BY_STORES = [one for one in DIVERGENCES.values() if one.history_on("RocksDB") != one.history_on("in memory")]
@@ -57,9 +56,7 @@ def test_what_on_window_close_emits_depends_on_the_stores() -> None:
 @pytest.mark.parametrize("divergence", BY_STORES, ids=str)
 @pytest.mark.usefixtures("kafka")
 def test_on_rocksdb_what_the_stores_in_memory_lose_is_emitted(divergence: Divergence) -> None:
-    reference, kafka, _ = answers_of(_WithHistory(divergence, divergence.history), "RocksDB")
-    assert kafka is not None
-    assert not differences(reference, kafka)
+    assert answer_of(_WithHistory(divergence, divergence.history), "RocksDB").shows is False
 
 
 def lost(operator: str, options: dict[str, int], records: list[tuple[str, int]], stores: Stores) -> bool:
@@ -95,9 +92,9 @@ def test_a_closed_session_is_lost_on_rocksdb_where_its_segment_has_expired(end: 
 @pytest.mark.parametrize("divergence", PLAIN, ids=str)
 @pytest.mark.usefixtures("kafka")
 def test_a_divergence_under_the_plain_dialect_explains_its_own_history(divergence: Divergence) -> None:
-    _, kafka, why = answers_of(divergence)
-    assert kafka is not None, why
-    assert divergence.name in explained(divergence.history, kafka)
+    answer = answer_of(divergence)
+    assert answer.kafka is not None, answer.why
+    assert divergence.name in explained(divergence.history, answer.kafka)
 
 
 @EVERY
@@ -109,11 +106,10 @@ def test_no_record_of_a_smallest_history_can_be_spared(divergence: Divergence, s
     for index in range(len(lines)):
         smaller = history.with_lines([*lines[:index], *lines[index + 1 :]])
         try:
-            reference, kafka, _ = answers_of(_WithHistory(divergence, smaller), stores)
+            answer = answer_of(_WithHistory(divergence, smaller), stores)
         except BadInput:  # a delivery for which nothing waits any more
             continue
-        assert kafka is not None
-        assert not differences(reference, kafka), smaller.to_text()
+        assert answer.shows is False, smaller.to_text()
 
 
 class _WithHistory(Divergence):

@@ -11,9 +11,9 @@ from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka import versions
 from streamproof.properties.witnesses.kafka.builder import Dialect
-from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES, REPAIRED, Divergence, answers_of
+from streamproof.properties.witnesses.kafka.divergences import DIVERGENCES, REPAIRED, Divergence
 from streamproof.properties.witnesses.kafka.jvm import driver_of, find_jars, kafka_jars, kafka_jvm, stop_kafka
-from streamproof.properties.witnesses.kafka.releases import answers, cell, verdict_of
+from streamproof.properties.witnesses.kafka.releases import answer_of, answers, cell, verdict_of
 from streamproof.properties.witnesses.kafka.versions import (
     DEFAULT,
     RELEASES,
@@ -143,10 +143,10 @@ def test_what_is_repaired_is_no_longer_shown(divergence: Divergence) -> None:
 @OF_REPAIRED
 def test_no_record_of_what_an_older_release_shows_can_be_spared(divergence: Divergence, older: str) -> None:
     shows = divergence.is_in(older)
-    reference, kafka, _ = answers_of(divergence, version=older)
-    assert kafka is not None
-    assert bool(differences(reference, kafka)) == shows
-    lasts = reference.result != kafka.result
+    answer = answer_of(divergence, version=older)
+    assert answer.kafka is not None
+    assert answer.shows == shows
+    lasts = answer.reference.result != answer.kafka.result
     lines = divergence.history.lines
     smaller = [divergence.history.with_lines([*lines[:index], *lines[index + 1 :]]) for index in range(len(lines))]
     for history, kafka in zip(smaller, KafkaWitness(version=older).evaluate(smaller), strict=True):
