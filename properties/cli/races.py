@@ -37,48 +37,66 @@ class Guarantee(StrEnum):
     EXACTLY_ONCE = "exactly_once_v2"
 
 
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[RACE]…",
+        help="Races by name, such as delete-insert; `drawn` for random histories; or history files of "
+        "foreign_key_join (.jsonl). All races by default.",
+    ),
+]
+Count = Annotated[int, typer.Option(min=1, max=1_000_000, help="How many histories of each are played.")]
+PauseMs = Annotated[
+    str, typer.Option(metavar="LEAST:MOST", help="How long a history pauses before each change; 0:0: back to back.")
+]
+OfJoin = Annotated[
+    Join, typer.Option(help="inner-by-left is a left join whose joiner gives null where the right row is missing.")
+]
+CommitMs = Annotated[int, typer.Option(min=1, help="Kafka Streams' own default is 30000.")]
+CacheBytes = Annotated[int, typer.Option(min=0, help="Kafka Streams' own default is 10485760.")]
+Guaranteed = Annotated[Guarantee, typer.Option(help="What Kafka Streams guarantees.")]
+Partitions = Annotated[int, typer.Option(min=1, max=64, help="The partitions of each topic.")]
+Threads = Annotated[int, typer.Option(min=1, max=64, help="The threads of Kafka Streams.")]
+LingerMs = Annotated[
+    int | None, typer.Option(min=0, help="How long Kafka Streams' producer waits for more; its own default is 100.")
+]
+Wait = Annotated[float, typer.Option(min=0, help="Look again after so many seconds.")]
+Restart = Annotated[bool, typer.Option("--restart", help="Look again after a restart of Kafka Streams.")]
+Wipe = Annotated[bool, typer.Option("--wipe", help="Look again after its state was removed and restored.")]
+Bootstrap = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="A cluster that runs already; else a broker is started here.")
+]
+ClientConfig = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Properties of clients of that cluster, such as credentials.")
+]
+TraceFile = Annotated[
+    Path | None, typer.Option(metavar="TRACE.jsonl", help="Write what the topics have as a trace, for `spec validate`.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that streamproof didn't make.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
+
+
 def races(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[RACE]…",
-            help="Races by name, such as delete-insert; `drawn` for random histories; or history files of "
-            "foreign_key_join (.jsonl). All races by default.",
-        ),
-    ] = None,
-    histories: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many histories of each are played.")] = 1000,
-    pause_ms: Annotated[
-        str, typer.Option(metavar="LEAST:MOST", help="How long a history pauses before each change; 0:0: back to back.")
-    ] = "0:0",
-    join: Annotated[
-        Join, typer.Option(help="inner-by-left is a left join whose joiner gives null where the right row is missing.")
-    ] = Join.INNER,
-    commit_interval_ms: Annotated[int, typer.Option(min=1, help="Kafka Streams' own default is 30000.")] = 100,
-    cache_bytes: Annotated[int, typer.Option(min=0, help="Kafka Streams' own default is 10485760.")] = 0,
-    guarantee: Annotated[Guarantee, typer.Option(help="What Kafka Streams guarantees.")] = Guarantee.AT_LEAST_ONCE,
-    partitions: Annotated[int, typer.Option(min=1, max=64, help="The partitions of each topic.")] = 1,
-    threads: Annotated[int, typer.Option(min=1, max=64, help="The threads of Kafka Streams.")] = 1,
-    linger_ms: Annotated[
-        int | None, typer.Option(min=0, help="How long Kafka Streams' producer waits for more; its own default is 100.")
-    ] = None,
-    wait_seconds: Annotated[float, typer.Option(min=0, help="Look again after so many seconds.")] = 0,
-    restart: Annotated[bool, typer.Option("--restart", help="Look again after a restart of Kafka Streams.")] = False,
-    wipe: Annotated[bool, typer.Option("--wipe", help="Look again after its state was removed and restored.")] = False,
-    bootstrap: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="A cluster that runs already; else a broker is started here."),
-    ] = None,
-    client_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Properties of clients of that cluster, such as credentials.")
-    ] = None,
-    record: Annotated[
-        Path | None,
-        typer.Option(metavar="TRACE.jsonl", help="Write what the topics have as a trace, for `spec validate`."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that streamproof didn't make.")] = False,
+    names: Names = None,
+    histories: Count = 1000,
+    pause_ms: PauseMs = "0:0",
+    join: OfJoin = Join.INNER,
+    commit_interval_ms: CommitMs = 100,
+    cache_bytes: CacheBytes = 0,
+    guarantee: Guaranteed = Guarantee.AT_LEAST_ONCE,
+    partitions: Partitions = 1,
+    threads: Threads = 1,
+    linger_ms: LingerMs = None,
+    wait_seconds: Wait = 0,
+    restart: Restart = False,
+    wipe: Wipe = False,
+    bootstrap: Bootstrap = None,
+    client_config: ClientConfig = None,
+    record: TraceFile = None,
+    force: Force = False,
     kafka_version: KafkaVersion = None,
     seed: Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Play races of the foreign-key join on a real Kafka broker, and count the results that stay stale.
 
@@ -117,8 +135,8 @@ def races(
         report = run(played, plan, cluster, progress)
     if record is not None and report.trace is not None:
         write_text(record, report.trace.to_text())
-        count = len(report.trace.events)
-        messages.print(f"{record}: a trace of {count:,} events", markup=False, soft_wrap=True)
+        said = f"{record}: a trace of {len(report.trace.events):,} events"
+        messages.print(said, markup=False, soft_wrap=True)
     if as_json:
         print(json.dumps(report.to_json(plan)))
     else:

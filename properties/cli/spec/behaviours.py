@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 
 from .files import write_lines
 from .models import ChosenModel, constants_given, one_model
-from .options import Configuration, Constants, Cover, Force, Memory, ModelName, Timeout
+from .options import Configuration, Constants, Cover, Covered, Force, Memory, ModelName, Timeout
 from .printing import count_of
-from .tlc import inconclusive_out_of_time, reporter, with_heap
+from .tlc import asking_tlc, reporter, tools_with
 
 
 def behaviours_of(
     model: ModelName,
-    cover: Annotated[
-        Cover, typer.Option(help="Every edge of the state graph at least once, or every behaviour.")
-    ] = Cover.EDGES,
+    cover: Covered = Cover.EDGES,
     count: Annotated[bool, typer.Option("--count", help="Count the behaviours, and look for no covering set.")] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours there, as JSON Lines.")
@@ -45,17 +43,17 @@ def behaviours_of(
     path = None if out is None else out / f"{one.name}-{cover.value}.jsonl"
     if path is not None:
         require_replaceable(path, BEHAVIOURS, force)
-    with steps() as progress:
+    with steps() as progress, asking_tlc(one.name):
         graph = graph_of(one, timeout, memory, progress)
         counts = [
             count_of(len(graph.states), "state"),
             count_of(len(graph.edges), "edge"),
-            f"{count_of(behaviours_counted(graph), 'behaviour')} from start to end",
+            f"{count_of(graph.count_behaviours(), 'behaviour')} from start to end",
         ]
         chosen: Sequence[Trace] | None = None
         if not count and cover is Cover.EDGES:
             progress(f"{one.name}: covering every edge")
-            chosen = covering(graph)
+            chosen = graph.covering()
             counts.append(f"{len(chosen):,} of them cover{'s' if len(chosen) == 1 else ''} every edge")
         if path is not None:
             progress(f"{one.name}: writing behaviours")
@@ -76,27 +74,8 @@ def graph_of(
         progress: Called with the name of each step.
     """
     from ....specs import pytla
-    from ....specs.checking import find_tools, tlc_errors
 
-    tools = with_heap(find_tools(), memory)
-    with tlc_errors(), inconclusive_out_of_time(one):
-        return pytla.state_graph(one.model, tools, timeout=timeout, progress=reporter(one.name, progress))
-
-
-def behaviours_counted(graph: StateGraph) -> int:
-    """Count the behaviours of a state graph from start to end."""
-    from ....specs.checking import tlc_errors
-
-    with tlc_errors():
-        return graph.count_behaviours()
-
-
-def covering(graph: StateGraph) -> Sequence[Trace]:
-    """Return behaviours that go along every edge of a state graph."""
-    from ....specs.checking import tlc_errors
-
-    with tlc_errors():
-        return graph.covering()
+    return pytla.state_graph(one.model, tools_with(memory), timeout=timeout, progress=reporter(one.name, progress))
 
 
 def behaviour_json(trace: Trace) -> list[dict[str, Any]]:

@@ -6,15 +6,14 @@ import json
 import os
 import shlex
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
@@ -33,45 +32,41 @@ if TYPE_CHECKING:
 from .behaviours import behaviour_json
 from .files import write_text
 from .models import ChosenModel, constants_given, one_model
-from .options import Configuration, Constants, Deadlock, Force, Memory, Timeout
+from .options import (
+    ChartFile,
+    Configuration,
+    Constants,
+    Deadlock,
+    Force,
+    Jobs,
+    JsonFile,
+    Memory,
+    ModelNames,
+    Size,
+    SizeChoice,
+    Timeout,
+    WithTraces,
+    Workers,
+)
 from .printing import print_counterexample
-from .tlc import reporter, with_heap
+from .tlc import reporter, tools_with
 
 _AS_VERB = {"conforms": "conform"}
 
 
-class SizeChoice(StrEnum):
-    """Which models a check takes."""
-
-    SMALL = "small"
-    LARGE = "large"
-    ALL = "all"
-
-
 def check_models(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[MODEL]...", help="Models, or .tla files of your own; all small models by default."),
-    ] = None,
-    size: Annotated[SizeChoice, typer.Option(help="Which models are checked if none is named.")] = SizeChoice.SMALL,
-    workers: Annotated[
-        int, typer.Option(min=1, help="TLC's threads; with more than one, counts vary and aren't compared.")
-    ] = 1,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="How many models are checked at a time; what the cores allow by default.")
-    ] = None,
+    models: ModelNames = None,
+    size: Size = SizeChoice.SMALL,
+    workers: Workers = 1,
+    jobs: Jobs = None,
     constant: Constants = None,
     config: Configuration = None,
     deadlock: Deadlock = True,
     timeout: Timeout = None,
     memory: Memory = None,
-    trace: Annotated[bool, typer.Option("--trace", help="Print expected counterexamples step by step, too.")] = False,
-    chart: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the counterexample of the one model that is checked.")
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE.json", help="Write what was found as JSON, too.")
-    ] = None,
+    trace: WithTraces = False,
+    chart: ChartFile = None,
+    json_file: JsonFile = None,
     force: Force = False,
     report: ReportFolder = None,
 ) -> None:
@@ -80,8 +75,6 @@ def check_models(
     A model that should fail and passes is a violation. With --constant, or a module of your own, nothing is expected.
     What isn't found within --timeout is inconclusive: exit 2.
     """
-    from ....specs.checking import find_tools
-
     chosen = _chosen(models, size, constants_given(constant), config, deadlock)
     if (constant or chart) and len(chosen) != 1:
         raise BadInput(f"{'--constant' if constant else '--chart'} is of one model: name it")
@@ -92,7 +85,7 @@ def check_models(
     command = again("spec check", models or [], **given, config=config, timeout=timeout)
     command += "".join(f" --constant {shlex.quote(one)}" for one in constant or ())
     command += "" if deadlock else " --no-deadlock"
-    tools = with_heap(find_tools(), memory)
+    tools = tools_with(memory)
     width = max(len(one.name) for one in chosen)
     # For a third of a short run TLC waits, for files and for threads of its own.
     at_a_time = jobs or max(1, _cores() * 3 // 2 // workers)
@@ -117,11 +110,9 @@ def check_models(
             write_text(json_file, json.dumps([one.to_json() for one in checked], indent=2, ensure_ascii=False) + "\n")
     if chart is not None:
         _draw(checked[0], chart)
-    counts = {verdict: sum(one.verdict == verdict for one in checked) for verdict in EXITS}
+    counts: Counter[str] = Counter(one.verdict for one in checked)
     if len(checked) > 1:
-        summary = ", ".join(
-            f"{counts[verdict]} {_AS_VERB.get(verdict, verdict)}" for verdict in EXITS if counts[verdict]
-        )
+        summary = ", ".join(f"{counts[each]} {_AS_VERB.get(each, each)}" for each in EXITS if counts[each])
         note = "" if workers == 1 else f" Counts aren't compared with {workers} workers."
         results.print(f"{len(checked)} models: {summary}; {time.monotonic() - started:.0f} s.{note}", markup=False)
     raise typer.Exit(next((EXITS[verdict] for verdict in ("violated", "inconclusive") if counts[verdict]), 0))

@@ -1,4 +1,4 @@
-"""The options that the commands of `spec` share."""
+"""The options of the commands of `spec`."""
 
 from __future__ import annotations
 
@@ -8,49 +8,84 @@ from typing import Annotated
 
 import typer
 
-Constants = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--constant", metavar="NAME=VALUE", help="Another value of a constant, as TLA+ writes it; may be repeated."
-    ),
-]
-
-
-Timeout = Annotated[float | None, typer.Option(min=1, metavar="SECONDS", help="How long TLC may take for a model.")]
-
-
-Memory = Annotated[
-    int | None,
-    typer.Option("--memory", min=1, metavar="MIB", help="TLC's heap; a quarter of the machine's memory by default."),
-]
-
-
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Replace files that streamproof didn't make, and take names with other endings."),
-]
-
-
-ModelName = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A model of `spec list`, such as ForeignKeyJoin, or a .tla file.")
-]
-
-
-Configuration = Annotated[
-    Path | None, typer.Option("--config", help="The configuration of your own module; the .cfg beside it by default.")
-]
-
-
-Deadlock = Annotated[
-    bool,
-    typer.Option(
-        "--deadlock/--no-deadlock", help="Whether a state without a next one is an error, in a module of your own."
-    ),
-]
-
 
 class Cover(StrEnum):
     """Which behaviours are taken."""
 
     EDGES = "edges"
     ALL = "all"
+
+
+class SizeChoice(StrEnum):
+    """Which models a check takes."""
+
+    SMALL = "small"
+    LARGE = "large"
+    ALL = "all"
+
+
+class ReplayedOn(StrEnum):
+    """What behaviours are replayed on."""
+
+    REFERENCE = "reference"
+    SPARK = "spark"
+    KAFKA = "kafka"
+
+
+# Of several commands.
+
+Constants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constant", metavar="NAME=VALUE", help="Another value of a constant, as TLA+ writes it; may be repeated."
+    ),
+]
+Timeout = Annotated[float | None, typer.Option(min=1, metavar="SECONDS", help="How long TLC may take for a model.")]
+Memory = Annotated[
+    int | None,
+    typer.Option("--memory", min=1, metavar="MIB", help="TLC's heap; a quarter of the machine's memory by default."),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace files that streamproof didn't make, and take names with other endings."),
+]
+ModelName = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A model of `spec list`, such as ForeignKeyJoin, or a .tla file.")
+]
+Configuration = Annotated[
+    Path | None, typer.Option("--config", help="The configuration of your own module; the .cfg beside it by default.")
+]
+Deadlock = Annotated[
+    bool,
+    typer.Option(
+        "--deadlock/--no-deadlock", help="Whether a state without a next one is an error, in a module of your own."
+    ),
+]
+Covered = Annotated[Cover, typer.Option(help="Every edge of the state graph at least once, or every behaviour.")]
+
+# Of `spec check`.
+
+ModelNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[MODEL]...", help="Models, or .tla files of your own; all small models by default."),
+]
+Size = Annotated[SizeChoice, typer.Option(help="Which models are checked if none is named.")]
+Workers = Annotated[
+    int, typer.Option(min=1, help="TLC's threads; with more than one, counts vary and aren't compared.")
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="How many models are checked at a time; what the cores allow by default.")
+]
+WithTraces = Annotated[bool, typer.Option("--trace", help="Print expected counterexamples step by step, too.")]
+ChartFile = Annotated[
+    Path | None, typer.Option(metavar="FILE.svg", help="Draw the counterexample of the one model that is checked.")
+]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE.json", help="Write what was found as JSON, too.")
+]
+
+# Of `spec replay`.
+
+On = Annotated[ReplayedOn, typer.Option("--on", help="What the behaviours are replayed on.")]
+Histories = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours there as history files.")]
+Findings = Annotated[Path, typer.Option("--findings", help="Folder that a disagreement is written to, as a history.")]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from enum import StrEnum
 from glob import escape as escape_pattern
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -21,37 +20,23 @@ from ..terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
     from ....specs.pytla import Trace, Value
-    from ....specs.replay import Disagreement
+    from ....specs.replay import Disagreement, Replayed
 
-from .behaviours import behaviours_counted, covering, graph_of
+from .behaviours import graph_of
 from .files import write_text
 from .models import ChosenModel, constants_given, one_model
-from .options import Constants, Cover, Force, Memory, ModelName, Timeout
+from .options import Constants, Cover, Covered, Findings, Force, Histories, Memory, ModelName, On, ReplayedOn, Timeout
 from .printing import count_of, expected_of, print_steps
-from .tlc import inconclusive_out_of_time, reporter, with_heap
-
-
-class ReplayedOn(StrEnum):
-    """What behaviours are replayed on."""
-
-    REFERENCE = "reference"
-    SPARK = "spark"
-    KAFKA = "kafka"
+from .tlc import asking_tlc, reporter, tools_with
 
 
 def replay_model(
     model: ModelName,
-    on: Annotated[ReplayedOn, typer.Option("--on", help="What the behaviours are replayed on.")] = ReplayedOn.REFERENCE,
-    cover: Annotated[
-        Cover, typer.Option(help="Every edge of the state graph at least once, or every behaviour.")
-    ] = Cover.EDGES,
+    on: On = ReplayedOn.REFERENCE,
+    cover: Covered = Cover.EDGES,
     constant: Constants = None,
-    write: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours there as history files.")
-    ] = None,
-    folder: Annotated[
-        Path, typer.Option("--findings", help="Folder that a disagreement is written to, as a history.")
-    ] = Path(".streamproof/counterexamples"),
+    write: Histories = None,
+    folder: Findings = Path(".streamproof/counterexamples"),
     timeout: Timeout = None,
     memory: Memory = None,
     force: Force = False,
@@ -63,7 +48,7 @@ def replay_model(
     --timeout is inconclusive: exit 2.
     """
     from ....specs.checking import constants_of, tlc_errors
-    from ....specs.replay import replay, replay_named
+    from ....specs.replay import replay_named
 
     use_version(kafka_version)
     one = one_model(model, constants_given(constant))
@@ -80,33 +65,23 @@ def replay_model(
             written = _write_histories(traces(), one, constants, write)
             messages.print(f"{write}: {count_of(written, 'history file')}", markup=False, soft_wrap=True)
         progress(f"{one.name}: replaying on {on.value}")
-        if on is ReplayedOn.SPARK:
-            from ...models.spec_replay import replay_on_spark
-
-            replayed = replay_on_spark(traces(), constants, one.model.module.stem)
-        elif on is ReplayedOn.KAFKA:
-            from ...models.spec_replay_on_kafka import replay_on_kafka
-
-            replayed = replay_on_kafka(traces(), constants, one.model.module.stem)
-        else:
-            replayed = replay(traces(), constants, one.model.module.stem)
-    differing = len(replayed.disagreements)
-    contrasted = _contrasted(next(traces()), constants, one) if one.fails and on is ReplayedOn.REFERENCE else []
-    if one.fails and on is ReplayedOn.KAFKA and not differing:
-        contrasted = [_on_kafka(constants, one)]
-    violated = differing or not all(line.holds for line in contrasted)
+        replayed = _replay_on(on)(traces(), constants, one.model.module.stem)
+    contrasted: list[_Contrasted] = []
+    if one.fails and on is ReplayedOn.REFERENCE:
+        contrasted = _contrasted(next(traces()), constants, one)
+    elif one.fails and on is ReplayedOn.KAFKA and not replayed.disagreements:
+        has_not = "Kafka Streams doesn't have the bug: it ends right on the same changes"
+        did = "Kafka Streams did the same, step by step, up to the wrong result"
+        contrasted = [_Contrasted(did if constants["Mutant"] == "none" else has_not, True)]
+    violated = replayed.disagreements or not all(line.holds for line in contrasted)
     verdict = "violated" if violated else "conforms" if replayed.behaviours else "inconclusive"
-    behaviours = count_of(replayed.behaviours, "behaviour")
-    results.print(
-        f"[{STYLES[verdict]}]{verdict}[/] {escape(one.name)} on {on.value}: {behaviours} "
-        f"({what}), {count_of(replayed.actions, 'action')}, {count_of(differing, 'disagreement')}"
-    )
+    results.print(f"[{STYLES[verdict]}]{verdict}[/] {escape(one.name)} on {on.value}: {_counted(replayed, what)}")
     if replayed.divergences:
         named = ", ".join(f"{name} {count:,}" for name, count in sorted(replayed.divergences.items()))
         results.print(f"  named divergences, in how many behaviours: {named}", markup=False, soft_wrap=True)
     for line in contrasted:
         results.print(f"  {line.sentence}", style="" if line.holds else "bold red", markup=False, soft_wrap=True)
-    if differing:
+    if replayed.disagreements:
         first = replayed.disagreements[0]
         trace = next(islice(traces(), first.behaviour - 1, None))
         _print_disagreement(first, trace, one.model.module)
@@ -116,6 +91,25 @@ def replay_model(
             said = f"not saved as a history: {error}"
         messages.print(said, markup=False, soft_wrap=True)
     raise typer.Exit(EXITS[verdict])
+
+
+def _replay_on(on: ReplayedOn) -> Callable[[Iterable[Trace], Mapping[str, Value], str], Replayed]:
+    if on is ReplayedOn.SPARK:
+        from ...models.spec_replay import replay_on_spark
+
+        return replay_on_spark
+    if on is ReplayedOn.KAFKA:
+        from ...models.spec_replay_on_kafka import replay_on_kafka
+
+        return replay_on_kafka
+    from ....specs.replay import replay
+
+    return replay
+
+
+def _counted(replayed: Replayed, what: str) -> str:
+    behaviours, actions = count_of(replayed.behaviours, "behaviour"), count_of(replayed.actions, "action")
+    return f"{behaviours} ({what}), {actions}, {count_of(len(replayed.disagreements), 'disagreement')}"
 
 
 def _require_release(constants: Mapping[str, Value]) -> None:
@@ -132,20 +126,20 @@ def _traces(
     one: ChosenModel, cover: Cover, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> tuple[Callable[[], Iterator[Trace]], str]:
     """What is replayed, from its beginning whenever it is called, and what that is."""
-    from ....specs.checking import check, find_tools, tlc_errors
+    from ....specs.checking import check
 
     if one.entry is not None and one.fails:
-        tools = with_heap(find_tools(), memory)
-        with tlc_errors(), inconclusive_out_of_time(one):
-            found = check(one.model, tools, timeout=timeout, progress=reporter(one.name, progress))
+        with asking_tlc(one.name):
+            found = check(one.model, tools_with(memory), timeout=timeout, progress=reporter(one.name, progress))
         if found.trace is None:
             raise StreamproofError(f"{one.name}: no property is violated, where {expected_of(one.entry)} was expected")
         return lambda: iter([found.trace] if found.trace else []), f"the counterexample: it {found.verdict}"
-    graph = graph_of(one, timeout, memory, progress)
-    behaviours_counted(graph)  # a graph with a cycle is reported before anything is replayed
-    if cover is Cover.ALL:
-        return graph.behaviours, "all"
-    chosen = covering(graph)
+    with asking_tlc(one.name):
+        graph = graph_of(one, timeout, memory, progress)
+        graph.count_behaviours()  # a graph with a cycle is reported before anything is replayed
+        if cover is Cover.ALL:
+            return graph.behaviours, "all"
+        chosen = graph.covering()
     return lambda: iter(chosen), "covering every edge"
 
 
@@ -154,13 +148,6 @@ class _Contrasted(NamedTuple):
 
     sentence: str
     holds: bool
-
-
-def _on_kafka(constants: Mapping[str, Value], one: ChosenModel) -> _Contrasted:
-    """Say what a counterexample did to Kafka Streams, which agreed with it."""
-    if constants["Mutant"] != "none":
-        return _Contrasted("Kafka Streams doesn't have the bug: it ends right on the same changes", True)
-    return _Contrasted("Kafka Streams did the same, step by step, up to the wrong result", True)
 
 
 def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) -> list[_Contrasted]:

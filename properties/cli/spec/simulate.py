@@ -11,7 +11,7 @@ from ..terminal import EXITS, STYLES, results, steps
 from .models import constants_given, one_model
 from .options import Configuration, Constants, Deadlock, Memory, ModelName, Timeout
 from .printing import count_of, expected_of, print_counterexample
-from .tlc import inconclusive_out_of_time, reporter, with_heap
+from .tlc import asking_tlc, reporter, tools_with
 
 
 def simulate_model(
@@ -30,11 +30,11 @@ def simulate_model(
     What isn't walked within --timeout is inconclusive: exit 2.
     """
     from ....specs import pytla
-    from ....specs.checking import as_found, find_tools, tlc_errors
+    from ....specs.checking import as_found
 
     one = one_model(model, constants_given(constant), config, deadlock)
-    tools = with_heap(find_tools(), memory)
-    with steps() as progress, tlc_errors(), inconclusive_out_of_time(one):
+    tools = tools_with(memory)
+    with steps() as progress, asking_tlc(one.name):
         try:
             simulation = pytla.simulate(
                 one.model,

@@ -14,28 +14,40 @@ from ..terminal import EXITS, STYLES, messages, results
 if TYPE_CHECKING:
     from ....specs.pytla import Progress, Tools
 
-from .models import ChosenModel
-
 _QUIET_SECONDS = 30
 """How often a model's progress is printed where there is no terminal."""
 
 
-def with_heap(tools: Tools, memory: int | None) -> Tools:
-    """Let TLC have a heap of so many MiB, if that is given."""
+def tools_with(memory: int | None) -> Tools:
+    """Return Java and TLC, which has a heap of so many MiB, if that is given.
+
+    Raises:
+        MissingTool: One of them isn't on this machine; the message says how to get it.
+    """
+    from ....specs.checking import find_tools
+
+    tools = find_tools()
     return tools if memory is None else tools._replace(options=(*tools.options, f"-Xmx{memory}m"))
 
 
 @contextmanager
-def inconclusive_out_of_time(one: ChosenModel) -> Iterator[None]:
-    """End the command as inconclusive where TLC's time is up."""
+def asking_tlc(name: str) -> Iterator[None]:
+    """Turn what TLC can't do into a message; end the command as inconclusive where its time for a model is up.
+
+    Raises:
+        MissingTool: There is no tla2tools.jar.
+        StreamproofError: Anything else that keeps TLC from an answer.
+    """
+    from ....specs.checking import tlc_errors
     from ....specs.pytla import TimedOut
 
-    try:
-        yield
-    except TimedOut as unfinished:
-        why = escape(f"{one.name}: {unfinished}")
-        results.print(f"[{STYLES['inconclusive']}]inconclusive[/] {why}", soft_wrap=True)
-        raise typer.Exit(EXITS["inconclusive"]) from None
+    with tlc_errors():
+        try:
+            yield
+        except TimedOut as unfinished:
+            why = escape(f"{name}: {unfinished}")
+            results.print(f"[{STYLES['inconclusive']}]inconclusive[/] {why}", soft_wrap=True)
+            raise typer.Exit(EXITS["inconclusive"]) from None
 
 
 def reporter(name: str, progress: Callable[[str], None]) -> Callable[[Progress], None]:

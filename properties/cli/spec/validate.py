@@ -11,10 +11,9 @@ import typer
 from rich.markup import escape
 
 from ..terminal import EXITS, STYLES, messages, results, steps
-from .models import ChosenModel
 from .options import Memory, Timeout
 from .printing import count_of
-from .tlc import inconclusive_out_of_time, reporter, with_heap
+from .tlc import asking_tlc, reporter, tools_with
 
 if TYPE_CHECKING:
     from ....specs.validation import Refusal
@@ -45,19 +44,15 @@ def validate_traces(
 
     A trace that isn't one is a violation: the line that is refused is named, and what could have happened there.
     """
-    from ....specs.catalogue import find_model
-    from ....specs.checking import find_tools, model_of, tlc_errors
     from ....specs.traces import read_trace
-    from ....specs.validation import MODULE, validate
+    from ....specs.validation import validate
 
     read = [read_trace(path) for path in traces]
-    entry = find_model(MODULE.stem)
-    tools = with_heap(find_tools(), memory)
+    tools = tools_with(memory)
     violated = False
     for path, trace in zip(traces, read, strict=True):
         held = trace if protocol is None else replace(trace, protocol=protocol.value)
-        one = ChosenModel(str(path), model_of(entry, {}), None)
-        with steps() as progress, tlc_errors(), inconclusive_out_of_time(one):
+        with steps() as progress, asking_tlc(str(path)):
             found = validate(held, tools, timeout, reporter(str(path), progress))
         verdict = "violated" if found.refusals else "conforms"
         parts = f" in {found.parts:,} parts without a key in common" if found.parts > 1 else ""
