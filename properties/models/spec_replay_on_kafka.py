@@ -25,7 +25,7 @@ from ..witnesses.kafka.divergences import explained
 from ..witnesses.kafka.held import HeldPlay, KafkaRoute, Overtaking, written
 from ..witnesses.kafka.held import Step as Taken
 from ..witnesses.kafka.witness import KafkaWitness
-from ..witnesses.messages import play_protocol
+from ..witnesses.messages import staged_by_protocol
 from .spec_replay import Behaviour, Table, table_of, tables_of
 
 COHORT = 2_000
@@ -106,7 +106,7 @@ class _Behaviour(Behaviour):
             return ()
         history = self.play.history.with_lines(action.line for _, action in self.steps)
         waiting = [_named(one) for one in self.play.waiting]
-        return explained(history, self.play.outcome) if waiting == play_protocol(history)[1] else ()
+        return explained(history, self.play.outcome) if waiting == staged_by_protocol(history).waiting else ()
 
     def _shown(self, result: Table) -> Table:
         join = self.of_module.join

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ...reference.core.history import Cut, Delivery, History
-from ...reference.core.play import Played, play
+from ...reference.core.play import play
 from ...reference.core.records import Change, Key, Output, Record
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription
 from ..outcomes.outcomes import Difference, Outcome, differences
@@ -37,8 +37,8 @@ class Staged:
     waiting: list[Waiting] = field(default_factory=list)
 
 
-def play_protocol(history: History) -> tuple[Played, list[Waiting]]:
-    """Play a history on the reference's protocol; return the messages that wait after each arrival, too."""
+def staged_by_protocol(history: History) -> Staged:
+    """Return what comes out of a history on the reference's protocol, and which messages wait after each arrival."""
     after: list[Waiting] = []
 
     class Watched(Protocol):
@@ -64,18 +64,12 @@ def play_protocol(history: History) -> tuple[Played, list[Waiting]]:
             continue
         last = next(moved) if isinstance(line, (Record, Delivery)) else last
         waits.append(last)
-    return played, waits
+    return Staged(Outcome.of_play(history.name, played), waits)
 
 
 def _message(message: Subscription | Response) -> Message:
     content = message.instruction.value if isinstance(message, Subscription) else message.value
     return Message(message.key, content, message.timestamp)
-
-
-def staged_by_protocol(history: History) -> Staged:
-    """Return what comes out of a history on the reference's protocol."""
-    played, waiting = play_protocol(history)
-    return Staged(Outcome.of_play(history.name, played), waiting)
 
 
 def staged_differences(history: History, staged: Staged, expected: Staged | None = None) -> list[Difference]:

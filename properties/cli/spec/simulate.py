@@ -52,17 +52,15 @@ def simulate_model(
     walk = count_of(len(walked), "behaviour")
     if lengths:
         walk += f" of {min(lengths)} to {max(lengths)} states"
-    expected = one.entry is not None and one.entry.fails and not constant
+    wanted = one.entry if one.fails else None
     if found.passed:
-        verdict = "inconclusive" if expected else "conforms"
-        wanted = (
-            f"; {expected_of(one.entry)} was expected, and a search would find it" if expected and one.entry else ""
-        )
-        said = f"no property is violated in them{wanted}"
+        verdict = "inconclusive" if wanted else "conforms"
+        search = f"; {expected_of(wanted)} was expected, and a search would find it" if wanted else ""
+        said = f"no property is violated in them{search}"
     else:
-        met = one.entry is not None and expected and found.result == one.entry.result
-        verdict = "conforms" if met and one.entry and found.violated == one.entry.violated else "violated"
-        said = found.verdict + (", as it should" if verdict == "conforms" else "")
+        met = wanted is not None and (found.result, found.violated) == (wanted.result, wanted.violated)
+        verdict = "conforms" if met else "violated"
+        said = found.verdict + (", as it should" if met else "")
     results.print(
         f"[{STYLES[verdict]}]{verdict}[/] {escape(one.name)}: {walk}; {escape(said)}; "
         f"seed {seed}; {found.seconds:.1f} s"

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ....reference.core.errors import BadInput
 from ....reference.core.history import Cut, Delivery, History, Line
 from ....reference.core.play import Entry
-from ....reference.core.records import Change, Key, Record
+from ....reference.core.records import Change, Key, Record, Value
 from ....reference.foreign_key_protocol import Instruction
 from ...outcomes.outcomes import Grain, Outcome
 from ...registration.kafka import Kafka
@@ -30,7 +30,7 @@ from ...registration.key_space import owner, prefixed_key
 from ...registration.registration import Registration, registration_of
 from ..messages import Message, Staged, Waiting
 from .builder import Dialect
-from .jvm import KafkaJvm
+from .jvm import KafkaJvm, kafka_jvm
 from .playing import DRIVER, INPUTS, OUTPUT, playing_held, topology_of
 
 COHORT = 2000
@@ -152,12 +152,12 @@ class HeldPlay:
 
 
 def play_held(
-    jvm: KafkaJvm, histories: Sequence[History], dialect: Dialect, strict: bool = True, watched: bool = False
+    version: str, histories: Sequence[History], dialect: Dialect, strict: bool = True, watched: bool = False
 ) -> list[Staged]:
     """Play histories with manual delivery, and return what came out and what waits after each arrival.
 
     Args:
-        jvm: The JVM.
+        version: The release.
         histories: The histories; their options may differ.
         dialect: How Kafka Streams is set up.
         strict: Whether a delivery from an empty route is refused; otherwise it does nothing.
@@ -167,17 +167,17 @@ def play_held(
         BadInput: A history delivers from a route on which nothing waits; the message names the arrival or line.
     """
     plays = [HeldPlay(written(one.lines), one, strict, watched, dialect.keyless_waits) for one in histories]
-    play_scripts(jvm, plays, dialect)
+    play_scripts(version, plays, dialect)
     return [Staged(play.outcome, [_named(waiting) for waiting in play.waiting]) for play in plays]
 
 
-def every_interleaving(jvm: KafkaJvm, histories: Sequence[History], dialect: Dialect) -> list[list[HeldPlay]]:
+def every_interleaving(version: str, histories: Sequence[History], dialect: Dialect) -> list[list[HeldPlay]]:
     """Play every order in which Kafka's messages can be handed on between changes that keep their order.
 
     Kafka's own messages decide what may follow, those without key too; no model is asked.
 
     Args:
-        jvm: The JVM.
+        version: The release.
         histories: Histories, whose deliveries play no part.
         dialect: How Kafka Streams is set up.
 
@@ -188,18 +188,18 @@ def every_interleaving(jvm: KafkaJvm, histories: Sequence[History], dialect: Dia
     branches = [(number, Branch(history)) for number, history in enumerate(histories)]
     while branches:
         plays = [HeldPlay(branch, branch.history, keyless_waits=True) for _, branch in branches]
-        play_scripts(jvm, plays, dialect)
+        play_scripts(version, plays, dialect)
         for (number, _), play in zip(branches, plays, strict=True):
             played[number].append(play)
         branches = [(number, other) for number, branch in branches for other in branch.others()]
     return played
 
 
-def play_scripts(jvm: KafkaJvm, plays: Sequence[HeldPlay], dialect: Dialect) -> None:
+def play_scripts(version: str, plays: Sequence[HeldPlay], dialect: Dialect) -> None:
     """Play scripts, those of one definition on a driver together; what comes of them is in the plays.
 
     Args:
-        jvm: The JVM.
+        version: The release.
         plays: The plays.
         dialect: How Kafka Streams is set up.
 
@@ -212,7 +212,7 @@ def play_scripts(jvm: KafkaJvm, plays: Sequence[HeldPlay], dialect: Dialect) -> 
         groups.setdefault(registration.declare(play.history.options), (registration, []))[1].append(play)
     for definition, (registration, members) in groups.items():
         for start in range(0, len(members), COHORT):
-            _play_cohort(jvm, registration, definition, dialect, members[start : start + COHORT])
+            _play_cohort(kafka_jvm(version), registration, definition, dialect, members[start : start + COHORT])
 
 
 def _play_cohort(
@@ -432,10 +432,15 @@ def _content(channel: str, held: _Held) -> Message:
     """Return what a message asks, or which right value it brings."""
     (_, value, timestamp), *more = held.records
     assert value is not None
-    if channel == "subscription":
-        instruction = INSTRUCTIONS[ord(value[1])]
-        # The old key is left without an answer, which the message without key asks for: together they ask the old key.
-        asks = Instruction.DELETE_KEY_AND_PROPAGATE if more else instruction
-        return Message(held.key, asks.value, timestamp)
-    text = value[1 if ord(value[0]) & HASH_IS_NULL else 1 + HASH_BYTES :]
-    return Message(held.key, json.loads(utf8_of(text)) if text else None, timestamp)
+    if channel == "response":
+        return Message(held.key, response_of(value)[1], timestamp)
+    # The old key is left without an answer, which the message without key asks for: together they ask the old key.
+    asks = Instruction.DELETE_KEY_AND_PROPAGATE if more else INSTRUCTIONS[ord(value[1])]
+    return Message(held.key, asks.value, timestamp)
+
+
+def response_of(characters: str) -> tuple[bytes | None, Value]:
+    """Read `{hash is null, version}{hash}{right value}`: return the hash, and the value."""
+    content = characters.encode("latin-1")
+    start = 1 if content[0] & HASH_IS_NULL else 1 + HASH_BYTES
+    return content[1:start] or None, json.loads(content[start:]) if content[start:] else None

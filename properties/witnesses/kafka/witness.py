@@ -10,7 +10,7 @@ Source: KIP-94, KIP-213, join semantics; what 4.3.1 makes of them is in `docs/fa
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -27,13 +27,10 @@ from ..base import Witness
 from ..messages import Staged
 from ..run_options import PLAIN, RunOptions
 from .builder import Dialect
-from .held import HeldPlay, every_interleaving, play_held, play_scripts, written
+from .held import HeldPlay, Row, every_interleaving, play_held, play_scripts, written
 from .jvm import KafkaJvm, kafka_jvm
 from .playing import functions_of, playing, topology_of
 from .versions import release, version_in_use
-
-Send = tuple[str, Key | None, str | None, int]
-Emitted = tuple[str | None, str | None, int]
 
 
 @dataclass(frozen=True)
@@ -93,9 +90,9 @@ class KafkaWitness(Witness):
         self._require_answerable(histories)
         if not histories:
             return []
-        jvm = self._jvm()
+        jvm = kafka_jvm(self.version)
         scheduled = [history for history in histories if history.has_schedule]
-        held = iter(play_held(jvm, scheduled, self.dialect))
+        held = iter(play_held(self.version, scheduled, self.dialect))
         return [
             next(held).outcome if history.has_schedule else _play(jvm, history, self.dialect) for history in histories
         ]
@@ -115,7 +112,7 @@ class KafkaWitness(Witness):
         for history in histories:
             if not history.has_schedule:
                 raise BadInput(f"{history.name}: its messages are handed on at once: say delivery manual")
-        return play_held(self._jvm(), histories, self.dialect, strict, watched=True) if histories else []
+        return play_held(self.version, histories, self.dialect, strict, watched=True)
 
     def play(self, plays: Sequence[HeldPlay]) -> None:
         """Play scripts on drivers whose messages are held back; what comes of them is in the plays.
@@ -125,8 +122,7 @@ class KafkaWitness(Witness):
             MissingTool: As `evaluate`.
         """
         self._require_answerable([play.history for play in plays])
-        if plays:
-            play_scripts(self._jvm(), plays, self.dialect)
+        play_scripts(self.version, plays, self.dialect)
 
     def complete(self, histories: Sequence[History]) -> list[Outcome]:
         """Return what comes out of histories with manual delivery once what waits at their end is handed on, too.
@@ -153,12 +149,8 @@ class KafkaWitness(Witness):
             MissingTool: As `evaluate`.
         """
         self._require_answerable(histories)
-        if not histories:
-            return []
-        return [[play.outcome for play in plays] for plays in every_interleaving(self._jvm(), histories, self.dialect)]
-
-    def _jvm(self) -> KafkaJvm:
-        return kafka_jvm(self.version)
+        played = every_interleaving(self.version, histories, self.dialect)
+        return [[play.outcome for play in plays] for plays in played]
 
     def _require_answerable(self, histories: Sequence[History]) -> None:
         for history in histories:
@@ -182,70 +174,49 @@ def _check_records(history: History, definition: Any) -> None:
 # Playing: a history goes into the JVM as one JSON text, and its outputs come back as one.
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """A history as Kafka is to see it.
-
-    Attributes:
-        sends: What is piped in, in order: input, key, value as text, timestamp.
-        steps: Of each, the arrival and the batch that it belongs to.
-        reserved: The key of the records that only move stream time; their outputs aren't the history's.
-    """
-
-    sends: list[Send]
-    steps: list[tuple[int, int]]
-    reserved: Key
-
-    @classmethod
-    def of(cls, history: History, definition: Any, kafka: Kafka, dialect: Dialect) -> _Sent:
-        keys = {record.key for record in history.records}
-        reserved = "heartbeat"
-        while reserved in keys:
-            reserved += "'"
-        sent = cls([], [], reserved)
-        clocks = kafka.clocks(definition)
-        arrival = batch = 0
-        for line in history.lines:
-            if isinstance(line, Cut):
-                batch += 1
-                continue
-            assert not isinstance(line, Delivery)
-            beats = clocks if isinstance(line, ClockAdvance) else ()
-            if isinstance(line, Record) and kafka.moves_all_clocks and not dialect.own_clocks:
-                beats = tuple(name for name in clocks if name != line.input and line.key is not None)
-            sent.sends.extend((name, reserved, "0", line.timestamp) for name in beats)
-            if isinstance(line, Record):
-                sent.sends.append((line.input, line.key, kafka.sent(definition, line), line.timestamp))
-            sent.steps.extend([(arrival, batch)] * (len(sent.sends) - len(sent.steps)))
-            arrival += 1
-        return sent
-
-
 def _play(jvm: KafkaJvm, history: History, dialect: Dialect) -> Outcome:
     definition = operator_named(history.operator).declare(history.options)
     kafka = registration_of(history.operator).kafka
     assert kafka is not None
-    sent = _Sent.of(history, definition, kafka, dialect)
-    emitted = json.loads(_player(jvm, kafka, definition, dialect).apply(json.dumps(sent.sends)))
-    read = _reader(definition, kafka)
+    keys = {record.key for record in history.records}
+    reserved = "heartbeat"  # the key of records that only move stream time; their outputs aren't the history's
+    while reserved in keys:
+        reserved += "'"
+    sends = list(_sends(history, definition, kafka, dialect, reserved))
+    emitted = json.loads(_player(jvm, kafka, definition, dialect).apply(json.dumps([sent for _, _, sent in sends])))
     entries = [
         Entry(arrival, batch, change)
-        for (arrival, batch), outputs in zip(sent.steps, emitted, strict=True)
-        for change in map(read, outputs)
-        if change.key != sent.reserved
+        for (arrival, batch, _), outputs in zip(sends, emitted, strict=True)
+        for change in (_change(definition, kafka, *output) for output in outputs)
+        if change.key != reserved
     ]
     return Outcome(history.name, Grain.ARRIVAL, entries, knows_dropped=False, is_stream=definition.is_stream)
 
 
-def _reader(definition: Any, kafka: Kafka) -> Callable[[Emitted], Change]:
-    """Return what turns an output into a change."""
+def _sends(
+    history: History, definition: Any, kafka: Kafka, dialect: Dialect, reserved: Key
+) -> Iterator[tuple[int, int, Row]]:
+    """Yield what is piped in, each with the arrival and the batch that it belongs to."""
+    clocks = kafka.clocks(definition)
+    arrival = batch = 0
+    for line in history.lines:
+        if isinstance(line, Cut):
+            batch += 1
+            continue
+        assert not isinstance(line, Delivery)
+        beats = clocks if isinstance(line, ClockAdvance) else ()
+        if isinstance(line, Record) and kafka.moves_all_clocks and not dialect.own_clocks:
+            beats = tuple(name for name in clocks if name != line.input and line.key is not None)
+        for name in beats:
+            yield arrival, batch, (name, reserved, "0", line.timestamp)
+        if isinstance(line, Record):
+            yield arrival, batch, (line.input, line.key, kafka.sent(definition, line), line.timestamp)
+        arrival += 1
 
-    def read(output: Emitted) -> Change:
-        text, value, timestamp = output
-        key, window = _windowed_key(text) if kafka.is_windowed and text is not None else (text, None)
-        return Change(key, window, None if value is None else kafka.read(definition, key, value), timestamp)
 
-    return read
+def _change(definition: Any, kafka: Kafka, text: str | None, value: str | None, timestamp: int) -> Change:
+    key, window = _windowed_key(text) if kafka.is_windowed and text is not None else (text, None)
+    return Change(key, window, None if value is None else kafka.read(definition, key, value), timestamp)
 
 
 def _windowed_key(text: str) -> tuple[Key, Window]:

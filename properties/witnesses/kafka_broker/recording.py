@@ -12,7 +12,7 @@ from typing import Any
 from ....reference.core.errors import BadInput
 from ....reference.core.records import Value
 from ....specs.traces import UNKNOWN, Event, JoinTrace, Kind
-from ..kafka.held import HASH_BYTES, HASH_IS_NULL, INSTRUCTIONS, utf8_of
+from ..kafka.held import HASH_BYTES, HASH_IS_NULL, INSTRUCTIONS, response_of, utf8_of
 from ..kafka.versions import asks_as_3_9_0, version_in_use
 from .application import INNER, INNER_BY_LEFT, LEFT, Application, Settings
 from .clients import Received
@@ -105,12 +105,10 @@ def _subscription(record: Received, hashed: dict[bytes | None, Value]) -> Event:
 
 
 def _response(record: Received, hashed: dict[bytes | None, Value]) -> Event:
-    """Read `{hash is null, version}{hash}{right value}`; it doesn't say which right key it is of."""
+    """Read a response, which doesn't say which right key it is of."""
     assert record.value is not None
-    content = record.value.encode("latin-1")
-    start = 1 if content[0] & HASH_IS_NULL else 1 + HASH_BYTES
-    value = json.loads(content[start:]) if content[start:] else None
-    of = hashed.get(content[1:start] or None, UNKNOWN)
+    digest, value = response_of(record.value)
+    of = hashed.get(digest, UNKNOWN)
     return Event(0, "response sent", utf8_of(record.key), foreign_key=UNKNOWN, value=value, of=of)
 
 

@@ -39,7 +39,7 @@ from streamproof.properties.registration.key_space import prefixed_key
 from streamproof.properties.registration.mutants import Mutant
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.testing.recheck import assert_holds
-from streamproof.properties.witnesses.messages import Staged, play_protocol
+from streamproof.properties.witnesses.messages import Staged, staged_by_protocol
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import staged as staged_player
 from streamproof.properties.witnesses.spark.query import StreamOutput
@@ -142,10 +142,10 @@ class StandIn:
     def play_staged(self, histories: Sequence[History], logics: Any = None, strict: bool = True) -> list[Staged]:
         staged = []
         for history in histories:
-            played, waiting = play_protocol(history)
-            outcome = Outcome.of_play(history.name, played)
+            one = staged_by_protocol(history)
             run = Run(OWN, PLAIN, Cohort("", {}, (), ()))
-            staged.append(Staged(replace(outcome, entries=self.bug(run, history, [*outcome.entries])), waiting))
+            entries = self.bug(run, history, [*one.outcome.entries])
+            staged.append(Staged(replace(one.outcome, entries=entries), one.waiting))
         return staged
 
 
@@ -370,7 +370,7 @@ def mute(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def staged_kafka(histories: Sequence[History], lost: int) -> list[Staged]:
     return [
-        Staged(outcome, play_protocol(history)[1])
+        Staged(outcome, staged_by_protocol(history).waiting)
         for history, outcome in zip(histories, kafka(histories, lost), strict=True)
     ]
 

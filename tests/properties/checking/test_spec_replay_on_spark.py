@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from streamproof.properties.models import spec_replay
 from streamproof.properties.models.spec_replay import Case, replay_cases_on_spark, replay_on_spark
 from streamproof.properties.outcomes.outcomes import Outcome
-from streamproof.properties.witnesses.messages import Staged, play_protocol
+from streamproof.properties.witnesses.messages import Staged, staged_by_protocol
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History
@@ -114,7 +114,7 @@ def as_spark(monkeypatch: pytest.MonkeyPatch, mend: Callable[[History, list[Entr
         return outcome
 
     def play_staged(histories: Sequence[History], logics: Any, strict: bool) -> list[Staged]:
-        return [Staged(played(history), play_protocol(history)[1]) for history in histories]
+        return [Staged(played(history), staged_by_protocol(history).waiting) for history in histories]
 
     monkeypatch.setattr(spec_replay, "play_staged", play_staged)
     monkeypatch.setattr(SparkWitness, "evaluate", lambda witness, histories: [played(history) for history in histories])

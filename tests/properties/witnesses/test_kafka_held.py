@@ -18,9 +18,9 @@ from streamproof.properties.witnesses.kafka import held
 from streamproof.properties.witnesses.kafka.builder import Dialect
 from streamproof.properties.witnesses.kafka.divergences import explained
 from streamproof.properties.witnesses.kafka.held import play_held
-from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
+from streamproof.properties.witnesses.kafka.versions import version_in_use
 from streamproof.properties.witnesses.kafka.witness import KafkaWitness
-from streamproof.properties.witnesses.messages import Message, play_protocol, staged_differences
+from streamproof.properties.witnesses.messages import Message, staged_by_protocol, staged_differences
 from streamproof.reference import foreign_key_protocol
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, Delivery, History
@@ -83,7 +83,7 @@ def test_a_right_row_fans_out_into_routes_that_overtake_each_other():
 
 def test_what_waits_is_known_by_its_content():
     lines = [left("a", "r", 0), ask("r"), right("r", "x", 5), gone("a", 6), left("a", "r", 7)]
-    (staged,) = play_held(kafka_jvm(), [history(INNER, *lines)], Dialect(), watched=True)
+    (staged,) = play_held(version_in_use(), [history(INNER, *lines)], Dialect(), watched=True)
     asked = Message("a", "DELETE_KEY_AND_PROPAGATE", 6), Message("a", "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE", 7)
     brought = {("response", "r", "a"): (Message("a", "x", 5),)}
     assert staged.waiting[0] == {("subscription", "r", None): (Message("a", asked[1].content, 0),)}
@@ -108,7 +108,7 @@ def test_an_empty_route_is_an_error_that_names_the_line_of_the_file():
 
 
 def test_where_it_is_not_strict_a_delivery_from_an_empty_route_does_nothing():
-    (staged,) = play_held(kafka_jvm(), [history(INNER, ask("s"), *SHOWN)], Dialect(), strict=False)
+    (staged,) = play_held(version_in_use(), [history(INNER, ask("s"), *SHOWN)], Dialect(), strict=False)
     assert [entry.arrival for entry in staged.outcome.entries] == [4]
 
 
@@ -139,7 +139,7 @@ def test_keys_and_values_of_any_text_come_back_as_they_went_in():
 
 def test_a_left_join_that_loses_its_key_asks_the_old_one():
     lines = [*SHOWN, left("l", None, 2), ask("r"), answer("r", "l")]
-    (staged,) = play_held(kafka_jvm(), [history(LEFT, *lines)], Dialect(), watched=True)
+    (staged,) = play_held(version_in_use(), [history(LEFT, *lines)], Dialect(), watched=True)
     assert not staged_differences(history(LEFT, *lines), staged)
     assert staged.waiting[4] == {("subscription", "r", None): (Message("l", "DELETE_KEY_AND_PROPAGATE", 2),)}
 
@@ -155,9 +155,9 @@ def drawn(options, count, seed=3):
 def test_under_random_schedules_kafka_emits_and_leaves_waiting_what_the_protocol_does(more):
     histories = drawn({"foreign_key": "artist", **more}, 150)
     unexplained = []
-    for one, staged in zip(histories, play_held(kafka_jvm(), histories, Dialect(), watched=True), strict=True):
+    for one, staged in zip(histories, play_held(version_in_use(), histories, Dialect(), watched=True), strict=True):
         differs = staged_differences(one, staged) and not explained(one, staged.outcome)
-        if differs or staged.waiting != play_protocol(one)[1]:
+        if differs or staged.waiting != staged_by_protocol(one).waiting:
             unexplained.append(one.to_text())
     assert unexplained == []
 
@@ -165,9 +165,9 @@ def test_under_random_schedules_kafka_emits_and_leaves_waiting_what_the_protocol
 def test_a_message_that_waits_too_long_is_a_difference():
     histories = [one for one in drawn({"foreign_key": "artist"}, 20) if any(isinstance(x, Delivery) for x in one.lines)]
     shorter = [one.with_lines(one.lines[:-1]) for one in histories]
-    played = play_held(kafka_jvm(), shorter, Dialect(), watched=True)
+    played = play_held(version_in_use(), shorter, Dialect(), watched=True)
     assert all(
-        staged.waiting[-1] != play_protocol(one)[1][-1]
+        staged.waiting[-1] != staged_by_protocol(one).waiting[-1]
         for one, staged in zip(histories, played, strict=True)
         if isinstance(one.lines[-1], Delivery)
     )
@@ -247,7 +247,7 @@ def test_kafkas_left_join_has_messages_without_key_and_ends_right_in_every_order
 
 
 def test_every_order_is_played_once():
-    (plays,) = held.every_interleaving(kafka_jvm(), [RACES["lose-update"].history()], Dialect())
+    (plays,) = held.every_interleaving(version_in_use(), [RACES["lose-update"].history()], Dialect())
     assert len({tuple(map(str, play.lines)) for play in plays}) == len(plays) == 21
 
 
