@@ -242,6 +242,8 @@ def short(value: Value) -> str:
 
 
 class _Drawing:
+    """Draws one picture from top to bottom; all parts share how far down it is, so it has many methods."""
+
     def __init__(self, trace: Trace, description: Description | None, actions: Mapping[int, str]) -> None:
         self.trace, self.description, self.actions = trace, description, actions
         self.picture = _Picture()

@@ -183,7 +183,10 @@ def _strayed(graph: StateGraph, number: int, furthest: Any) -> list[Any]:
 
 
 class _Part:
-    """A trace whose keys hang together, as the specification has it: with keys and versions of its own."""
+    """A trace whose keys hang together, as the specification has it: with keys and versions of its own.
+
+    It writes the trace as a constant and reads states back as events, by the same names, so it has many methods.
+    """
 
     def __init__(self, trace: JoinTrace) -> None:
         self.trace = trace

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ...reference.core.play import play
-from ...reference.core.records import Key, Table
+from ...reference.core.records import Key
 from ...reference.foreign_key_protocol import Protocol
 from ...specs.races import RACES, Race, interleavings, meant, values_of
 from ...specs.replays.foreign_key_join import completed
@@ -52,16 +52,16 @@ def raced(
         MissingTool: Kafka Streams is asked, and isn't here.
     """
     histories = [race.history(join) for race in races]
-    tables: list[list[Table]]
+    results: list[list[Any]]
     if on == "kafka":
         kafka = KafkaWitness(version=version_in_use() if version is None else version)
         outcomes = kafka.interleavings(histories) if every else [[one] for one in kafka.complete(histories)]
-        tables = [[_table(one.result) for one in of_race] for of_race in outcomes]
+        results = [[one.result for one in of_race] for of_race in outcomes]
     else:
         each = [list(interleavings(one)) if every else [completed(one)] for one in histories]
-        tables = [[_table(play(one, Protocol).result) for one in of_race] for of_race in each]
+        results = [[play(one, Protocol).result for one in of_race] for of_race in each]
     found = []
-    for race, history, of_race in zip(races, histories, tables, strict=True):
+    for race, history, of_race in zip(races, histories, results, strict=True):
         right = values_of(meant(history))
         shown = [values_of(table) for table in of_race]
         wrong = [one for one in shown if one != right]
@@ -90,8 +90,3 @@ def is_in(race: Race, version: str) -> bool:
     if race.join == "left":  # before 3.7 a left join asked no old right row
         return asks_as_3_9_0(version) and release(version) >= (3, 7)
     return race.name not in ("move-update", "right-delete-update") or not asks_as_3_9_0(version)
-
-
-def _table(result: Any) -> Table:
-    assert isinstance(result, dict)
-    return result

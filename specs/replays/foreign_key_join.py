@@ -54,6 +54,8 @@ _KEPT_STATES = 50_000
 class ForeignKeyJoinReplay(ModuleReplay):
     """Reads behaviours of `ForeignKeyJoin.tla`, under the constants of a model.
 
+    It has a method for each kind of value in a state, so it has many: all of them need the constants.
+
     Raises:
         BadInput: A constant is missing or isn't one of the module's values.
     """

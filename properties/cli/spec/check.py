@@ -276,7 +276,6 @@ def _draw(checked: CheckedModel, path: Path) -> None:
     found = checked.found
     if found is None or found.trace is None:
         raise StreamproofError(f"{path}: not written, for {checked.chosen.name} has no counterexample to draw")
-    entry = checked.chosen.entry
-    title = checked.chosen.name if entry is None else f"{entry.name}: {entry.says}"
-    write_text(path, sequence_chart(found.trace, checked.chosen.model.module, title, found.violation))
+    chosen = checked.chosen
+    write_text(path, sequence_chart(found.trace, chosen.model.module, chosen.title, found.violation))
     messages.print(f"{path}: the counterexample, {len(found.trace)} states", markup=False, soft_wrap=True)

@@ -68,11 +68,9 @@ def _chart(one: CheckedModel, number: int) -> Chart:
     found, model = one.found, one.chosen.model
     assert found is not None
     assert found.trace is not None
-    entry = one.chosen.entry
-    title = one.chosen.name if entry is None else f"{entry.name}: {entry.says}"
     violated = read_module(model.module).definitions.get(found.violated or "")
     said = found.violation if violated is None or not violated.comment else violated.comment
-    svg = sequence_chart(found.trace, model.module, title, found.violation, f"sequence-{number}")
+    svg = sequence_chart(found.trace, model.module, one.chosen.title, found.violation, f"sequence-{number}")
     return Chart(one.chosen.name, _law(found), said, svg, _steps(found.trace, model.module), one.verdict == "conforms")
 
 

@@ -21,6 +21,11 @@ class ChosenModel(NamedTuple):
     entry: CatalogueModel | None
 
     @property
+    def title(self) -> str:
+        """The name, with what the catalogue says of it."""
+        return self.name if self.entry is None else f"{self.entry.name}: {self.entry.says}"
+
+    @property
     def fails(self) -> bool:
         """Whether a counterexample is expected."""
         return self.entry is not None and self.entry.fails

@@ -49,36 +49,26 @@ class DuckDBWitness(Witness):
             BadInput: A history is refused, the operator can't take a record, a whole number or a sum of them has more
                 than 38 digits, or `min` or `max` is to compare strings with numbers.
         """
+        groups: dict[str, dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for index, history in enumerate(histories):
+            options = tuple(sorted((name, repr(value)) for name, value in history.options.items()))
+            groups[history.operator][options, history.clock].append(index)
+        for definitions in groups.values():
+            for indexes in definitions.values():
+                if (reason := self.refuses(histories[indexes[0]])) is not None:
+                    raise BadInput(f"{reason}; use another witness")
         outcomes: dict[int, Outcome] = {}
-        for operator, definitions in _by_operator(histories).items():
+        for operator, definitions in groups.items():
             sql = registration_of(operator).sql
             assert sql is not None
             arrivals = Arrivals(sql)
-            for indexes in definitions:
+            for indexes in definitions.values():
                 of_definition = [histories[index] for index in indexes]
                 arrivals.add(of_definition, registration_of(operator).declare(of_definition[0].options))
-            answered = [index for indexes in definitions for index in indexes]
+            answered = [index for indexes in definitions.values() for index in indexes]
             for index, result in zip(answered, results_of(arrivals, run_statement(arrivals)), strict=True):
                 is_stream = sql.is_stream(histories[index].options)
                 outcomes[index] = Outcome(
                     histories[index].name, self.grain, final=result, knows_dropped=False, is_stream=is_stream
                 )
         return [outcomes[index] for index in range(len(histories))]
-
-
-def _by_operator(histories: Sequence[History]) -> dict[str, list[list[int]]]:
-    """Return by operator the indexes of the histories of each definition.
-
-    Raises:
-        BadInput: There is no statement for a definition.
-    """
-    by_definition: dict[Any, list[int]] = defaultdict(list)
-    for index, history in enumerate(histories):
-        options = tuple(sorted((name, repr(value)) for name, value in history.options.items()))
-        by_definition[history.operator, options, history.clock].append(index)
-    by_operator: dict[str, list[list[int]]] = defaultdict(list)
-    for (operator, _, _), indexes in by_definition.items():
-        if (reason := DuckDBWitness().refuses(histories[indexes[0]])) is not None:
-            raise BadInput(f"{reason}; use another witness")
-        by_operator[operator].append(indexes)
-    return by_operator
