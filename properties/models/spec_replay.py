@@ -170,11 +170,11 @@ def _staged_disagreements(behaviours: Sequence[_Behaviour]) -> list[Disagreement
     logics = _logics()
     # A delivery for which nothing waits is no error here: what waits is compared.
     staged = play_staged(histories, [logics[code] for code in codes], strict=False)
-    found = []
-    for one, played in zip(behaviours, staged, strict=False):
+    found, count = [], len(behaviours)
+    for one, played in zip(behaviours, staged[:count], strict=True):
         emitted = tables_of(played.outcome.entries, lambda entry: entry.arrival, len(one.steps))
         found.append(one.first_disagreement(emitted, played.waiting))
-    for one, history, played in zip(rights, right_histories, staged[len(behaviours) :], strict=True):
+    for one, history, played in zip(rights, right_histories, staged[count:], strict=True):
         result = table_of(played.outcome.entries)
         found.append(one.disagreement(result, values_of(meant(history)), "at the end on the right code"))
     return found
@@ -187,15 +187,8 @@ def table_of(entries: Sequence[Entry]) -> Table:
 
 def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int) -> list[Table]:
     """Return the table after each arrival, or after each batch."""
-    emitted: dict[int, list[Entry]] = {}
-    for entry in entries:
-        emitted.setdefault(when(entry), []).append(entry)
     table: Any = {}
-    tables: list[Table] = []
-    for number in range(count):
-        fold((entry.output for entry in emitted.get(number, ())), table)
-        tables.append(values_of(table))
-    return tables
+    return [values_of(fold((one.output for one in entries if when(one) == number), table)) for number in range(count)]
 
 
 # In one query.
