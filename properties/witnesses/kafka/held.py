@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -221,13 +221,13 @@ def _play_cohort(
     kafka = registration.kafka
     assert kafka is not None
     with _driver(jvm, kafka, definition, dialect) as (topics, send):
-        tables = [_Tables(number, play, registration, definition, topics) for number, play in enumerate(members)]
-        while tables:
-            sends = [one.sends() for one in tables]
-            answers = iter(send(list(chain.from_iterable(sends))))
-            for one, rows in zip(tables, sends, strict=True):
-                one.receive([next(answers) for _ in rows])
-            tables = [one for one, rows in zip(tables, sends, strict=True) if rows]
+        running = [
+            _Tables(number, play, registration, definition, topics).steps() for number, play in enumerate(members)
+        ]
+        asked = [next(steps) for steps in running]
+        while any(asked):
+            answers = iter(send(list(chain.from_iterable(asked))))
+            asked = [steps.send([next(answers) for _ in rows]) for steps, rows in zip(running, asked, strict=True)]
 
 
 def _named(waiting: Mapping[KafkaRoute, tuple[Message, ...]]) -> Waiting:
@@ -287,11 +287,10 @@ class _Held(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """What a row is that is piped in: the right key that it is of, if any, its own key, and whether answers go on."""
+    """What a row is that is piped in: the right key that it is of, if any, and its own key."""
 
     foreign_key: Key | None
     key: Key | None
-    at_once: bool = False
 
 
 class _Tables:
@@ -305,55 +304,50 @@ class _Tables:
         self.prefixed = partial(prefixed_key, number)
         self.renamed = partial(registration.domain.renamed, definition)
         self.held: dict[KafkaRoute, deque[_Held]] = {}  # no route without messages
-        self.at_once: list[tuple[str, Captured]] = []
-        self.sources: list[_Source] = []
-        self.arrival, self.batch = -1, 0
+        self.at_once: list[Row] = []
 
-    def sends(self) -> list[Row]:
-        """Return what is piped in next; nothing at the end of the history."""
-        if self.at_once:
-            sent, self.at_once = self.at_once, []
-            self.sources = [_Source(None, None, at_once=True) for _ in sent]
-            return [(topic, *record) for topic, record in sent]
-        if self.arrival >= 0:
-            self._note()
+    def steps(self) -> Generator[list[Row], list[list[list[Captured]]], None]:
+        """Yield what is piped in next, nothing at the end of the history; and be sent what came of it."""
+        arrival, batch = -1, 0
         while (line := self.play.script(self.held)) is not None:
             self.play.lines.append(line)
             if isinstance(line, Cut):
-                self.batch += 1
+                batch += 1
                 continue
-            self.arrival += 1
-            rows = self._of(line)
-            if rows:
-                return rows
-            self._note()
-        self.arrival, self.sources = -1, []
-        return []
+            arrival += 1
+            source, rows = self._of(line)
+            while rows:
+                for emitted, subscriptions, responses in (yield rows):
+                    self.play.entries += [Entry(arrival, batch, self._change(*record)) for record in emitted]
+                    self._hold_subscriptions(source, subscriptions)
+                    for record in responses:
+                        self._hold_response(source, record)
+                source, rows, self.at_once = None, self.at_once, []
+            if self.play.is_watched:
+                self.play.waiting.append(
+                    {route: tuple(map(partial(_content, route[0]), held)) for route, held in self.held.items()}
+                )
+        while True:
+            yield []
 
-    def _note(self) -> None:
-        if self.play.is_watched:
-            self.play.waiting.append(
-                {route: tuple(map(partial(_content, route[0]), held)) for route, held in self.held.items()}
-            )
-
-    def _of(self, line: Step) -> list[Row]:
+    def _of(self, line: Step) -> tuple[_Source | None, list[Row]]:
         if isinstance(line, Record):
             key = None if line.key is None else self.prefixed(line.key)
             value = self.renamed(line.value, self.prefixed) if line.input == "left" else line.value
             text = self.kafka.sent(self.definition, line._replace(key=key, value=value))
-            self.sources = [_Source(line.key if line.input == "right" else None, line.key)]
-            return [(line.input, _bytes(key), _bytes(text), line.timestamp)]
+            source = _Source(line.key if line.input == "right" else None, line.key)
+            return source, [(line.input, _bytes(key), _bytes(text), line.timestamp)]
         if isinstance(line, Delivery):
             return self._handed_on(line, 0)
         if isinstance(line, Overtaking):
             return self._handed_on(*line)
-        return []
+        return None, []
 
-    def _handed_on(self, delivery: Delivery, index: int) -> list[Row]:
+    def _handed_on(self, delivery: Delivery, index: int) -> tuple[_Source | None, list[Row]]:
         route: KafkaRoute = (delivery.channel, delivery.foreign_key, delivery.key)
         if route not in self.held:
             if not self.play.is_strict:
-                return []
+                return None, []
             routes = "; ".join(" ".join(filter(None, other)) for other in self.held) or "none"
             where = self.play.history.location(len(self.play.lines) - 1)
             raise BadInput(
@@ -365,25 +359,18 @@ class _Tables:
         self.held[route].rotate(index)
         if not self.held[route]:
             del self.held[route]
-        self.sources = [_Source(delivery.foreign_key, message.key) for _ in message.records]
-        return [(self.topics[delivery.channel], *record) for record in message.records]
+        rows = [(self.topics[delivery.channel], *record) for record in message.records]
+        return _Source(delivery.foreign_key, message.key), rows
 
-    def receive(self, answers: Sequence[list[list[Captured]]]) -> None:
-        """Take what came of the rows that were piped in."""
-        for source, (emitted, subscriptions, responses) in zip(self.sources, answers, strict=True):
-            self.play.entries += [Entry(self.arrival, self.batch, self._change(*record)) for record in emitted]
-            self._hold_subscriptions(source, subscriptions)
-            for record in responses:
-                self._hold_response(source, record)
-
-    def _hold_subscriptions(self, source: _Source, subscriptions: Sequence[Captured]) -> None:
+    def _hold_subscriptions(self, source: _Source | None, subscriptions: Sequence[Captured]) -> None:
         last: KafkaRoute | None = None
         for record in subscriptions:
+            assert source is not None
             assert source.key is not None
             foreign_key = None if record.key is None else _own(record.key)
             if foreign_key is None and not self.play.keyless_waits:
                 if last is None:
-                    self.at_once.append((self.topics["subscription"], record))
+                    self.at_once.append((self.topics["subscription"], *record))
                 else:
                     held = self.held[last].pop()
                     self.held[last].append(held._replace(records=(*held.records, record)))
@@ -391,9 +378,9 @@ class _Tables:
             last = ("subscription", foreign_key, None)
             self.held.setdefault(last, deque()).append(_Held(source.key, (record,)))
 
-    def _hold_response(self, source: _Source, record: Captured) -> None:
-        if source.at_once:
-            self.at_once.append((self.topics["response"], record))
+    def _hold_response(self, source: _Source | None, record: Captured) -> None:
+        if source is None:  # of a message that went on at once; so does its answer
+            self.at_once.append((self.topics["response"], *record))
             return
         assert record.key is not None
         key = _own(record.key)
