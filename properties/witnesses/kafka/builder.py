@@ -84,6 +84,11 @@ class Builder:
         """Return the stream of an input, grouped by its key."""
         return self.stream(name).groupByKey()
 
+    def built(self, result: Any, topic: str) -> tuple[Any, Any]:
+        """Return the topology that writes a stream of texts to a topic, and the properties that it runs under."""
+        result.to(topic, getattr(self.dsl.Produced, "with")(self.string, self.string))
+        return self.streams_builder.build(self.properties), self.properties
+
     def milliseconds(self, duration: int) -> Any:
         """Return a duration (ms)."""
         return self.jvm.java.time.Duration.ofMillis(duration)

@@ -46,8 +46,7 @@ def topology_of(jvm: KafkaJvm, kafka: Kafka, definition: Any, dialect: Dialect) 
         stream = stream.selectKey(builder.template("KeyValueMapper", "%1$s", 2))
     if not kafka.is_text:
         stream = stream.mapValues(builder.template("ValueMapper", "%1$s", 1))
-    stream.to(OUTPUT, getattr(builder.dsl.Produced, "with")(builder.string, builder.string))
-    return builder.streams_builder.build(builder.properties), builder.properties
+    return builder.built(stream, OUTPUT)
 
 
 @lru_cache(maxsize=16)

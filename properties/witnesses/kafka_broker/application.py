@@ -113,8 +113,7 @@ class Application:
         """
         jvm, functions = self.clients.jvm, self.clients.functions
         with explaining(self.clients.cluster):
-            properties = self.clients.properties(self._properties)
-            self._streams = jvm.org.apache.kafka.streams.KafkaStreams(self._topology(), properties)
+            self._streams = jvm.org.apache.kafka.streams.KafkaStreams(*self._topology())
             response = f"{STREAMS}.errors.StreamsUncaughtExceptionHandler$StreamThreadExceptionResponse"
             keep = functions.method("java.util.ArrayList", "add", "boolean", "Object").bindTo(self._failures)
             end = functions.handles.constant(functions.kind(response), functions.kind(response).getEnumConstants()[1])
@@ -186,8 +185,8 @@ class Application:
         """Return all records of the output topic."""
         return self.clients.read_all(self.out, self.settings.partitions)
 
-    def _topology(self) -> Any:
-        """Return the topology: `left.join(right, extractor, joiner).toStream().to(out)`."""
+    def _topology(self) -> tuple[Any, Any]:
+        """Return the topology, `left.join(right, extractor, joiner).toStream().to(out)`, and the properties."""
         builder = Builder(self.clients.functions, Dialect(), self._properties)
         functions, handles = self.clients.functions, self.clients.functions.handles
         extractor = functions.function(builder.text_at(self.settings.foreign_key))
@@ -200,8 +199,7 @@ class Application:
             joiner = functions.implementing(f"{DSL}.ValueJoiner", handle)
         kind = INNER if self.settings.join == INNER else LEFT
         table = builder.joined(kind, builder.table(self.left), builder.table(self.right), extractor, joiner)
-        table.toStream().to(self.out, getattr(builder.dsl.Produced, "with")(builder.string, builder.string))
-        return builder.streams_builder.build(builder.properties)
+        return builder.built(table.toStream(), self.out)
 
 
 @contextlib.contextmanager

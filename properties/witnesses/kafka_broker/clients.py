@@ -102,9 +102,9 @@ class Clients:
         common = {"bootstrap.servers": cluster.bootstrap, "metric.reporters": "", **cluster.client}
         limits = {"default.api.timeout.ms": str(_TIMEOUT_MS), "request.timeout.ms": str(_TIMEOUT_MS // 2)}
         with explaining(cluster):
-            self.admin = self._kafka.clients.admin.Admin.create(self.properties({**common, **limits}))
+            self.admin = self._kafka.clients.admin.Admin.create(self._properties({**common, **limits}))
             self._producer = self._kafka.clients.producer.KafkaProducer(
-                self.properties(
+                self._properties(
                     {
                         **common,
                         "delivery.timeout.ms": str(_TIMEOUT_MS),
@@ -130,8 +130,7 @@ class Clients:
         self._sent: list[Any] = []
         self._unsent = 0
 
-    def properties(self, content: Mapping[str, str]) -> Any:
-        """Return properties of Java's."""
+    def _properties(self, content: Mapping[str, str]) -> Any:
         return filled(self.jvm.java.util.Properties(), content)
 
     def require_answer(self) -> None:
@@ -232,7 +231,7 @@ class Clients:
 
     def _consumer_of(self, deserializer: Any) -> Any:
         consumer = self._kafka.clients.consumer.KafkaConsumer
-        return consumer(self.properties(self._consumed), deserializer, deserializer)
+        return consumer(self._properties(self._consumed), deserializer, deserializer)
 
     def _read_by(self, consumer: Any, topic: str, partitions: int) -> list[Received]:
         parts = [self._kafka.common.TopicPartition(topic, number) for number in range(partitions)]
