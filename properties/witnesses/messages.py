@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ...reference.core.history import Cut, Delivery, History
+from ...reference.core.history import Cut, History
 from ...reference.core.play import play
 from ...reference.core.records import Change, Key, Output, Record
 from ...reference.foreign_key_protocol import Protocol, Response, Route, Subscription
 from ..outcomes.outcomes import Difference, Outcome, differences
+
+T = TypeVar("T")
 
 
 class Message(NamedTuple):
@@ -43,27 +45,21 @@ def staged_by_protocol(history: History) -> Staged:
 
     class Watched(Protocol):
         def arrive(self, record: Record) -> list[Output]:
-            emitted = super().arrive(record)
-            after.append(self.seen())
-            return emitted
+            return self.noted(super().arrive(record))
 
         def deliver(self, channel: str, foreign_key: Key, key: Key | None) -> list[Change]:
-            emitted = super().deliver(channel, foreign_key, key)
-            after.append(self.seen())
+            return self.noted(super().deliver(channel, foreign_key, key))
+
+        def advance(self) -> list[Output]:
+            return self.noted(super().advance())
+
+        def noted(self, emitted: T) -> T:
+            after.append({route: tuple(map(_message, messages)) for route, messages in self.waiting.items()})
             return emitted
 
-        def seen(self) -> Waiting:
-            return {route: tuple(map(_message, messages)) for route, messages in self.waiting.items()}
-
     played = play(history, Watched)
-    moved = iter(after)
-    last: Waiting = {}
-    waits = []
-    for line in history.lines:
-        if isinstance(line, Cut):
-            continue
-        last = next(moved) if isinstance(line, (Record, Delivery)) else last
-        waits.append(last)
+    # Each line has one of these, and so has the end.
+    waits = [waiting for line, waiting in zip(history.lines, after, strict=False) if not isinstance(line, Cut)]
     return Staged(Outcome.of_play(history.name, played), waits)
 
 
