@@ -102,8 +102,7 @@ class Arrivals:
             if isinstance(line, Cut):
                 batch += 1
                 continue
-            number = named = value = side = None
-            is_compared = is_added = False
+            number = named = value = side = keyed = None
             if isinstance(line, Record):
                 side, value = inputs.get(line.input), line.value
                 if side is None:
@@ -111,40 +110,46 @@ class Arrivals:
                     raise BadInput(f"unknown input {line.input!r}: {history.operator} has {known}")
                 check(line)
                 if line.key is not None:
-                    number = number_of(line.key)
+                    number, keyed = number_of(line.key), line.input
                     if key_named is not None and (other := key_named(line)) is not None:
                         named = number_of(other)
                     elif number_named is not None:
                         named = number_named(line)
                     if member_of is not None:
                         value = member_of(value)
-                    is_compared, is_added = line.input in compares, line.input in adds
             elif isinstance(line, Delivery):
                 raise BadInput(f"{history.operator} has no channels to deliver from: leave the line out")
             is_heartbeat = isinstance(line, ClockAdvance)
             self.rows.append((number_of_definition, index, batch, is_heartbeat, side, number, line.timestamp, named))
             self.values.append(value)
-            self.compared.append(value if is_compared else None)
-            self.added.append(value if is_added else None)
+            self.compared.append(value if keyed in compares else None)
+            self.added.append(value if keyed in adds else None)
 
     def relation(self) -> pa.Table:
         """The relation `arrivals`, as the statements read it."""
         columns = list(zip(*self.rows, strict=True)) or [()] * 8
         definition, history, batch, heartbeat, side, key, timestamp, named = columns
         named_keys = pa.array(named, pa.int64())
-        return relation(
-            {**value_columns(self.compared), **term_columns(self.added)},
-            definition=pa.array(definition, pa.int64()),
-            history=pa.array(history, pa.int64()),
-            batch=pa.array(batch, pa.int64()),
-            heartbeat=pa.array(heartbeat, pa.bool_()),
-            input=pa.DictionaryArray.from_arrays(pa.array(side, pa.int8()), pa.array(INPUTS)),
-            key=pa.array(key, pa.int64()),
-            timestamp=pa.array(timestamp, pa.int64()),
-            has_value=pa.array([value is not None for value in self.values], pa.bool_()),
-            foreign_key=named_keys,
-            group_key=named_keys,
-            looks_up=named_keys,
+        position = pa.array(np.arange(len(key)), pa.int64())
+        terms = value_columns(self.added)
+        parts = {"position": position, **value_columns(self.compared)}
+        parts |= {"whole_term": terms["whole"], "fraction_term": terms["fraction"]}
+        return pa.table(
+            {
+                "definition": pa.array(definition, pa.int64()),
+                "history": pa.array(history, pa.int64()),
+                "batch": pa.array(batch, pa.int64()),
+                "heartbeat": pa.array(heartbeat, pa.bool_()),
+                "input": pa.DictionaryArray.from_arrays(pa.array(side, pa.int8()), pa.array(INPUTS)),
+                "key": pa.array(key, pa.int64()),
+                "timestamp": pa.array(timestamp, pa.int64()),
+                "has_value": pa.array([value is not None for value in self.values], pa.bool_()),
+                "foreign_key": named_keys,
+                "group_key": named_keys,
+                "looks_up": named_keys,
+                "position": position,
+                "value": pa.StructArray.from_arrays([*parts.values()], [*parts]),
+            }
         )
 
     def given(self) -> pa.Table:
@@ -184,20 +189,6 @@ def value_columns(values: Sequence[Value]) -> dict[str, Any]:
         raise BadInput("duckdb can't take a whole number of more than 38 digits: use smaller numbers") from None
     except UnicodeEncodeError as error:
         raise BadInput(f"duckdb can't compare the string {error.object!r}: half a surrogate pair is no text") from None
-
-
-def term_columns(values: Sequence[Value]) -> dict[str, Any]:
-    """Split numbers to be added into whole numbers and fractions; as `value_columns`."""
-    columns = value_columns(values)
-    return {"whole_term": columns["whole"], "fraction_term": columns["fraction"]}
-
-
-def relation(value: Mapping[str, Any], /, **columns: Any) -> pa.Table:
-    """The relation `arrivals`, of the parts of `value` and the other columns."""
-    rows = len(columns["key"])
-    position = pa.array(np.arange(rows), pa.int64())
-    values = pa.StructArray.from_arrays([position, *value.values()], ["position", *value])
-    return pa.table({**columns, "position": position, "value": values})
 
 
 def run_statement(arrivals: Arrivals) -> pa.Table:
