@@ -44,7 +44,7 @@ class Dialect:
 class Builder:
     """Builds one topology, and knows the JVM's classes and functions that it is built of.
 
-    It has a method for each part that topologies share, so it has many.
+    Each part that topologies share is a method, so there are many.
 
     Args:
         functions: Makes functions in the JVM.

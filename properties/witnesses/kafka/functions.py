@@ -20,7 +20,7 @@ def filled(target: Any, content: Mapping[str, Any]) -> Any:
 class Functions:
     """Makes handles (`java.lang.invoke.MethodHandle`) as `MethodHandles` does, with types given by their names.
 
-    It has a method for each of Java's that is needed, so it has many.
+    Each method stands for one of Java's, so there are many.
     """
 
     def __init__(self, gateway: Any) -> None:

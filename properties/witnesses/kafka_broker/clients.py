@@ -86,7 +86,7 @@ def explained(exception: Any, bootstrap: str) -> str:
 class Clients:
     """A producer, a consumer and an administrator of one cluster.
 
-    What is asked of a cluster is a method each, so there are many; they share the connections.
+    Each thing that is asked of a cluster is a method; all share the connections, so there are many.
 
     Args:
         gateway: py4j's gateway into a JVM with Kafka's clients.
