@@ -19,6 +19,7 @@ from .spec.files import write_text
 from .terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
+    from ..witnesses.kafka_broker.cohort import Pauses
     from ..witnesses.kafka_broker.run import Answer, Plan, Report
 
 
@@ -104,13 +105,12 @@ def races(
     """
     from ..witnesses.kafka_broker.application import Settings
     from ..witnesses.kafka_broker.broker import existing_cluster, read_client_properties
-    from ..witnesses.kafka_broker.cohort import Pauses
     from ..witnesses.kafka_broker.races import chosen
     from ..witnesses.kafka_broker.recording import require_recordable
     from ..witnesses.kafka_broker.run import Plan, run
 
     use_version(kafka_version)
-    pauses = Pauses(*_pauses(pause_ms))
+    pauses = _pauses(pause_ms)
     if client_config is not None and bootstrap is None:
         raise BadInput("--client-config is for a cluster that runs already: name it by --bootstrap too")
     played = chosen(names or [], histories, join, seed)
@@ -135,8 +135,7 @@ def races(
         report = run(played, plan, cluster, progress)
     if record is not None and report.trace is not None:
         write_text(record, report.trace.to_text())
-        said = f"{record}: a trace of {len(report.trace.events):,} events"
-        messages.print(said, markup=False, soft_wrap=True)
+        messages.print(f"{record}: a trace of {len(report.trace.events):,} events", markup=False, soft_wrap=True)
     if as_json:
         print(json.dumps(report.to_json(plan)))
     else:
@@ -144,11 +143,13 @@ def races(
     raise typer.Exit(EXITS[report.verdict])
 
 
-def _pauses(text: str) -> tuple[int, int]:
+def _pauses(text: str) -> Pauses:
+    from ..witnesses.kafka_broker.cohort import Pauses
+
     least, _, most = text.partition(":")
     if not (least.isdecimal() and (most or least).isdecimal()) or int(least) > int(most or least) or len(text) > 20:
         raise BadInput(f"--pause-ms {text!r}: give the least and the most milliseconds, such as 0:500")
-    return int(least), int(most or least)
+    return Pauses(int(least), int(most or least))
 
 
 def _print(report: Report, plan: Plan) -> None:
