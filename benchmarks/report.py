@@ -26,7 +26,7 @@ from streamproof.properties.laws.base import OWN
 from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.report.content import Content
-from streamproof.properties.report.of_checks import content, counterexample_found
+from streamproof.properties.report.making import content, counterexample_found
 from streamproof.properties.report.writing import write_content
 from streamproof.reference.core.history import CUT, History
 from streamproof.reference.core.play import play

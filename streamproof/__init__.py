@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .properties.registration.mutants import Mutant
     from .properties.registration.options import OptionSpace
     from .properties.registration.registration import FreeOrder, Registration
-    from .properties.report.of_jobs import write_report
+    from .properties.report.making import write_report
     from .properties.testing.conformance import assert_conforms as conforms
     from .properties.testing.gate import check
     from .properties.testing.recheck import assert_holds
@@ -154,7 +154,7 @@ _HOMES = {
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),
     ".properties.laws.expected.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
     ".properties.witnesses.job.running": ("Sink",),
-    ".properties.report.of_jobs": ("write_report",),
+    ".properties.report.making": ("write_report",),
     ".reference.core.clocks": ("Clock",),
     ".reference.core.errors": ("BadInput", "MissingTool", "StreamproofError"),
     ".reference.core.history": ("History", "parse_history", "read_history"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streamproof.properties.checking.checked import Checked, LawCount
 from streamproof.properties.counterexamples.counterexample import Counterexample
 from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
-from streamproof.properties.report.content import Checked, Content, Found, LawCount
-from streamproof.properties.report.of_checks import counterexample_found
+from streamproof.properties.report.content import Content, Found
+from streamproof.properties.report.making import counterexample_found
 from streamproof.reference.core.history import CUT, ClockAdvance, History
 from streamproof.reference.core.play import Entry, play
 from streamproof.reference.core.records import Change, Record

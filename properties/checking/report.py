@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..counterexamples.counterexample import Counterexample
 from ..laws.base import LawResult, Verdict, worst
+from .checked import Checked, LawCount
 
 
 @dataclass
@@ -61,3 +62,41 @@ class Report:
     def result(self, law: str) -> LawResult:
         """What a law says."""
         return next(result for result in self.results if result.law.name == law)
+
+    @property
+    def checked(self) -> Checked:
+        """The report as plain data, whole or as far as it came."""
+        named = ", ".join(f"{name} {count:,}" for name, count in self.divergences.most_common())
+        left_out = [LawCount(law, "", (), "not checked", why=why) for law, why in sorted(self.not_checked.items())]
+        return Checked(
+            f"{self.operator}, {self.subject}",
+            self.verdict.value,
+            [*map(_count, self.results), *left_out],
+            self.histories,
+            self.queries,
+            self.seconds,
+            self.seeds,
+            dict(sorted(self.covered.items())),
+            [f"Named divergences of Kafka Streams, in how many histories: {named}."] if named else [],
+            "" if self.is_whole else "not finished" if self.results else "not begun",
+        )
+
+
+def _count(result: LawResult) -> LawCount:
+    law, why = result.law, ""
+    if result.skipped:
+        return LawCount(law.name, result.sentence, law.between, "not checked", why=result.skipped)
+    if result.verdict == "inconclusive":
+        unmet = "coverage goals not met" if result.judged else "no history judged"
+        why = "not finished" if result.unfinished else unmet
+    return LawCount(
+        law.name,
+        result.sentence,
+        law.between,
+        result.verdict.value,
+        result.judged,
+        len(result.violations),
+        why,
+        {goal: result.covered[goal] for goal in result.goals if result.covered[goal]},
+        result.missing,
+    )

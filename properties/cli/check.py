@@ -87,7 +87,7 @@ def check(
     from ..checking.rounds import Budget
     from ..counterexamples.of_operators import FolderStore
     from ..laws.base import worst
-    from ..report.of_checks import content
+    from ..report.making import content
 
     use_version(kafka_version)
     of_inputs = (input or (), key or (), time or (), static or ())

@@ -28,7 +28,8 @@ from .terminal import EXITS, STYLES, logged_by, results, steps
 
 if TYPE_CHECKING:
     from ..generators.columns.inputs import Input
-    from ..report.of_jobs import JobOutcome
+    from ..report.content import Content
+    from ..report.making import JobOutcome
 
 HISTORIES, SECONDS = 300, 120.0
 TABLES = (".parquet", ".csv")
@@ -94,13 +95,17 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
     """
     from ..checking.jobs.verdicts import Inconclusive, Violated
     from ..counterexamples.of_jobs import folder_of
-    from ..report import of_jobs
+    from ..report import making
     from ..witnesses.spark.session import spark_session
 
     outcomes: list[JobOutcome] = []
     verdict = "conforms"
     command = again("check", [name], histories=options.histories, seed=seed)
-    with reporting(report_to, lambda ended: of_jobs.content(outcomes, command, f"{name}: {ended}" if ended else "")):
+
+    def content(ended: str) -> Content:
+        return making.content([*outcomes, *making.the_rest(f"{name}: {ended}" if ended else "")], command)
+
+    with reporting(report_to, content):
         with signals.interrupting(), steps() as progress, logged_by(progress):
             progress("starting Spark")
             # Before the module: functions for Spark that it declares may need a session to read their types.

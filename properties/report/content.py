@@ -8,39 +8,14 @@ escapes them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Verdict: TypeAlias = Literal["conforms", "violated", "inconclusive", "not checked"]
+from ..checking.checked import Checked, Verdict
+from ..counterexamples.text import versions
+
 Unit: TypeAlias = Literal["ms", "us"]
 Kind: TypeAlias = Literal["record", "tombstone", "advance", "delivery"]
-
-
-@dataclass(frozen=True)
-class LawCount:
-    """A law, and what came of it.
-
-    Attributes:
-        law: The law's name.
-        says: The law, as a sentence.
-        witnesses: The witnesses whose answers it compares.
-        verdict: Its verdict.
-        histories: How many histories it judged.
-        violations: On how many of them it is broken.
-        why: Why it is inconclusive or not checked, if it is.
-        met: In how many of its histories each of its coverage goals was met.
-        not_met: Its coverage goals that no history met.
-    """
-
-    law: str
-    says: str
-    witnesses: Sequence[str]
-    verdict: Verdict
-    histories: int = 0
-    violations: int = 0
-    why: str = ""
-    met: Mapping[str, int] = field(default_factory=dict)
-    not_met: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +65,7 @@ class Timeline:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedLine:
     """A line of what is expected and what came, side by side.
 
     Attributes:
@@ -150,7 +125,7 @@ class Found:
     actual_by: str
     where: str
     timeline: Timeline
-    compared: Sequence[Compared]
+    compared: Sequence[ComparedLine]
     votes: Sequence[Vote] = ()
     history: str = ""
     original: str = ""
@@ -160,7 +135,7 @@ class Found:
     seed: int | None = None
 
     @property
-    def first(self) -> Compared | None:
+    def first(self) -> ComparedLine | None:
         """The first line that differs."""
         return next((line for line in self.compared if line.differ), None)
 
@@ -184,37 +159,6 @@ class Chart:
     svg: str
     steps: Sequence[str]
     is_expected: bool = False
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What was checked, and what each law says of it.
-
-    Attributes:
-        name: What it is called, such as `session_windows, on Spark`.
-        verdict: Its verdict.
-        laws: The laws.
-        histories: How many histories were run, or how many states were found.
-        queries: In how many streaming queries.
-        seconds: How long it took.
-        seeds: The seeds, in words.
-        covered: In how many drawn histories each coverage goal was met.
-        notes: What else is to be said, a sentence each.
-        unfinished: What is missing, if it wasn't finished: `not begun` or `not finished`.
-        counted: What `histories` counts.
-    """
-
-    name: str
-    verdict: Verdict
-    laws: Sequence[LawCount]
-    histories: int = 0
-    queries: int = 0
-    seconds: float = 0.0
-    seeds: str = ""
-    covered: Mapping[str, int] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    unfinished: str = ""
-    counted: Literal["histories", "distinct states"] = "histories"
 
 
 @dataclass(frozen=True)
@@ -252,11 +196,24 @@ def sentence_of(verdict: Verdict, checks: Sequence[Checked]) -> str:
     return f"{verdict}: 1 check" if len(checks) == 1 else f"{verdict}: {len(checks)} checks, {said or 'none begun'}"
 
 
-def missing(checks: Sequence[Checked], ended: str) -> list[str]:
-    """Return what a report lacks, a sentence each: why, and which checks aren't finished.
+def content_of(
+    checks: Sequence[Checked],
+    found: Sequence[Found] = (),
+    charts: Sequence[Chart] = (),
+    command: str = "",
+    ended: str = "",
+) -> Content:
+    """Return a report of checks, which conforms only if all of them do.
 
     Args:
         checks: The checks.
-        ended: What ended the command before it was done, in words; empty where nothing did.
+        found: Their counterexamples.
+        charts: Those of specifications.
+        command: The command that does the same again; empty where there is none.
+        ended: What ended the checks before they were done, in words; empty where nothing did.
     """
-    return [ended, *(f"{check.name}: {check.unfinished}" for check in checks if check.unfinished)] if ended else []
+    verdicts = {check.verdict for check in checks}
+    verdict: Verdict = "conforms" if verdicts == {"conforms"} else "inconclusive"
+    verdict = "violated" if "violated" in verdicts else verdict
+    missing = [f"{check.name}: {check.unfinished}" for check in checks if check.unfinished]
+    return Content(verdict, checks, found, charts, versions(), command, [ended, *missing] if ended else missing)

@@ -6,7 +6,8 @@ import re
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from .content import Checked, Content, Found, LawCount
+from ..checking.checked import Checked, LawCount
+from .content import Content, Found
 from .drawing import shortened
 from .rendering import safe
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from .content import MARKS, Checked, Compared, Content, Found, sentence_of
+from ..checking.checked import Checked
+from .content import MARKS, ComparedLine, Content, Found, sentence_of
 from .drawing import drawn, shortened, time_text
 from .rendering import rendered, safe
 
@@ -30,7 +31,7 @@ WIDEST = 2000
 class ShownLine:
     """A line of what is expected and what came, or how many are left out."""
 
-    line: Compared | None = None
+    line: ComparedLine | None = None
     is_first: bool = False
     left_out: int = 0
 
@@ -105,13 +106,13 @@ def _found_as_text(found: Found) -> list[str]:
     return [*lines, *([] if found.seed is None else [f"Seed {found.seed}."])]
 
 
-def shown_lines(lines: Sequence[Compared]) -> list[ShownLine]:
+def shown_lines(lines: Sequence[ComparedLine]) -> list[ShownLine]:
     """Return lines of what is expected and what came, those around the first difference where there are too many."""
     first = next((number for number, line in enumerate(lines) if line.differ), 0)
     start = 0 if len(lines) <= COMPARED else max(0, min(first - COMPARED // 2, len(lines) - COMPARED))
     shown = [
         ShownLine(
-            Compared(line.when, shortened(line.expected, WIDEST), shortened(line.actual, WIDEST), line.differ),
+            ComparedLine(line.when, shortened(line.expected, WIDEST), shortened(line.actual, WIDEST), line.differ),
             line.differ and number == first,
         )
         for number, line in enumerate(lines[start : start + COMPARED], start)

@@ -95,15 +95,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if isinstance(raised, (pytest.skip.Exception, pytest.xfail.Exception)) or any(one is raised for _, one in outcomes):
         return
     from ...reference.core.errors import StreamproofError
-    from ..checking.jobs.verdicts import CouldNotRun, Inconclusive, Violated
+    from ..checking.jobs.verdicts import Inconclusive, NotFinished, Violated
 
     if isinstance(raised, (Inconclusive, Violated)):  # of the functions that aren't fixtures
         outcomes.append((item.nodeid, raised))
     elif isinstance(raised, StreamproofError):
-        outcomes.append((item.nodeid, CouldNotRun(item.nodeid, raised.message)))
+        outcomes.append((item.nodeid, NotFinished(item.nodeid, f"could not run: {raised.message}")))
     elif {*FIXTURES} & {*getattr(item, "fixturenames", ())}:
         why = " ".join(f"{type(raised).__name__}: {raised}".split())
-        outcomes.append((item.nodeid, CouldNotRun(item.nodeid, why)))
+        outcomes.append((item.nodeid, NotFinished(item.nodeid, f"could not run: {why}")))
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -111,7 +111,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     folder, outcomes = _report_folder(session.config), session.config.stash[OUTCOMES]
     if folder is None or not (outcomes or (folder / "report.html").exists()):
         return
-    from ..report.of_jobs import write_report
+    from ..report.making import write_report
 
     ended = session.shouldfail or session.shouldstop
     if not ended and exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR):

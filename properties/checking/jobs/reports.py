@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...counterexamples.notebook import Shown
 from ...generators.columns.model import Comparing
+from ...laws.base import REFERENCE
 from ...laws.expected.comparison import in_words
+from ...laws.on_spark.changelog import Changelog
 from ...outcomes.equality import EXACT, TWELVE_DIGITS, Equality
+from ..checked import Checked, LawCount
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,24 @@ class JobReport(Shown):
     equality: Equality = TWELVE_DIGITS
 
     def __str__(self) -> str:
-        lines = [
+        head = (
             f"{self.job} conforms to {self.oracle} on {self.histories} histories; rows were expected on "
             f"{self.expecting}. Compared: {in_words(self.comparing, self.equality)}."
-        ]
-        lines += [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
-        lines += [f"Not checked: {one}." for one in self.not_checked]
-        return "\n".join(lines)
+        )
+        return "\n".join([head, *self._notes])
+
+    @property
+    def _notes(self) -> list[str]:
+        alone = [f"Each history ran in a query of its own: {self.alone}."] if self.alone else []
+        return [*alone, *_not_checked(self.not_checked)]
+
+    @property
+    def checked(self) -> Checked:
+        """The report as plain data: the one law that the job emits what the oracle expects."""
+        says, histories = in_words(self.comparing, self.equality), self.histories
+        law = LawCount(self.oracle, says, ("expected", "job"), "conforms", histories)
+        notes = [f"Rows were expected on {self.expecting:,} of them.", *self._notes]
+        return Checked(self.job, "conforms", [law], histories, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -65,8 +80,14 @@ class InvariantsReport(Shown):
     def __str__(self) -> str:
         lines = [f"{self.job}: nothing changes by"]
         lines += [f"  {name} ({count} histories)" for name, count in self.held.items()]
-        lines += [f"Compared: {self.equality}.", *(f"Not checked: {one}." for one in self.not_checked)]
-        return "\n".join(lines)
+        return "\n".join([*lines, f"Compared: {self.equality}.", *_not_checked(self.not_checked)])
+
+    @property
+    def checked(self) -> Checked:
+        """The report as plain data: a law for each way to run the job that changed nothing."""
+        laws = [LawCount(name, "", ("job",), "conforms", count) for name, count in self.held.items()]
+        most = max(self.held.values(), default=0)
+        return Checked(self.job, "conforms", laws, most, notes=_not_checked(self.not_checked))
 
 
 @dataclass(frozen=True)
@@ -100,3 +121,21 @@ class ConformanceReport(Shown):
             "Compared: the changes of each key in each batch, in order; "
             f"{EXACT}."
         )
+
+    @property
+    def checked(self) -> Checked:
+        """The report as plain data: the law *changelog* alone."""
+        law = LawCount(Changelog.name, Changelog.says, (REFERENCE, "the job"), "conforms", self.histories)
+        return Checked(
+            self.job,
+            "conforms",
+            [law],
+            self.histories,
+            seeds=f"seed {self.seed}",
+            covered=dict(sorted(self.covered.items())),
+            notes=[f"Compared with {self.oracle}, options {json.dumps(dict(self.options))}."],
+        )
+
+
+def _not_checked(reasons: Sequence[str]) -> list[str]:
+    return [f"Not checked: {one}." for one in reasons]

@@ -8,7 +8,10 @@ from pathlib import Path
 from ...counterexamples.counterexample import Counterexample
 from ...counterexamples.notebook import Raised
 from ...counterexamples.of_jobs import JobCounterexample
+from ...laws.expected.comparison import in_words
+from ...laws.on_spark.changelog import Changelog
 from ...witnesses.job.contract import location
+from ..checked import Checked, LawCount
 
 
 class Inconclusive(Raised, AssertionError):
@@ -23,6 +26,13 @@ class Inconclusive(Raised, AssertionError):
     def __init__(self, message: str, *, job: str = "") -> None:
         super().__init__(message)
         self.job = job
+
+    @property
+    def checked(self) -> Checked:
+        """The outcome as plain data."""
+        said = str(self)
+        name = self.job or (said.splitlines() or ["a job"])[0][:100]
+        return Checked(name, "inconclusive", [LawCount("coverage", "", (), "inconclusive", why=said)])
 
 
 class Violated(Raised, AssertionError):
@@ -55,15 +65,31 @@ class Violated(Raised, AssertionError):
             return self.counterexample.job
         return self.counterexample.right[0] if self.job is None else location(self.job)
 
+    @property
+    def checked(self) -> Checked:
+        """The outcome as plain data: the law that is broken, on one history."""
+        one = self.counterexample
+        if isinstance(one, JobCounterexample):
+            law, says, between = one.oracle, in_words(one.expected.comparing, one.equality), ("expected", "job")
+        else:
+            law, says, between = one.law, Changelog.says, (one.left[0], one.right[0])
+        count = LawCount(law, says, between, "violated", 1, 1)
+        return Checked(self.name, "violated", [count], 1, seeds=f"seed {one.seed}")
+
 
 @dataclass(frozen=True)
-class CouldNotRun:
+class NotFinished:
     """A check without a verdict.
 
     Attributes:
         check: The check's name, such as the test that asked for it.
-        why: What kept it from running.
+        why: What ended it or kept it from running, such as `could not run: the columns can't be read`.
     """
 
     check: str
     why: str
+
+    @property
+    def checked(self) -> Checked:
+        """The outcome as plain data."""
+        return Checked(self.check, "not checked", [], unfinished=self.why)

@@ -27,7 +27,8 @@ from ..terminal import EXITS, STYLES, messages, results, steps
 if TYPE_CHECKING:
     from ....specs.checking import Found
     from ....specs.pytla import Tools, Value
-    from ...report.content import Content, Verdict
+    from ...checking.checked import Verdict
+    from ...report.content import Content
 
 from .behaviours import behaviour_json
 from .files import write_text

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...counterexamples.text import versions
-from ...report.content import Chart, Checked, Content, LawCount, Verdict, missing
+from ...checking.checked import Checked, LawCount
+from ...report.content import Chart, Content, content_of
 from .models import ChosenModel
 
 if TYPE_CHECKING:
@@ -26,14 +26,11 @@ def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], comm
         ended: What ended the check before it was done, in words; empty where nothing did.
     """
     checks = [*map(_checked, checked), *(_not_begun(one) for one in chosen[len(checked) :])]
-    verdicts = {check.verdict for check in checks}
-    order: Sequence[Verdict] = ("violated", "inconclusive", "conforms")
-    verdict: Verdict = next((one for one in order if one in verdicts), "inconclusive")
     traced = sorted(
         (one for one in checked if one.found and one.found.trace), key=lambda one: one.verdict == "conforms"
     )
     charts = [_chart(one, number) for number, one in enumerate(traced, 1)]
-    return Content(verdict, checks, (), charts, versions(), command, missing(checks, ended))
+    return content_of(checks, charts=charts, command=command, ended=ended)
 
 
 def _not_begun(one: ChosenModel) -> Checked:

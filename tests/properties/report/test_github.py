@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from report_contents import HOSTILE, content_of, found_of, history_of
-from streamproof.properties.report.content import Checked, Content
+from streamproof.properties.checking.checked import Checked
+from streamproof.properties.report.content import Content
 from streamproof.properties.report.github import announce, commands, summary
 
 

@@ -18,8 +18,9 @@ from streamproof.properties.laws.all import LAWS
 from streamproof.properties.laws.base import LawResult
 from streamproof.properties.report.content import Chart, Content
 from streamproof.properties.report.junit import junit
-from streamproof.properties.report.of_checks import checked, content, counterexample_found, timeline_of
+from streamproof.properties.report.making import content, counterexample_found
 from streamproof.properties.report.page import html, shown_lines, text
+from streamproof.properties.report.timelines import timeline_of
 from streamproof.properties.report.writing import FILES, require_folder, to_json, write_content
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
@@ -268,7 +269,7 @@ def report_of(**changed: object) -> Report:
 
 
 def test_a_report_of_the_gate_says_which_goals_were_met_and_what_was_skipped() -> None:
-    check = checked(report_of(not_checked={"protocol": "no messages"}))
+    check = report_of(not_checked={"protocol": "no messages"}).checked
     assert check.name == "session_windows, the reference"
     first, skipped, left_out = check.laws
     assert (first.verdict, first.why, dict(first.met), list(first.not_met)) == (

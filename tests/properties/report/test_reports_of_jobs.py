@@ -23,7 +23,7 @@ from streamproof.properties.generators.columns.model import (
 )
 from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
-from streamproof.properties.report.of_jobs import content
+from streamproof.properties.report.making import content, the_rest
 from streamproof.properties.testing.conformance import check_witness
 from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.reference.core.errors import BadInput
@@ -156,7 +156,7 @@ def test_a_check_that_could_not_run_is_named_and_the_whole_does_not_conform(tmp_
 
 def test_checks_that_were_ended_do_not_conform() -> None:
     assert content(OUTCOMES[:1]).verdict == "conforms"
-    assert content(OUTCOMES[:1], ended="interrupted").verdict == "inconclusive"
+    assert content([*OUTCOMES[:1], *the_rest("interrupted")]).verdict == "inconclusive"
 
 
 def test_what_is_no_outcome_is_refused(tmp_path: Path) -> None:

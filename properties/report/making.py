@@ -1,0 +1,202 @@
+"""Makes the content of a report of checks: of operators' references, of operators on Spark, and of users' jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby, zip_longest
+from pathlib import Path
+from typing import TypeAlias
+
+from ...reference.core.errors import BadInput, StreamproofError
+from ...reference.core.history import History
+from ..checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport
+from ..checking.jobs.verdicts import Inconclusive, NotFinished, Violated
+from ..checking.report import Report
+from ..counterexamples.counterexample import ALONE, Counterexample
+from ..counterexamples.of_jobs import JobCounterexample
+from ..counterexamples.text import compared_rows, test_to_paste
+from ..generators.columns.shown import shown_row
+from ..generators.columns.text import pasted, to_text
+from ..laws.base import REFERENCE
+from ..outcomes.outcomes import Grain, Outcome, differences
+from ..system.arguments import checked, folder_at
+from ..system.visible import visible
+from ..witnesses.by_name import WITNESSES, witness_named
+from .content import ComparedLine, Content, Found, Vote, content_of
+from .timelines import require_short, timeline_of, timeline_of_job
+from .writing import require_folder, write_content
+
+JobOutcome: TypeAlias = (
+    JobReport | InvariantsReport | ConformanceReport | Violated | Inconclusive | StreamproofError | NotFinished
+)
+"""What `check_job`, `invariants` and `conforms` return, or raise; or a check that isn't finished."""
+ASKED = ("reference", "duckdb", "protocol")
+"""The witnesses that answer in the moment that a report is written; any other one costs a JVM."""
+NAMES = {"the reference": "reference", "Spark": "spark", "Spark's own operator": "spark-native", "DuckDB": "duckdb"}
+"""How a counterexample calls witnesses that have another name on the command line."""
+
+
+@checked
+def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> Path:
+    """Write what checks of jobs returned, or raised, as a report: a page that stands alone, text, JSON and JUnit XML.
+
+    Args:
+        folder: The folder; a report that is there is replaced.
+        outcomes: What `check_job`, `invariants` and `conforms` returned, or the `Violated`, `Inconclusive`, `BadInput`
+            or other `StreamproofError` that they raised.
+        ended: What ended the checks before they were done, in words; empty where nothing did.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        BadInput: The folder can't be written, or an outcome is none of these.
+    """
+    path = folder_at(folder)
+    require_folder(path)
+    return write_content(path, content([*outcomes, *the_rest(ended)]))
+
+
+def the_rest(ended: str) -> list[JobOutcome]:
+    """Return what stands for the checks of jobs that there might have been; `ended`: what ended them, if anything."""
+    return [NotFinished("the rest", ended)] if ended else []
+
+
+def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: str = "") -> Content:
+    """Return what checks say together.
+
+    Args:
+        outcomes: The reports of the gate, whole or as far as they came; what checks of jobs returned, or raised.
+        command: The command that does the same again.
+        ended: What ended the gate before it was done, in words; empty where nothing did.
+
+    Raises:
+        BadInput: An outcome is none of these.
+    """
+    checks, found = [], []
+    for outcome in outcomes:
+        if isinstance(outcome, StreamproofError):
+            outcome = NotFinished("a check", f"could not run: {outcome.message}")
+        if not hasattr(outcome, "checked"):
+            kind = type(outcome).__name__
+            raise BadInput(f"a {kind} is no outcome of a job's check: give what check_job returned or raised")
+        checks.append(outcome.checked)
+        name = checks[-1].name
+        if isinstance(outcome, Report):
+            found += [counterexample_found(one, name, str(path), not ended) for one, path in outcome.found]
+        elif isinstance(outcome, Violated):
+            path = "" if outcome.path is None else str(outcome.path)
+            found.append(counterexample_found(outcome.counterexample, name, path, job=outcome.job))
+    return content_of(checks, found, command=command, ended=ended)
+
+
+def counterexample_found(
+    one: Counterexample | JobCounterexample, subject: str, path: str = "", ask: bool = True, job: object = None
+) -> Found:
+    """Return a counterexample as a report shows it.
+
+    Args:
+        one: The counterexample.
+        subject: What was checked.
+        path: Where it is saved; empty where it isn't.
+        ask: Whether witnesses that took no part are asked for their answers.
+        job: The user's job that was compared with an operator's reference, if one was.
+    """
+    if isinstance(one, JobCounterexample):
+        batch = None if one.difference is None else one.difference.batch
+        lines = ["check_job(", "    …,", *("    " + line for line in pasted(one.history, one.sources)), ")", ""]
+        return Found(
+            subject,
+            one.oracle,
+            one.sentence,
+            one.oracle,
+            one.job,
+            "at the end" if batch is None else f"batch {batch}",
+            timeline_of_job(one),
+            _rows_compared(one),
+            _sides(one.oracle, one.job),
+            to_text(one.history, one.sources),
+            test="\n".join(lines),
+            path=path,
+            seed=one.seed,
+        )
+    (expected_by, expected), (actual_by, actual) = one.left, one.right
+    # Of a variant the original's may be expected, whose arrivals are others.
+    of_history = expected if expected_by == REFERENCE and one.original is None else None
+    by_arrival = Grain.BATCH not in (expected.grain, actual.grain)
+    first = one.differences[0] if one.differences else None
+    when = None if first is None else first.when
+    step = "at the end" if when is None else f"{'arrival' if by_arrival else 'batch'} {when}"
+    rows = compared_rows(expected, actual, {difference.key for difference in one.differences})
+    return Found(
+        subject,
+        one.law,
+        one.sentence,
+        expected_by,
+        actual_by if one.mutant is None else f"{actual_by}, the mutant {one.mutant}",
+        step if first is None or first.key is None else f"key {first.key}, {step}",
+        timeline_of(one.history, when, by_arrival, of_history),
+        [ComparedLine(row.when, row.expected, row.actual, row.differ) for row in rows],
+        [*_sides(expected_by, actual_by), *_votes(one, ask)],
+        one.history.to_text(),
+        "" if one.original is None else one.original.to_text(),
+        test_to_paste(one, job) or "",
+        "" if one.confirmed else one.unconfirmed or ALONE,
+        path,
+        one.seed,
+    )
+
+
+def _sides(expected_by: str, actual_by: str) -> list[Vote]:
+    return [Vote(expected_by, "expects this", True), Vote(actual_by, "differs", False)]
+
+
+def _rows_compared(one: JobCounterexample) -> list[ComparedLine]:
+    """Return the rows of each batch: those on both sides, then those on one side, beside each other."""
+    compared: list[ComparedLine] = []
+    for when, group in groupby(one.results, lambda row: row.when):
+        rows = [(row.side, shown_row(row.row)) for row in group]
+        both, missing, surplus = (
+            [text for side, text in rows if side == wanted] for wanted in ("both", "only expected", "only emitted")
+        )
+        compared += [ComparedLine(when, text, text, False) for text in both]
+        compared += [ComparedLine(when, *pair, True) for pair in zip_longest(missing, surplus, fillvalue="")]
+    return compared
+
+
+def _votes(one: Counterexample, ask: bool) -> list[Vote]:
+    """Return what each witness says that took no part; those that need no JVM are asked now, if any is."""
+    (expected_by, expected), (actual_by, actual) = one.left, one.right
+    taken = {NAMES.get(name, name) for name in (expected_by, actual_by)}
+    # On a broker other operators than one aren't played, and what comes out of that one is a matter of chance.
+    taken |= {"kafka-broker", *(["spark"] if "the job" in taken else [])}
+    said = []
+    for name in WITNESSES:
+        if name in taken:
+            continue
+        if name not in ASKED:
+            said.append(Vote(name, f"not asked: `streamproof run history.jsonl --on {name}` does", None))
+        elif not ask:
+            said.append(Vote(name, "not asked: the check was ended", None))
+        else:
+            said.append(_vote(name, one.history, expected, actual))
+    return said
+
+
+def _vote(name: str, history: History, expected: Outcome, actual: Outcome) -> Vote:
+    witness = witness_named(name)
+    try:
+        require_short(history)
+        reason = witness.refuses(history)
+        if reason is not None:
+            return Vote(name, f"not asked: {visible(reason)}", None)
+        (answer,) = witness.evaluate([history])
+    except StreamproofError as error:
+        return Vote(name, f"not asked: {error.message}", None)
+    agrees = [not differences(one, answer) for one in (expected, actual)]
+    if all(agrees):
+        at_end = ": it knows the result at the end alone, and that is equal" if answer.grain is Grain.END else ""
+        return Vote(name, f"says the same as both{at_end}", None)
+    if agrees[0]:
+        return Vote(name, "says what is expected", True)
+    return Vote(name, "says what came" if agrees[1] else "says something else than both", False)

@@ -1,0 +1,121 @@
+"""Histories as they are drawn: what arrives and when, the clock, what is dropped, and where the outcomes differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+
+from ...reference.core.clocks import make_clock
+from ...reference.core.errors import StreamproofError
+from ...reference.core.history import ClockAdvance, Cut, Delivery, History, Line
+from ...reference.core.play import Entry, play
+from ...reference.core.records import Dropped, Record
+from ..counterexamples.of_jobs import JobCounterexample
+from ..counterexamples.timeline import time_us_of
+from ..generators.columns.shown import shown_row
+from ..outcomes.outcomes import Grain, Outcome
+from .content import Kind, Step, Timeline
+
+LONGEST = 200
+"""The reference, or another witness, is asked about no history of more lines: DuckDB takes seconds for more."""
+
+
+def require_short(history: History) -> None:
+    """Refuse a history about which witnesses would think for long.
+
+    Raises:
+        StreamproofError: It is long.
+    """
+    if len(history.lines) > LONGEST:
+        raise StreamproofError(f"the history has {len(history.lines):,} lines, more than {LONGEST}")
+
+
+def timeline_of(history: History, when: int | None, by_arrival: bool, expected: Outcome | None = None) -> Timeline:
+    """Return a history as it is drawn.
+
+    Args:
+        history: The history.
+        when: The batch, or arrival, at which the outcomes differ first; None: at the end.
+        by_arrival: Whether that is an arrival.
+        expected: What is expected of it, by arrival: which records are dropped. Without, the reference is asked.
+    """
+    dropped = {
+        arrival: f"dropped: {output.reason}"
+        for arrival, _, output in _by_arrival(history, expected)
+        if isinstance(output, Dropped)
+    }
+    clock = make_clock(history.clock)
+    steps: list[Step] = []
+    batch = 0
+    for line in history.lines:
+        if isinstance(line, Cut):
+            batch += 1
+            clock.cut()
+            continue
+        number = len(steps)
+        remark = dropped.get(number, "")
+        if isinstance(line, ClockAdvance | Record) and _moves(line, history, remark):
+            clock.observe(line.timestamp)
+        kind, text = _drawn(line)
+        time = None if isinstance(line, Delivery) else line.timestamp
+        steps.append(Step(batch, kind, text, time, clock.now, remark, number))
+    clock.cut()
+    marked = steps[when].batch if by_arrival and when is not None and when < len(steps) else when
+    name = "watermark" if history.clock == "batch" else "stream time"
+    return Timeline(steps, batch + 1, name, clock.now, marked, when if by_arrival else None)
+
+
+def _by_arrival(history: History, expected: Outcome | None) -> Sequence[Entry]:
+    """Return what the reference emits of a history, as far as that is known or soon found."""
+    if expected is not None and expected.grain is Grain.ARRIVAL and expected.knows_dropped:
+        return expected.entries
+    with suppress(StreamproofError):  # one that it refuses, or would take long for, is drawn without
+        require_short(history)
+        return play(history).entries
+    return ()
+
+
+def _moves(line: ClockAdvance | Record, history: History, remark: str) -> bool:
+    """Whether a line moves the clock: a record that is dropped unseen, as one without a key, doesn't."""
+    if isinstance(line, ClockAdvance):
+        return True
+    return remark != "dropped: filtered" and (line.key is not None or history.options.get("null_key") == "keep")
+
+
+def _drawn(line: Line) -> tuple[Kind, str]:
+    """Return what a line is, and what is written beside it."""
+    match line:
+        case Record():
+            of = "" if line.input == "events" else f"{line.input}: "
+            key = "no key" if line.key is None else line.key
+            if line.value is None:
+                return "tombstone", f"{of}∅ {key}"
+            return "record", f"{of}{key}={json.dumps(line.value, ensure_ascii=False)}"
+        case ClockAdvance():
+            return "advance", "clock advance"
+        case Delivery():
+            return "delivery", f"delivers a {line.channel}, {', '.join(map(str, filter(None, line[1:])))}"
+    raise AssertionError(line)
+
+
+def timeline_of_job(one: JobCounterexample) -> Timeline:
+    """Return a job's history as it is drawn: with the watermarks if they are known, else the event time reached."""
+    watermarks, history = one.watermarks, one.history
+    sources = {source.name: source for source in one.sources}
+    steps: list[Step] = []
+    reached: int | None = None
+    for number, batch in enumerate(history.batches):
+        before = watermarks[number].late_us if watermarks else reached
+        for name, row in batch:
+            time = time_us_of(row, sources[name])
+            text = shown_row({column: value for column, value in row.items() if column != sources[name].time})
+            text = f"{name}: {text}" if len(sources) > 1 else text
+            late = watermarks and time is not None and before is not None and time <= before
+            steps.append(Step(number, "record", text, time, before, "behind the watermark" if late else "", len(steps)))
+            reached = time if reached is None else max(reached, time or reached)
+        reached = history.clock[number] if history.clock else reached
+    last = watermarks[-1].after_us if watermarks else reached
+    marked = None if one.difference is None else one.difference.batch
+    clock = "watermark" if watermarks else "event time reached"
+    return Timeline(steps, len(history.batches), clock, last, marked, unit="us")
