@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,13 +18,35 @@ from .page import html, text
 
 FORMAT = 1
 """The version of `report.json`."""
-FILES = ("report.html", "report.txt", "report.json", "junit.xml")
-_BEGINNINGS = {
-    "report.html": '<meta name="generator" content="streamproof">',
-    "report.txt": "streamproof report: ",
-    "report.json": '{"streamproof_report": ',
-    "junit.xml": '<testsuites name="streamproof"',
+
+
+class Format(NamedTuple):
+    """How one file of a report is written.
+
+    Attributes:
+        text: Returns the text of the file.
+        mark: A part of its first 200 characters, by which a file is known as streamproof's own, which may be replaced.
+    """
+
+    text: Callable[[Content], str]
+    mark: str
+
+
+def to_json(content: Content) -> str:
+    """Return a report as JSON in ASCII: what is drawn is left out, for it is made of the history."""
+    plain: dict[str, Any] = msgspec.to_builtins(content)
+    for found in plain["found"]:
+        del found["timeline"]
+    return json.dumps({"streamproof_report": FORMAT, **plain}, indent=1, allow_nan=False).replace("{\n ", "{", 1) + "\n"
+
+
+FORMATS = {
+    "report.html": Format(html, '<meta name="generator" content="streamproof">'),
+    "report.txt": Format(text, "streamproof report: "),
+    "report.json": Format(to_json, '{"streamproof_report": '),
+    "junit.xml": Format(junit, '<testsuites name="streamproof"'),
 }
+"""The files of a report by their names: a further format is a line here."""
 
 
 def write_content(folder: Path, content: Content) -> Path:
@@ -32,12 +55,7 @@ def write_content(folder: Path, content: Content) -> Path:
     Raises:
         BadInput: The folder can't be written.
     """
-    files = {
-        "report.html": html(content),
-        "report.txt": text(content),
-        "report.json": to_json(content),
-        "junit.xml": junit(content),
-    }
+    files = {name: format.text(content) for name, format in FORMATS.items()}
     try:
         for name, file in files.items():
             write_whole(folder / name, file)
@@ -58,25 +76,14 @@ def require_folder(folder: Path) -> None:
         raise BadInput(
             f"the report can't be written into {folder}, which is no folder: name a folder that can be written"
         )
-    for name in FILES:
+    for path in (folder / name for name in FORMATS):
         try:
-            require_replaceable(folder / name, _kind(name), force=False)
+            require_replaceable(path, Kind("a report", path.suffix, _is_ours), force=False)
         except BadInput as error:
             said = str(error).replace("name another file, or add --force to replace it", "name another folder")
             raise BadInput(said) from None
 
 
-def _kind(name: str) -> Kind:
-    def is_ours(path: Path) -> bool:
-        with path.open(encoding="utf-8") as file:
-            return _BEGINNINGS[name] in file.read(200)
-
-    return Kind("a report", Path(name).suffix, is_ours)
-
-
-def to_json(content: Content) -> str:
-    """Return a report as JSON in ASCII: what is drawn is left out, for it is made of the history."""
-    plain: dict[str, Any] = msgspec.to_builtins(content)
-    for found in plain["found"]:
-        del found["timeline"]
-    return json.dumps({"streamproof_report": FORMAT, **plain}, indent=1, allow_nan=False).replace("{\n ", "{", 1) + "\n"
+def _is_ours(path: Path) -> bool:
+    with path.open(encoding="utf-8") as file:
+        return FORMATS[path.name].mark in file.read(200)

@@ -21,7 +21,7 @@ from streamproof.properties.report.junit import junit
 from streamproof.properties.report.making import content, counterexample_found
 from streamproof.properties.report.page import html, shown_lines, text
 from streamproof.properties.report.timelines import timeline_of
-from streamproof.properties.report.writing import FILES, require_folder, to_json, write_content
+from streamproof.properties.report.writing import FORMATS, require_folder, to_json, write_content
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import History, parse_history
 from streamproof.reference.core.records import Record
@@ -312,10 +312,10 @@ def test_a_report_is_replaced_by_the_next_one_and_nothing_else_is(tmp_path: Path
     assert write_content(folder, content_of()) == folder / "report.html"
     require_folder(folder)
     write_content(folder, content_of(found_of(history_of())))
-    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FORMATS)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", FORMATS)
 def test_a_file_that_is_not_a_report_is_not_replaced(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("mine")
     with pytest.raises(BadInput, match=f"{re.escape(name)}: it is there already, and not a report of streamproof's"):

@@ -1,0 +1,59 @@
+"""A new format of reports is one function over `Content`, and one line in `FORMATS`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from report_contents import counterexample_of, history_of
+from streamproof import InvariantsReport, JobReport
+from streamproof.properties.checking.report import Report
+from streamproof.properties.laws.all import LAWS
+from streamproof.properties.laws.base import LawResult
+from streamproof.properties.report import writing
+from streamproof.properties.report.content import Content
+from streamproof.properties.report.making import content, write_report
+from streamproof.properties.report.writing import FORMATS, Format, require_folder, write_content
+from streamproof.reference.core.errors import BadInput
+
+
+def laws_as_csv(content: Content) -> str:
+    """Return a line for each law of each check, and for each counterexample."""
+    file = io.StringIO()
+    lines = csv.writer(file, lineterminator="\n")
+    lines.writerow(["checked", "law", "verdict", "histories"])
+    lines.writerows([check.name, law.law, law.verdict, law.histories] for check in content.checks for law in check.laws)
+    lines.writerows([one.subject, one.law, "differs", one.where] for one in content.found)
+    return file.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def with_csv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "FORMATS", {**FORMATS, "laws.csv": Format(laws_as_csv, "checked,law,verdict,")})
+
+
+def test_a_report_of_the_gate_is_written_in_the_new_format_too(tmp_path: Path) -> None:
+    report = Report("session_windows", [LawResult(LAWS["spark"]["changelog"], judged=9)], 0, is_whole=True)
+    report.found.append((counterexample_of(history_of()), Path("found")))
+    write_content(tmp_path, content([report]))
+    lines = (tmp_path / "laws.csv").read_text().splitlines()
+    subject = '"session_windows, on Spark",changelog'
+    assert lines[1:] == [f"{subject},conforms,9", f'{subject},differs,"key a, batch 1"']
+
+
+def test_a_report_of_jobs_is_written_in_the_new_format_too(tmp_path: Path) -> None:
+    write_report(tmp_path, JobReport("a", "the rule", 300, 290, "end"), InvariantsReport("b", {"a restart": 40}))
+    assert (tmp_path / "laws.csv").read_text().splitlines()[1:] == [
+        "a,the rule,conforms,300",
+        "b,a restart,conforms,40",
+    ]
+
+
+def test_only_a_file_of_the_new_format_is_replaced(tmp_path: Path) -> None:
+    write_report(tmp_path, JobReport("a", "the rule", 300, 290, "end"))
+    require_folder(tmp_path)
+    (tmp_path / "laws.csv").write_text("mine")
+    with pytest.raises(BadInput, match="not a report of streamproof's"):
+        require_folder(tmp_path)
