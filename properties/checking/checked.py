@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Verdict: TypeAlias = Literal["conforms", "violated", "inconclusive", "not checked"]
+ONE = {"histories": "history", "distinct states": "distinct state"}
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class LawCount:
     why: str = ""
     met: Mapping[str, int] = field(default_factory=dict)
     not_met: Sequence[str] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why it is inconclusive or not checked, with the coverage goals that no history met."""
+        return f"{self.why}: {', '.join(self.not_met)}" if self.why and self.not_met else self.why
 
 
 @dataclass(frozen=True)
@@ -65,3 +71,29 @@ class Checked:
     notes: Sequence[str] = ()
     unfinished: str = ""
     counted: Literal["histories", "distinct states"] = "histories"
+
+    @property
+    def counts(self) -> str:
+        """How much was checked, in words."""
+        queries = f" in {self.queries:,} queries" if self.queries else ""
+        counted = ONE[self.counted] if self.histories == 1 else self.counted
+        took = f"{self.seconds:.0f} s" if self.seconds else ""
+        return f"{', '.join(filter(None, [f'{self.histories:,} {counted}{queries}', took, self.seeds]))}."
+
+    @property
+    def witnesses(self) -> list[str]:
+        """The witnesses whose answers its laws compare."""
+        return list(dict.fromkeys(witness for law in self.laws for witness in law.witnesses))
+
+    @property
+    def met(self) -> list[tuple[str, int]]:
+        """The coverage goals that were met, with those of single laws, in how many histories."""
+        met = dict(self.covered)
+        for goal, count in (pair for law in self.laws for pair in law.met.items()):
+            met[goal] = max(met.get(goal, 0), count)
+        return sorted(met.items())
+
+    @property
+    def not_met(self) -> list[str]:
+        """The coverage goals of its laws that no history met."""
+        return list(dict.fromkeys(goal for law in self.laws for goal in law.not_met))

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..system.visible import visible
 from .content import MARKS, Content, Found, sentence_of
 from .drawing import shortened
-from .page import COMPARED, counts_of, shown_lines
+from .page import shown_lines
 
 MOST = 10
 """So many counterexamples are shown, and so many annotations made: GitHub shows ten of a step."""
@@ -82,18 +82,17 @@ def summary(content: Content) -> str:
     if len(content.found) > MOST:
         lines += ["", f"{len(content.found) - MOST} more counterexamples are in the report."]
     for check in content.checks:
-        lines += ["", f"{_plain(check.name)}: {check.verdict}; {_plain(counts_of(check))}"]
+        lines += ["", f"{_plain(check.name)}: {check.verdict}; {_plain(check.counts)}"]
     return "\n".join([*lines, "", _plain(f"{content.versions}."), "", ""])
 
 
 def _shown(found: Found) -> list[str]:
     lines = [f"### {_plain(f'{found.subject} breaks {found.law}')}", "", _plain(found.sentence), ""]
-    rows = [line for line in shown_lines(found.compared)[:COMPARED] if line.line is not None]
+    _, rows, _ = shown_lines(found.compared)
     heads = ["", "when", f"expected by {found.expected_by}", f"came from {found.actual_by}"]
     lines += [f"| {' | '.join(map(_plain, heads))} |", "|---|---|---|---|"]
     for row in rows:
-        assert row.line is not None
-        cells = ["≠" if row.line.differ else "", row.line.when, row.line.expected, row.line.actual]
+        cells = ["≠" if row.differ else "", row.when, row.expected, row.actual]
         lines.append(f"| {' | '.join(map(_plain, cells))} |")
     return lines
 

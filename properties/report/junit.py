@@ -46,7 +46,7 @@ def _suite(check: Checked, content: Content) -> TestSuite:
 
 def _case(law: LawCount, check: Checked, content: Content, name: str, seconds: float) -> TestCase:
     case = TestCase(safe(law.law), name, round(seconds, 3))
-    why = safe(": ".join(filter(None, [law.why, ", ".join(law.not_met)])))
+    why = safe(law.reason)
     if law.verdict == "violated":
         found = next((one for one in content.found if (one.subject, one.law) == (check.name, law.law)), None)
         chart = next((one for one in content.charts if (one.subject, one.law) == (check.name, law.law)), None)

@@ -186,9 +186,11 @@ def test_the_json_has_the_whole_counterexample_and_the_page_a_part_of_a_long_one
 def test_long_comparisons_are_shown_around_the_first_difference() -> None:
     (line, *_) = found_of(history_of()).compared
     lines = [replace(line, when=str(number), differ=number >= 500) for number in range(1000)]
-    shown = shown_lines(lines)
-    assert (shown[0].left_out, shown[-1].left_out) == (470, 470)
-    assert [one.line.when for one in shown if one.is_first and one.line] == ["500"]
+    before, shown, after = shown_lines(lines)
+    assert (before, [int(one.when) for one in shown], after) == (470, [*range(470, 530)], 470)
+    written = html(content_of(replace(found_of(history_of()), compared=lines)))
+    assert written.count("⋮ 470 more lines, not shown") == 2
+    assert re.findall(r"(\w+)</th>(?:(?!</tr>).)*≠ first difference", written) == ["500"]
 
 
 def test_a_report_of_many_histories_has_counts_and_no_histories() -> None:
