@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from markupsafe import Markup
@@ -37,12 +37,15 @@ APART = 16
 class _Line:
     """A line of the drawing: an arrival, the beginning of a batch, or what is left out."""
 
-    y: float
-    height: float
     step: Step | None = None
     batch: int | None = None
     left_out: int = 0
+    y: float = TOP
     marks: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def height(self) -> int:
+        return ROW if self.batch is None else CUT
 
 
 def drawn(timeline: Timeline, name: str, title: str) -> Markup:
@@ -69,15 +72,13 @@ def drawn(timeline: Timeline, name: str, title: str) -> Markup:
             timeline=timeline,
             lines=lines,
             bands=_bands(lines),
-            ticks=scale.ticks(),
+            scale=scale,
             clock=clock,
-            to_scale=scale.is_to_scale,
-            unit=timeline.unit,
             left=LEFT,
             right=RIGHT,
             top=TOP,
             bottom=bottom,
-            kinds=_kinds(lines),
+            kinds={line.marks["kind"] for line in lines if line.step is not None},
         )
     )
 
@@ -92,12 +93,15 @@ def spoken(timeline: Timeline, lines: Sequence[_Line]) -> str:
             differs = ", in which the outcomes differ first" if line.batch == timeline.marked_batch else ""
             said.append(f"batch {line.batch}{differs}")
         elif line.step is not None:
-            at = "" if line.step.time is None else f" at {time_text(line.step.time, timeline.unit)}"
-            what = f", {line.step.remark}" if line.step.remark else ""
-            said.append(f"{line.step.text}{at}{what}")
+            said.append(_in_words(line.step, timeline.unit))
     if timeline.last_clock is not None:
         said.append(f"at the end the {timeline.clock} is at {time_text(timeline.last_clock, timeline.unit)}")
     return "; ".join(said)
+
+
+def _in_words(step: Step, unit: Unit) -> str:
+    at = "" if step.time is None else f" at {time_text(step.time, unit)}"
+    return f"{step.text}{at}, {step.remark}" if step.remark else f"{step.text}{at}"
 
 
 def time_text(time: int, unit: Unit) -> str:
@@ -119,37 +123,24 @@ def _laid_out(timeline: Timeline) -> list[_Line]:
     by_batch: list[list[Step]] = [[] for _ in range(timeline.batches)]
     for step in timeline.steps:
         by_batch[step.batch].append(step)
-    all_lines: list[Step | int] = []
+    all_lines: list[_Line] = []
     marked = 0
     for batch, steps in enumerate(by_batch):
-        if batch == timeline.marked_batch:
-            marked = len(all_lines)
-        all_lines.append(batch)
+        marked = len(all_lines) if batch == timeline.marked_batch else marked
+        all_lines.append(_Line(batch=batch))
         for step in steps:
-            if step.number == timeline.marked_step:
-                marked = len(all_lines)
-            all_lines.append(step)
+            marked = len(all_lines) if step.number == timeline.marked_step else marked
+            all_lines.append(_Line(step))
     wanted = set(range(len(all_lines)))
     if len(all_lines) > LONGEST:
         around = range(max(0, marked - AROUND // 2), min(len(all_lines), marked + AROUND // 2))
         wanted = {*range(FIRST), *around, *range(len(all_lines) - LAST, len(all_lines))}
     lines: list[_Line] = []
-    y: float = TOP
-    for number, line in enumerate(all_lines):
-        if number in wanted:
-            is_step = isinstance(line, Step)
-            made = _Line(y, ROW if is_step else CUT)
-            if isinstance(line, Step):
-                made.step = line
-            else:
-                made.batch = line
-        elif lines and lines[-1].left_out:
-            lines[-1].left_out += 1
-            continue
-        else:
-            made = _Line(y, ROW, left_out=1)
-        lines.append(made)
-        y += made.height
+    for is_drawn, group in groupby(enumerate(all_lines), lambda numbered: numbered[0] in wanted):
+        some = [line for _, line in group]
+        lines += some if is_drawn else [_Line(left_out=len(some))]
+    for above, line in pairwise(lines):
+        line.y = above.y + above.height
     return lines
 
 
@@ -209,9 +200,7 @@ def _marks(step: Step, scale: _Scale, y: float, timeline: Timeline) -> dict[str,
         "forward": forward,
         "kind": "dropped" if step.remark else step.kind,
         "differs": step.number == timeline.marked_step,
-        "whole": f"arrival {step.number}: {step.text}"
-        + ("" if step.time is None else f" at {time_text(step.time, timeline.unit)}")
-        + (f", {step.remark}" if step.remark else ""),
+        "whole": f"arrival {step.number}: {_in_words(step, timeline.unit)}",
     }
 
 
@@ -229,9 +218,3 @@ def _clock(timeline: Timeline, lines: Sequence[_Line], scale: _Scale, bottom: fl
         corners += [(corners[-1][0], bottom), (scale.at[timeline.last_clock], bottom)]
         corners.append((scale.at[timeline.last_clock], bottom + 12))
     return corners
-
-
-def _kinds(lines: Sequence[_Line]) -> list[str]:
-    """Return the kinds of marks that are drawn, for the legend."""
-    drawn_kinds = {line.marks["kind"] for line in lines if line.step is not None}
-    return [kind for kind in ("record", "tombstone", "dropped", "advance", "delivery") if kind in drawn_kinds]
