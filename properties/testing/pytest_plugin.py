@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,31 @@ PROFILES: Mapping[str, Mapping[str, float]] = {
 }
 """What each profile gives a check that doesn't say it itself."""
 PROFILE = "streamproof_profile"
+OPTIONS: Sequence[tuple[str, type, str, str]] = (
+    ("histories", int, "N", "Histories of each check, whatever the test says."),
+    (
+        "seconds",
+        float,
+        "S",
+        "How long a query of a job may take, and all histories that run alone, whatever the test says.",
+    ),
+    ("seed", int, "N", "What histories are drawn from, whatever the test says."),
+    (
+        "report",
+        Path,
+        "FOLDER",
+        "Write what the checks of jobs found as a page, text, JSON and JUnit XML; under xdist a folder a worker.",
+    ),
+    ("master", str, "URL", f"Spark's master; by default ${MASTER_VARIABLE}."),
+    ("partitions", int, "N", f"Shuffle partitions of each query; by default ${PARTITIONS_VARIABLE}, or 2."),
+    (
+        "shared",
+        Path,
+        "FOLDER",
+        f"Folder that this machine and all workers see under one path; by default ${SHARED_VARIABLE}.",
+    ),
+)
+"""The options besides the profile: name, type, metavar and help."""
 OUTCOMES = pytest.StashKey[list[tuple[str, Any]]]()
 """By the test: what each check of a job has returned or raised."""
 FIXTURES = ("check_job", "invariants", "conforms")
@@ -37,38 +62,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME",
         help="quick (50 histories), default (300) or thorough (2000, 900 s), where a test doesn't say its own number.",
     )
+    for name, kind, metavar, said in OPTIONS:
+        group.addoption(f"--streamproof-{name}", type=kind, metavar=metavar, help=said)
     parser.addini(PROFILE, "The profile of this suite: quick, default or thorough.", default="default")
-    group.addoption(
-        "--streamproof-histories", type=int, metavar="N", help="Histories of each check, whatever the test says."
-    )
-    group.addoption(
-        "--streamproof-seconds",
-        type=float,
-        metavar="S",
-        help="How long a query of a job may take, and all histories that run alone, whatever the test says.",
-    )
-    group.addoption(
-        "--streamproof-seed", type=int, metavar="N", help="What histories are drawn from, whatever the test says."
-    )
-    group.addoption(
-        "--streamproof-report",
-        type=Path,
-        metavar="FOLDER",
-        help="Write what the checks of jobs found as a page, text, JSON and JUnit XML; under xdist a folder a worker.",
-    )
-    group.addoption("--streamproof-master", metavar="URL", help=f"Spark's master; by default ${MASTER_VARIABLE}.")
-    group.addoption(
-        "--streamproof-partitions",
-        type=int,
-        metavar="N",
-        help=f"Shuffle partitions of each query; by default ${PARTITIONS_VARIABLE}, or 2.",
-    )
-    group.addoption(
-        "--streamproof-shared",
-        type=Path,
-        metavar="FOLDER",
-        help=f"Folder that this machine and all workers see under one path; by default ${SHARED_VARIABLE}.",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,10 +95,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
     if isinstance(raised, (Inconclusive, Violated)):  # of the functions that aren't fixtures
         outcomes.append((item.nodeid, raised))
-    elif isinstance(raised, StreamproofError):
-        outcomes.append((item.nodeid, NotFinished(item.nodeid, f"could not run: {raised.message}")))
-    elif {*FIXTURES} & {*getattr(item, "fixturenames", ())}:
-        why = " ".join(f"{type(raised).__name__}: {raised}".split())
+    elif isinstance(raised, StreamproofError) or {*FIXTURES} & {*getattr(item, "fixturenames", ())}:
+        said = f"{type(raised).__name__}: {raised}"
+        why = raised.message if isinstance(raised, StreamproofError) else " ".join(said.split())
         outcomes.append((item.nodeid, NotFinished(item.nodeid, f"could not run: {why}")))
 
 
@@ -204,9 +199,8 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
         bound.arguments |= wanted
         try:
             outcome = function(*bound.args, **bound.kwargs)
-        except AssertionError as raised:
-            if isinstance(raised, (Inconclusive, Violated)):
-                config.stash[OUTCOMES].append((test or function.__name__, raised))
+        except (Inconclusive, Violated) as raised:
+            config.stash[OUTCOMES].append((test or function.__name__, raised))
             raise
         if outcome is not None:
             config.stash[OUTCOMES].append((test or function.__name__, outcome))
