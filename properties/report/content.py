@@ -7,6 +7,7 @@ escapes them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -183,17 +184,19 @@ class Content:
     command: str = ""
     missing: Sequence[str] = ()
 
+    @property
+    def counts(self) -> str:
+        """How many checks came to which verdict, in words."""
+        if len(self.checks) == 1:
+            return "1 check"
+        order: Sequence[Verdict] = ("violated", "inconclusive", "conforms", "not checked")
+        counts = Counter(check.verdict for check in self.checks)
+        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
+        return f"{len(self.checks)} checks, {said or 'none begun'}"
+
 
 MARKS: Mapping[Verdict, str] = {"conforms": "✓", "violated": "✗", "inconclusive": "?", "not checked": "-"}
 """What stands before a verdict, so that it is seen without colour."""
-
-
-def sentence_of(verdict: Verdict, checks: Sequence[Checked]) -> str:
-    """Return the verdict of a report in a sentence: how many checks came to which."""
-    order: Sequence[Verdict] = ("violated", "inconclusive", "conforms", "not checked")
-    counts = {one: sum(check.verdict == one for check in checks) for one in order}
-    said = ", ".join(f"{count} {one}" for one, count in counts.items() if count)
-    return f"{verdict}: 1 check" if len(checks) == 1 else f"{verdict}: {len(checks)} checks, {said or 'none begun'}"
 
 
 def content_of(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..system.visible import visible
-from .content import MARKS, Content, Found, sentence_of
+from .content import MARKS, Content, Found
 from .drawing import shortened
 from .page import shown_lines
 
@@ -68,7 +68,7 @@ def _escaped(text: str, more: str = "") -> str:
 
 def summary(content: Content) -> str:
     """Return the summary of a report, in Markdown."""
-    lines = [f"## {MARKS[content.verdict]} streamproof: {_plain(sentence_of(content.verdict, content.checks))}", ""]
+    lines = [f"## {MARKS[content.verdict]} streamproof: {content.verdict}: {content.counts}", ""]
     lines += [f"- missing: {_plain(one)}" for one in content.missing]
     lines += ["", "| checked | law | verdict | judged | violations |", "|---|---|---|--:|--:|"]
     laws = [(check, law) for check in content.checks for law in check.laws if law.verdict != "not checked"]

@@ -23,7 +23,7 @@ from ..system.arguments import checked, folder_at
 from ..system.visible import visible
 from ..witnesses.by_name import WITNESSES, witness_named
 from .content import ComparedLine, Content, Found, Vote, content_of
-from .timelines import require_short, timeline_of, timeline_of_job
+from .timelines import MOST_LINES, timeline_of, timeline_of_job
 from .writing import require_folder, write_content
 
 JobOutcome: TypeAlias = (
@@ -184,9 +184,10 @@ def _votes(one: Counterexample, ask: bool) -> list[Vote]:
 
 
 def _vote(name: str, history: History, expected: Outcome, actual: Outcome) -> Vote:
+    if len(history.lines) > MOST_LINES:
+        return Vote(name, f"not asked: the history has {len(history.lines):,} lines, more than {MOST_LINES}", None)
     witness = witness_named(name)
     try:
-        require_short(history)
         reason = witness.refuses(history)
         if reason is not None:
             return Vote(name, f"not asked: {visible(reason)}", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .content import MARKS, ComparedLine, Content, Found, sentence_of
+from .content import MARKS, ComparedLine, Content, Found
 from .drawing import drawn, shortened, time_text
 from .rendering import rendered, safe
 
@@ -27,7 +27,6 @@ def html(content: Content) -> str:
     return rendered(
         "report.html.jinja",
         content=content,
-        sentence=sentence_of(content.verdict, content.checks).removeprefix(content.verdict).removeprefix(": "),
         marks=MARKS,
         MOST=MOST,
         GOALS=GOALS,
@@ -42,7 +41,7 @@ def html(content: Content) -> str:
 
 def text(content: Content) -> str:
     """Return a report as text."""
-    lines = [f"streamproof report: {sentence_of(content.verdict, content.checks)}", ""]
+    lines = [f"streamproof report: {content.verdict}: {content.counts}", ""]
     lines += [*(f"Missing: {one}" for one in content.missing), ""] if content.missing else []
     for check in content.checks:
         unfinished = f" ({check.unfinished})" if check.unfinished else ""
