@@ -16,12 +16,12 @@ from markupsafe import Markup
 from .content import Step, Timeline, Unit
 from .rendering import rendered
 
-LONGEST = 72
-"""So many lines are drawn, at the most."""
+MOST_LINES = 72
+"""Lines that are drawn."""
 FIRST, AROUND, LAST = 26, 26, 10
-"""So many of them from the beginning, around the first difference, and from the end, where there are more."""
-TEXT = 30
-"""So many characters of a record are written beside it; its title has all."""
+"""Lines of a longer history that are drawn of its beginning, around its first difference, and of its end."""
+MOST_CHARACTERS = 30
+"""Characters of a record that are written beside its mark, whose title has all."""
 LEFT, RIGHT, TOP = 132, 780, 46
 """Where the axis of event time begins and ends, and how high it is, in pixels."""
 PLOT = RIGHT - LEFT - 190
@@ -30,7 +30,7 @@ ROW, CUT = 26, 24
 """How high an arrival is, and a cut."""
 CHARACTER = 7.0
 APART = 16
-"""Where two times would come closer than that, times are drawn in order and not to scale."""
+"""If two times would come closer, in pixels, times are drawn in order and not to scale."""
 
 
 @dataclass
@@ -113,7 +113,7 @@ def time_text(time: int, unit: Unit) -> str:
     return text.removesuffix(".000")
 
 
-def shortened(text: str, longest: int = TEXT) -> str:
+def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:
     """Return a text, or its beginning."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -132,7 +132,7 @@ def _laid_out(timeline: Timeline) -> list[_Line]:
             marked = len(all_lines) if step.number == timeline.marked_step else marked
             all_lines.append(_Line(step))
     wanted = set(range(len(all_lines)))
-    if len(all_lines) > LONGEST:
+    if len(all_lines) > MOST_LINES:
         around = range(max(0, marked - AROUND // 2), min(len(all_lines), marked + AROUND // 2))
         wanted = {*range(FIRST), *around, *range(len(all_lines) - LAST, len(all_lines))}
     lines: list[_Line] = []

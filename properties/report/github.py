@@ -12,10 +12,10 @@ from .content import MARKS, Content, Found
 from .drawing import shortened
 from .page import shown_lines
 
-MOST = 10
-"""So many counterexamples are shown, and so many annotations made: GitHub shows ten of a step."""
-LAWS = 400
-"""So many laws have a line in the summary, which may have a megabyte."""
+MOST_FOUND = 10
+"""Counterexamples that the summary shows, and as many annotations: GitHub shows ten of a step."""
+MOST_LAWS = 400
+"""Laws that have a line in the summary, which may have a megabyte."""
 _MARKDOWN = re.compile(r"[^\w \-.,;:()/+='∅≠✓✗…?]")
 
 
@@ -38,9 +38,9 @@ def announce(content: Content, environment: Mapping[str, str] = os.environ) -> l
 
 def commands(content: Content) -> Iterator[str]:
     """Yield a workflow command for each counterexample, each inconclusive check and all that is missing."""
-    for found in content.found[:MOST]:
+    for found in content.found[:MOST_FOUND]:
         yield _command("error", found.sentence, f"{found.subject} breaks {found.law}", found.path)
-    for chart in [one for one in content.charts if not one.is_expected][:MOST]:
+    for chart in [one for one in content.charts if not one.is_expected][:MOST_FOUND]:
         yield _command("error", chart.sentence or chart.law, f"{chart.subject}: {chart.law}", "")
     shown = {*(found.subject for found in content.found), *(chart.subject for chart in content.charts)}
     for check in content.checks:
@@ -72,15 +72,15 @@ def summary(content: Content) -> str:
     lines += [f"- missing: {_plain(one)}" for one in content.missing]
     lines += ["", "| checked | law | verdict | judged | violations |", "|---|---|---|--:|--:|"]
     laws = [(check, law) for check in content.checks for law in check.laws if law.verdict != "not checked"]
-    for check, law in laws[:LAWS]:
+    for check, law in laws[:MOST_LAWS]:
         why = f": {law.why}" if law.why else ""
         cells = [check.name, law.law, f"{MARKS[law.verdict]} {law.verdict}{why}", f"{law.histories:,}"]
         lines.append(f"| {' | '.join(map(_plain, [*cells, f'{law.violations:,}']))} |")
-    lines += [f"| … | {len(laws) - LAWS:,} more | | | |"] if len(laws) > LAWS else []
-    for found in content.found[:MOST]:
+    lines += [f"| … | {len(laws) - MOST_LAWS:,} more | | | |"] if len(laws) > MOST_LAWS else []
+    for found in content.found[:MOST_FOUND]:
         lines += ["", *_shown(found)]
-    if len(content.found) > MOST:
-        lines += ["", f"{len(content.found) - MOST} more counterexamples are in the report."]
+    if len(content.found) > MOST_FOUND:
+        lines += ["", f"{len(content.found) - MOST_FOUND} more counterexamples are in the report."]
     for check in content.checks:
         lines += ["", f"{_plain(check.name)}: {check.verdict}; {_plain(check.counts)}"]
     return "\n".join([*lines, "", _plain(f"{content.versions}."), "", ""])

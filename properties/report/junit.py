@@ -11,8 +11,8 @@ from .content import Content, Found
 from .drawing import shortened
 from .rendering import safe
 
-LONGEST = 20_000
-"""So many characters of a counterexample are written, at the most."""
+MOST_CHARACTERS = 20_000
+"""Characters of a counterexample that are written."""
 
 
 def junit(content: Content) -> str:
@@ -53,7 +53,7 @@ def _case(law: LawCount, check: Checked, content: Content, name: str, seconds: f
         said = found.sentence if found else chart.sentence if chart else law.says
         failure = Failure(safe(shortened(said, 1000)), "violated")
         counted = f"violated by {law.violations:,} of {law.histories:,} {check.counted}"
-        failure.text = safe(shortened("\n".join([counted, *(_lines(found) if found else [])]), LONGEST))
+        failure.text = safe(shortened("\n".join([counted, *(_lines(found) if found else [])]), MOST_CHARACTERS))
         case.result = [failure]
     elif law.verdict == "inconclusive":
         case.result = [Error(shortened(why, 1000), "inconclusive")]

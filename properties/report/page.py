@@ -8,18 +8,18 @@ from .content import MARKS, ComparedLine, Content, Found
 from .drawing import drawn, shortened, time_text
 from .rendering import rendered, safe
 
-MOST = 40
-"""So many counterexamples, and charts, are drawn, at the most."""
-GOALS = 100
-"""So many coverage goals that weren't met are named, at the most."""
-LINES = 120
-"""So many lines of a file are shown, at the most."""
-COMPARED = 60
-"""So many lines of what is expected and what came."""
-RECORDS = 4
-"""So many records are named above the drawing."""
-WIDEST = 2000
-"""So many characters of any one text."""
+MOST_DRAWN = 40
+"""Counterexamples that the page draws; and as many charts."""
+MOST_GOALS = 100
+"""Coverage goals that the page names of those that no history met."""
+MOST_LINES = 120
+"""Lines of a file that are shown."""
+MOST_COMPARED = 60
+"""Lines of the comparison of a counterexample that are shown."""
+MOST_RECORDS = 4
+"""Records that are named above a drawing."""
+MOST_CHARACTERS = 2000
+"""Characters of a line that are shown."""
 
 
 def html(content: Content) -> str:
@@ -28,9 +28,9 @@ def html(content: Content) -> str:
         "report.html.jinja",
         content=content,
         marks=MARKS,
-        MOST=MOST,
-        GOALS=GOALS,
-        WIDEST=WIDEST,
+        MOST_DRAWN=MOST_DRAWN,
+        MOST_GOALS=MOST_GOALS,
+        MOST_CHARACTERS=MOST_CHARACTERS,
         drawn=drawn,
         shortened=shortened,
         shown_lines=shown_lines,
@@ -67,14 +67,14 @@ def _found_as_text(found: Found) -> list[str]:
     lines = [f"{found.subject} breaks {found.law}", found.sentence, ""]
     lines += [f"not confirmed: {found.unconfirmed}", ""] if found.unconfirmed else []
     before, shown, after = shown_lines(found.compared)
-    rows = [(line, shortened(line.expected, WIDEST)) for line in shown]
+    rows = [(line, shortened(line.expected, MOST_CHARACTERS)) for line in shown]
     width = max([len(found.expected_by), *(len(expected) for _, expected in rows)])
     lines.append(f"    {'':10} {found.expected_by:{width}}   {found.actual_by}")
     lines += [f"    … {before:,} more lines, not shown"] * bool(before)
     for line, expected in rows:
         mark = "≠" if line.differ else " "
         end = "   <- first difference" if line is found.first else ""
-        actual = shortened(line.actual, WIDEST)
+        actual = shortened(line.actual, MOST_CHARACTERS)
         lines.append(f"  {mark} {line.when:10} {expected:{width}}   {actual}{end}".rstrip())
     lines += [f"    … {after:,} more lines, not shown"] * bool(after)
     lines += ["", *(f"  {vote.witness}: {vote.says}" for vote in found.votes)]
@@ -87,8 +87,8 @@ def _found_as_text(found: Found) -> list[str]:
 def shown_lines(lines: Sequence[ComparedLine]) -> tuple[int, Sequence[ComparedLine], int]:
     """Return those lines that are shown, around the first difference, and how many are left out before and after."""
     first = next((number for number, line in enumerate(lines) if line.differ), 0)
-    start = max(0, min(first - COMPARED // 2, len(lines) - COMPARED))
-    shown = lines[start : start + COMPARED]
+    start = max(0, min(first - MOST_COMPARED // 2, len(lines) - MOST_COMPARED))
+    shown = lines[start : start + MOST_COMPARED]
     return start, shown, len(lines) - start - len(shown)
 
 
@@ -98,9 +98,9 @@ def records_of(found: Found) -> str:
     records = [step for step in timeline.steps if step.kind in ("record", "tombstone")]
     said = [
         shortened(step.text, 60) + ("" if step.time is None else f" at {time_text(step.time, timeline.unit)}")
-        for step in records[:RECORDS]
+        for step in records[:MOST_RECORDS]
     ]
-    more = [f"{len(records) - RECORDS:,} more"] if len(records) > RECORDS else []
+    more = [f"{len(records) - MOST_RECORDS:,} more"] if len(records) > MOST_RECORDS else []
     return ", ".join([*said, *more]) or "none"
 
 
@@ -115,8 +115,8 @@ def _files(found: Found) -> list[tuple[str, str]]:
 
 
 def _in_part(file: str) -> str:
-    lines = [shortened(line, WIDEST) for line in file.splitlines()]
-    if len(lines) > LINES:
-        left_out = f"… {len(lines) - LINES:,} more lines: report.json has them all"
-        lines = [*lines[: LINES * 3 // 4], left_out, *lines[-LINES // 4 :]]
+    lines = [shortened(line, MOST_CHARACTERS) for line in file.splitlines()]
+    if len(lines) > MOST_LINES:
+        left_out = f"… {len(lines) - MOST_LINES:,} more lines: report.json has them all"
+        lines = [*lines[: MOST_LINES * 3 // 4], left_out, *lines[-MOST_LINES // 4 :]]
     return "\n".join(lines)
