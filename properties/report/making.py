@@ -58,7 +58,7 @@ def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> 
 
 
 def the_rest(ended: str) -> list[JobOutcome]:
-    """Return what stands for the checks of jobs that there might have been; `ended`: what ended them, if anything."""
+    """Return the outcome of the checks that were not reached: none where nothing ended the others, in words, early."""
     return [NotFinished("the rest", ended)] if ended else []
 
 
