@@ -43,13 +43,12 @@ def timeline_of(history: History, when: int | None, by_arrival: bool, expected: 
             batch += 1
             clock.cut()
             continue
-        number = len(steps)
-        remark = dropped.get(number, "")
+        remark = dropped.get(len(steps), "")
         if isinstance(line, ClockAdvance | Record) and _moves(line, history, remark):
             clock.observe(line.timestamp)
         kind, text = _drawn(line)
         time = None if isinstance(line, Delivery) else line.timestamp
-        steps.append(Step(batch, kind, text, time, clock.now, remark, number))
+        steps.append(Step(batch, kind, text, time, clock.now, remark, len(steps)))
     clock.cut()
     marked = steps[when].batch if by_arrival and when is not None and when < len(steps) else when
     name = "watermark" if history.clock == "batch" else "stream time"

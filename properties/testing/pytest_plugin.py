@@ -194,9 +194,8 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
             bound = signature.bind(*arguments, **named)
         except TypeError:
             return function(*arguments, **named)  # which says what is wrong with them
-        bound.arguments |= {name: value for name, value in given.items() if name not in bound.arguments}
         wanted = {name: value for name, value in asked.items() if value is not None and name in signature.parameters}
-        bound.arguments |= wanted
+        bound.arguments = {**given, **bound.arguments, **wanted}
         try:
             outcome = function(*bound.args, **bound.kwargs)
         except (Inconclusive, Violated) as raised:
