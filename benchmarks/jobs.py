@@ -23,7 +23,7 @@ def run(setting: Setting) -> list[Figure]:
     from streamproof.properties.generators.columns.drawing import draw_histories
     from streamproof.properties.generators.columns.inputs import resolve_all
     from streamproof.properties.generators.columns.packing import pack, tables_alone
-    from streamproof.properties.laws.expected.variations import BATCHES
+    from streamproof.properties.laws.variation import BATCHES
     from streamproof.properties.witnesses.job.running import Runner
 
     clicks = Input("user string, at timestamp, amount bigint", key="user", name="clicks")

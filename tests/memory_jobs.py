@@ -1,4 +1,4 @@
-"""Checks of jobs without Spark, which several files use: a job is a function over the rows of each batch."""
+"""Jobs that run without Spark: functions from the rows of each batch to rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Any
 import pyarrow as pa
 from streamproof import Input
 from streamproof.properties.checking.jobs.arguments import CheckOptions, job_options
-from streamproof.properties.checking.jobs.check import JobCheck
 from streamproof.properties.generators.columns.inputs import resolve_all
-from streamproof.properties.laws.expected.oracle import Oracle
-from streamproof.properties.laws.expected.variations import Variation
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, Output, Runner
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
@@ -38,13 +35,15 @@ class MemoryRunner(Runner):
         return [row for batch in self.run([tables]).batches for row in map(dict, batch)]
 
 
-def options(job: Callable[[Batches], Batches], **more: Any) -> CheckOptions:
+def copy(batches: Batches) -> Batches:
+    return batches
+
+
+def options(
+    job: Callable[[Batches], Batches], runner: Callable[..., Runner] = MemoryRunner, **more: Any
+) -> CheckOptions:
     resolved = resolve_all([CLICKS], 0)
-    return CheckOptions(runner=MemoryRunner(job, [given.source for given in resolved]), inputs=resolved, **more)
+    return CheckOptions(runner=runner(job, [given.source for given in resolved]), inputs=resolved, **more)
 
 
 RUN = job_options("default", "append", None, 60)
-
-
-def checked(job: Callable[[Batches], Batches], oracle: Oracle) -> Any:
-    return JobCheck(options(job), oracle, Variation(RUN)).check(40)

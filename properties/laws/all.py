@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NoReturn, TypeAlias
 
+from ...reference.core.errors import BadInput
 from ..registration.registration import Registration
+from ..witnesses.run_options import RunOptions
 from .base import CannotRecheck, Law
+from .metamorphic.crash import Replay
 from .metamorphic.cuts import Cuts
 from .metamorphic.keys import Keys
 from .metamorphic.order import Order
 from .metamorphic.packing import Packing
 from .metamorphic.partitions import Partitions
 from .metamorphic.repeats import Repeats
-from .metamorphic.replay import Replay
 from .metamorphic.restart import Restart
 from .of_reference.duckdb import DuckDBOfReference
 from .of_reference.fold_is_meaning import FoldIsMeaning
@@ -30,23 +32,28 @@ from .on_spark.retention import Retention
 from .on_spark.schedules import Schedules
 from .on_spark.state import State
 from .on_spark.table_at_every_cut import TableAtEveryCut
+from .variation import Invariant, Variation
 
 Subject: TypeAlias = Literal["spark", "reference", "job"]
 """What is checked: the operator on Spark, its reference, or a user's own job."""
 
+METAMORPHIC: Sequence[Law] = (
+    Restart(),
+    Replay(),
+    Partitions(),
+    Cuts(),
+    Order(),
+    Packing(),
+    Keys(),
+    Repeats(),
+)
+"""The laws that believe nobody. A job is asked those that are an `Invariant`, in this order."""
 ON_SPARK: Sequence[Law] = (
     Changelog(),
     Labels(),
     TableAtEveryCut(),
-    Packing(),
-    Partitions(),
-    Restart(),
-    Replay(),
+    *METAMORPHIC,
     DuckDB(),
-    Keys(),
-    Order(),
-    Cuts(),
-    Repeats(),
     Retention(),
     Native(),
     Schedules(),
@@ -85,3 +92,38 @@ def asked_of(registration: Registration, laws: Sequence[Law]) -> tuple[list[Law]
     """Return the laws that an operator is asked, and of each other one why it isn't."""
     reasons = {law.name: reason for law in laws if (reason := law.not_checked(registration))}
     return [law for law in laws if law.name not in reasons], reasons
+
+
+def invariants() -> Iterator[Invariant]:
+    """Yield the laws of any job."""
+    return (law for law in METAMORPHIC if isinstance(law, Invariant))
+
+
+def variations_of(run: RunOptions, seed: int, batches: int) -> list[Variation]:
+    """Return the variation of a job's plain run that each invariant asks for; as `Invariant.draw`."""
+    return [law.variation(run, law.draw(run, seed, batches)) for law in invariants()]
+
+
+def saved_variation(run: RunOptions, saved: Mapping[str, Any]) -> Variation:
+    """Return the variation that a counterexample was found under.
+
+    Raises:
+        BadInput: There is none of that law, or with what it was given.
+    """
+    # What a history does beside others can't be replayed without them.
+    laws = {law.of_jobs: law for law in invariants() if not isinstance(law, Packing)}
+
+    def refuse() -> NoReturn:
+        raise BadInput(
+            f"a saved history has the variation {dict(saved)!r}: remove it, or give it a law of {', '.join(laws)}"
+        )
+
+    if not saved:
+        return Variation(run)
+    law = laws.get(str(saved.get("law")))
+    if law is None:
+        refuse()
+    try:
+        return law.variation(run, saved.get("given"))
+    except (TypeError, ValueError, IndexError):
+        refuse()

@@ -24,10 +24,11 @@ from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
 from ...generators.columns.shrinking import size
 from ...generators.shrinking import Deadline
+from ...laws.all import saved_variation
 from ...laws.expected.comparison import RowDifference
 from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
-from ...laws.expected.variations import Variation, saved_variation
+from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked, folder_at
 from ...witnesses.job.running import Declared, Job

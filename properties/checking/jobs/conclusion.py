@@ -8,7 +8,7 @@ from ....reference.spark.durations import Duration
 from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
-from ...laws.expected.variations import Variation
+from ...laws.variation import Variation
 from ...witnesses.job.running import RESTORED
 from .draws import Draws
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...generators.columns.drawing import closed, covered, draw_histories, goals
 from ...generators.columns.inputs import ResolvedInput
 from ...generators.columns.model import JobHistory
-from ...laws.expected.variations import BATCHES
+from ...laws.variation import BATCHES
 
 DAY_US = 86_400_000_000
 

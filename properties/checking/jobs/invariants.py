@@ -8,8 +8,9 @@ from typing import Any
 
 from ....reference.spark.durations import Duration
 from ...generators.columns.inputs import Input
+from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
-from ...laws.expected.variations import BATCHES, Variation, variations_of
+from ...laws.variation import BATCHES, Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked, folder_at
 from ...witnesses.job.running import Job
@@ -105,34 +106,39 @@ class _Invariants:
             called=f"the job {variation.otherwise}".strip(),
             plain=self.emitted,
         )
-        folder = None if self.folder is None else self.folder / variation.law.replace(" ", "-")
+        folder = None if self.folder is None else self.folder / variation.saved.get("law", "").replace(" ", "-")
         late = False if variation.comparing == "end" else None
-        return JobCheck(self.options, plain, variation, folder=folder, late=late, again=not variation.law)
+        return JobCheck(self.options, plain, variation, folder=folder, late=late, again=False)
 
     def report(self, histories: int, examples: Sequence[str | Path]) -> InvariantsReport:
         """Replay saved counterexamples, check each variation, and return the report."""
         __tracebackhide__ = True
         for check in self.checks:
-            check.replay(examples)
+            if check.variation.saved:
+                check.replay(examples)
         before = self.checks[0]
         held: dict[str, int] = {}
         unsure: list[str] = []
         for check in self.checks:
-            forgets = before.judge.declared.plan.has(FORGETS) or before.judge.met.plan.has(FORGETS)
-            if check.variation.comparing == "end" and forgets:
-                unsure.append(f"{check.variation.law}: dropDuplicatesWithinWatermark forgets at the end of a batch")
+            law = check.variation.law
+            if why := _why_not_asked(check.variation, before):
+                unsure.append(why)
                 continue
             if before.why_alone:
                 check.run_each_alone(before.why_alone)
-            held[check.variation.law] = check.check(histories).histories
+            held[law] = check.check_others(histories) if check.variation.is_alone else check.check(histories).histories
+            if check.variation.run.crash_in and check.judge.is_sink and not check.judge.met.crashed:
+                del held[law]
+                unsure.append(f"{law}, and rows after a stop with state: the sink doesn't write by foreachBatch")
             before = check
-        if before.judge.is_sink and not any(check.judge.met.crashed for check in self.checks):
-            del held["a crash"]
-            unsure.append("a crash, and rows after a stop with state: the sink doesn't write by foreachBatch")
-        if before.why_alone:
-            why = before.why_alone
-            unsure.append(f"histories of other keys, for each runs in a query of its own: {why}")
-        else:
-            alone_again = Variation(self.run, otherwise="beside histories of other keys", when="alone in its query")
-            held["histories of other keys in the query"] = self.check_of(alone_again).check_others(histories)
         return InvariantsReport(before.name, held, unsure, self.options.equality)
+
+
+def _why_not_asked(variation: Variation, before: JobCheck) -> str:
+    """Return why a job isn't asked about a variation, as far as the check before it has shown; empty: it is asked."""
+    law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
+    if variation.comparing == "end" and any(plan.has(FORGETS) for plan in plans):
+        return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
+    if variation.is_alone and before.why_alone:
+        return f"histories of other keys, for each runs in a query of its own: {before.why_alone}"
+    return ""

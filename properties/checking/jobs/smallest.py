@@ -11,7 +11,7 @@ from ...generators.columns.shrinking import shrink
 from ...generators.columns.standing_alone import standing_alone
 from ...generators.shrinking import Deadline, one_by_one
 from ...laws.expected.judging import Compared, Judge
-from ...laws.expected.variations import Variation
+from ...laws.variation import Variation
 from ...witnesses.job.running import Output
 from .draws import Draws
 

@@ -16,9 +16,9 @@ from ...witnesses.job.rows import flat
 from ...witnesses.job.running import Declared, Output, Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode
+from ..variation import Variation
 from .comparison import RowDifference, check_columns, difference, table_of, with_columns
 from .oracle import Oracle
-from .variations import Variation
 
 
 class Compared(NamedTuple):

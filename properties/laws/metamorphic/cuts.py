@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from ....reference.core.history import History
 from ...generators.cohorts import record_batches
+from ...generators.columns.model import JobHistory
 from ...outcomes.outcomes import Difference, Outcome
 from ...registration.registration import FreeOrder, Registration
+from ...witnesses.run_options import RunOptions
 from ..case import Case
+from ..variation import BATCHES, Invariant, Variation
 from .variants import VariantLaw, free_order, same_changes, same_result, with_batches
 
 
-class Cuts(VariantLaw):
+class Cuts(VariantLaw, Invariant):
     """The same records in the same order, in batches of other sizes."""
 
-    name = "cuts"
+    name, of_jobs = "cuts", "the cuts between batches"
     says = "where the cuts fall plays no part when nothing is late"
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
@@ -35,3 +39,21 @@ class Cuts(VariantLaw):
         if free_order(case.history) is FreeOrder.ANY:
             return same_result(registration, case, original, variant, unordered=False)
         return same_changes(original, variant)
+
+    def draw(self, run: RunOptions, seed: int, batches: int) -> int:
+        return random.Random(f"{seed} of the invariants").randrange(1, BATCHES)
+
+    def variation(self, run: RunOptions, given: int) -> Variation:
+        """Cut the history once, before a batch."""
+
+        def merged(history: JobHistory) -> JobHistory:
+            count = len(history.batches)
+            # A batch beyond those that are drawn closes everything, and stays one of its own.
+            ends = sorted({min(end, count) for end in (given, BATCHES, count)})
+            spans = [*zip([0, *ends], ends, strict=False)]
+            rows = tuple(tuple(arrival for batch in history.batches[a:b] for arrival in batch) for a, b in spans)
+            clock = tuple(history.clock[b - 1] for _, b in spans) if history.clock else ()
+            return replace(history, batches=rows, clock=clock)
+
+        when = f"with a single cut between batches, before batch {given}"
+        return Variation(run, self.of_jobs, given, when, "with all cuts", "end", merged)

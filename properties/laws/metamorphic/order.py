@@ -9,14 +9,16 @@ from ....reference.core.history import History
 from ...generators.cohorts import record_batches
 from ...outcomes.outcomes import Difference, Outcome
 from ...registration.registration import FreeOrder, Registration
+from ...witnesses.run_options import RunOptions
 from ..case import Case
+from ..variation import Invariant, Variation
 from .variants import VariantLaw, same_changes, same_result, shuffled, split, with_batches
 
 
-class Order(VariantLaw):
+class Order(VariantLaw, Invariant):
     """Records whose order is free are shuffled; the batches keep their sizes."""
 
-    name = "order"
+    name, of_jobs = "order", "the order within a batch"
 
     def sentence(self, registration: Registration) -> str:
         definitions = [registration.declare(options) for options in registration.profiles.values()]
@@ -40,3 +42,18 @@ class Order(VariantLaw):
         if registration.free_order(definition) is FreeOrder.KEYS:
             return same_changes(original, variant)
         return same_result(registration, case, original, variant, registration.keeps_lists_in_order(definition))
+
+    def draw(self, run: RunOptions, seed: int, batches: int) -> str:
+        return "reversed"
+
+    def variation(self, run: RunOptions, given: str) -> Variation:
+        """Reverse the rows of each batch."""
+        return Variation(
+            run,
+            self.of_jobs,
+            given,
+            "with the rows of each batch in the opposite order",
+            "in the order of arrival",
+            "end",
+            lambda history: history.with_batches([batch[::-1] for batch in history.batches]),
+        )

@@ -8,19 +8,20 @@ from ....reference.core.history import History
 from ....reference.core.records import Record
 from ...generators.cohorts import Cohort, cohorts_of, one_cohort
 from ...outcomes.outcomes import Outcome, differences
-from ...witnesses.run_options import ALONE
+from ...witnesses.run_options import ALONE, RunOptions
 from ...witnesses.spark.witness import QueryWitness
 from ..base import CannotRecheck, Comparison, Law, LawResult, Violation, violations
 from ..runs import Kind, Run, Sample
+from ..variation import Invariant, Variation
 
 MANY = 200
 """Among so many histories it is asked about again: with them keys share their state."""
 
 
-class Packing(Law):
+class Packing(Law, Invariant):
     """One query, and one state a key, for a history alone."""
 
-    name = "packing"
+    name, of_jobs = "packing", "histories of other keys in the query"
     says = "a history run alone gives what it gave in its cohort"
     goal = "run alone"
     at_once = 6
@@ -42,6 +43,14 @@ class Packing(Law):
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Run each history alone, and among so many others that keys share their state."""
         return [_packed(history, witness) for history in cohort.histories]
+
+    def draw(self, run: RunOptions, seed: int, batches: int) -> None:
+        return None
+
+    def variation(self, run: RunOptions, given: None) -> Variation:
+        """Run a history without those of other keys."""
+        when, otherwise = "alone in its query", "beside histories of other keys"
+        return Variation(run, self.of_jobs, when=when, otherwise=otherwise, is_alone=True)
 
 
 def _packed(history: History, witness: QueryWitness) -> Comparison:

@@ -6,14 +6,17 @@ and leaves some without a key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ...generators.cohorts import Cohort
 from ...outcomes.outcomes import Outcome, differences
 from ...witnesses.run_options import PLAIN, RunOptions
+from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import QueryWitness
-from ..base import Comparison, LawResult, Violation, violations
-from ..runs import Run, Sample
+from ..base import Comparison
+from ..runs import Sample
+from ..variation import Variation
 from .reruns import RerunLaw
 
 ONE, SEVERAL, EMPTY = "one partition", "several partitions with keys", "a partition without keys"
@@ -29,7 +32,7 @@ def counted(partitions: int) -> str:
 class Partitions(RerunLaw):
     """Runs with other numbers of partitions emit the same."""
 
-    name = "partitions"
+    name, of_jobs = "partitions", "the number of partitions"
     says = "how many shuffle partitions a query has plays no part"
     usual = (RunOptions(partitions=1), RunOptions(partitions=7))
 
@@ -37,20 +40,19 @@ class Partitions(RerunLaw):
         """Where keys come in groups, fewer than there are partitions, one of these must be empty."""
         return [ONE, SEVERAL, EMPTY] if sample.is_pooled else [ONE, SEVERAL]
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
-        """Compare the runs with other numbers of partitions with the sample's own."""
-        own = run.answers.partitions
-        for way in self.ways(run.sample):
-            again = run.again(way)
-            result.judged += len(again.outcomes)
-            emitting = sum(bool(outcome.entries) for outcome in again.outcomes)
-            result.covered[ONE] += emitting * (again.partitions == 1)
-            # Where it isn't known from which partitions something came, there are far more keys than partitions.
-            several = again.emitting > 1 if run.sample.is_pooled else again.partitions > 1
-            result.covered[SEVERAL] += emitting * several
-            result.covered[EMPTY] += emitting * (several and again.without_keys > 0)
-            compared = (_compared(own, *both, way) for both in zip(run.outcomes, again.outcomes, strict=False))
-            yield from violations(run.histories, compared, way)
+    def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
+        emitting = sum(bool(outcome.entries) for outcome in again.outcomes)
+        # Where it isn't known from which partitions something came, there are far more keys than partitions.
+        several = again.emitting > 1 if sample.is_pooled else again.partitions > 1
+        return {
+            ONE: emitting * (again.partitions == 1),
+            SEVERAL: emitting * several,
+            EMPTY: emitting * (several and again.without_keys > 0),
+        }
+
+    def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
+        own = plain.partitions
+        return [_compared(own, *both, way) for both in zip(plain.outcomes, again.outcomes, strict=False)]
 
     def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
         """Compare a run as usual with those in other numbers of partitions, of each history until one differs."""
@@ -71,6 +73,14 @@ class Partitions(RerunLaw):
                 elif not comparisons[index].differences:
                     comparisons[index] = found
         return comparisons
+
+    def draw(self, run: RunOptions, seed: int, batches: int) -> int:
+        return 5
+
+    def variation(self, run: RunOptions, given: int) -> Variation:
+        """Run the query with another number of shuffle partitions."""
+        when = f"with {given} shuffle partitions"
+        return Variation(replace(run, partitions=given), self.of_jobs, given, when, "with the session's own number")
 
 
 def _compared(own: int, expected: Outcome, actual: Outcome, way: RunOptions) -> Comparison:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from ...generators.cohorts import Cohort, cohorts_of
 from ...witnesses.run_options import RunOptions
+from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import QueryWitness
-from ..base import OWN, Comparison, Law
+from ..base import OWN, Comparison, Law, LawResult, Violation, violations
 from ..case import Case
-from ..runs import Kind, Sample
+from ..runs import Kind, Run, Sample
+from ..variation import Invariant
 
 
-class RerunLaw(Law):
+class RerunLaw(Law, Invariant):
     """A law that is asked of a part of the histories, run again.
 
     Attributes:
@@ -31,6 +33,26 @@ class RerunLaw(Law):
     def is_asked_of(self, sample: Sample) -> bool:
         return bool(self.ways(sample))
 
+    def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
+        """Return in how many of a sample's histories that were run again each goal was met."""
+        raise NotImplementedError
+
+    def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
+        """Compare what came out of histories, run as usual, with what came out of the first of them, run again."""
+        raise NotImplementedError
+
+    def everywhere(self, batches: int) -> RunOptions:
+        """Return how a history of this many batches is run again where it isn't known in which way it was broken."""
+        raise NotImplementedError
+
+    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
+        """Compare the outcomes of the part that is run again."""
+        for way in self.ways(run.sample):
+            again = run.again(way)
+            result.judged += len(again.outcomes)
+            result.covered.update(self.covered(run.sample, again, way))
+            yield from violations(run.histories, self.compare(run.answers, again, way), way)
+
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
         """Ask the law again about each case, in its own way; as `Law.recheck`."""
         comparisons: dict[int, Comparison] = {}
@@ -43,7 +65,9 @@ class RerunLaw(Law):
 
     def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
         """Ask the law again about each history of a cohort; with None in the law's own ways."""
-        raise NotImplementedError
+        count = len(cohort.schedule)
+        way = self.everywhere(count) if way is None else way.clipped(count)
+        return self.compare(witness.answers(cohort.histories), witness.answers(cohort.histories, way), way)
 
 
 def numbered(batches: Sequence[int]) -> str:

@@ -2,47 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ...generators.cohorts import Cohort
-from ...outcomes.outcomes import Outcome, differences
+from ...outcomes.outcomes import differences
+from ...witnesses.job.running import RESTORED
 from ...witnesses.run_options import RunOptions
-from ...witnesses.spark.witness import QueryWitness
-from ..base import Comparison, LawResult, Violation, violations
-from ..runs import Run, Sample
+from ...witnesses.spark.answers import Answers
+from ..base import Comparison
+from ..runs import Sample
+from ..variation import Variation
 from .reruns import RerunLaw, numbered
 
 ONCE, TWICE = "changes after the restart", "changes after two restarts in a row"
+RESTARTS = 2
+"""Histories of a job that each run alone and share all stops: a query with all of them takes long."""
 
 
 class Restart(RerunLaw):
     """A run that is stopped, once or twice in a row, emits what a run without that emits."""
 
-    name = "restart"
+    name, of_jobs = "restart", "a restart"
     says = "stopping at a batch and restarting from the checkpoint changes nothing"
     usual = (RunOptions(stop_after=(1, 2)),)
 
     def goals(self, sample: Sample) -> Sequence[str]:
         return [ONCE, TWICE]
 
-    def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
-        """Compare the outcomes of the part that is run again."""
-        for way in self.ways(run.sample):
-            outcomes = run.again(way).outcomes
-            result.judged += len(outcomes)
-            for goal, stop in zip((ONCE, TWICE), sorted(way.stop_after), strict=False):
-                result.covered[goal] += sum(any(entry.batch > stop for entry in one.entries) for one in outcomes)
-            compared = (_compared(*both, way) for both in zip(run.outcomes, outcomes, strict=False))
-            yield from violations(run.histories, compared, way)
+    def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
+        return {
+            goal: sum(any(entry.batch > stop for entry in outcome.entries) for outcome in again.outcomes)
+            for goal, stop in zip((ONCE, TWICE), sorted(way.stop_after), strict=False)
+        }
 
-    def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
-        """Run a cohort without and with restarts: after the batches where it was broken, or after every one."""
-        count = len(cohort.schedule)
-        way = RunOptions(stop_after=tuple(range(max(1, count - 1)))) if way is None else way.clipped(count)
-        plain, restarted = witness.answers(cohort.histories), witness.answers(cohort.histories, way)
-        return [_compared(*both, way) for both in zip(plain.outcomes, restarted.outcomes, strict=True)]
+    def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
+        names = "Spark without a restart", f"Spark restarted after {numbered(way.stop_after)}"
+        return [
+            Comparison((names[0], before), (names[1], after), differences(before, after))
+            for before, after in zip(plain.outcomes, again.outcomes, strict=False)
+        ]
 
+    def everywhere(self, batches: int) -> RunOptions:
+        return RunOptions(stop_after=tuple(range(max(1, batches - 1))))
 
-def _compared(before: Outcome, after: Outcome, way: RunOptions) -> Comparison:
-    sides = ("Spark without a restart", before), (f"Spark restarted after {numbered(way.stop_after)}", after)
-    return Comparison(*sides, differences(before, after))
+    def draw(self, run: RunOptions, seed: int, batches: int) -> Sequence[int]:
+        return range(batches - 1)
+
+    def variation(self, run: RunOptions, given: Sequence[int]) -> Variation:
+        """Stop the query after batches, and start it again from its checkpoint."""
+        return Variation(
+            replace(run, stop_after=tuple(given)),
+            self.of_jobs,
+            [*given],
+            f"stopped after batch {', '.join(map(str, given))} and started again",
+            "without a stop",
+            # A stop lets the batch without data run that `available_now` has at the end alone: late rows are late
+            # sooner.
+            "batches" if run.trigger == "default" else "end",
+            goals=(RESTORED,),
+            parts=(lambda output: [self.variation(run, [stop]) for stop in given]) if len(given) > 1 else None,
+            share=lambda number: self.variation(run, [*given][number % RESTARTS :: RESTARTS] or given),
+        )

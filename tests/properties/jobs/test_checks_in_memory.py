@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from memory_jobs import RUN, Batches, MemoryRunner, checked, options
+from memory_jobs import RUN, Batches, MemoryRunner, copy, options
 from streamproof import Inconclusive, Violated
 from streamproof.properties.checking.jobs.check import JobCheck
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.generators.columns.model import Expected, JobHistory, Row, Source, from_microseconds
 from streamproof.properties.laws.expected.oracle import Oracle
 from streamproof.properties.laws.expected.oracles import BatchOracle, JobOracle
-from streamproof.properties.laws.expected.variations import Variation
+from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.running import Output
 from streamproof.properties.witnesses.run_options import Crash, Mode, RunOptions
 
@@ -36,10 +36,6 @@ class Copies(Oracle):
         ]
 
 
-def copy(batches: Batches) -> Batches:
-    return batches
-
-
 def without_the_last(batches: Batches) -> Batches:
     """Lose the last row of each batch."""
     return [rows[:-1] for rows in batches]
@@ -54,6 +50,16 @@ def only_one_user(batches: Batches) -> Batches:
 def the_first(batches: Batches) -> Batches:
     """Emit the first row of each user of a batch."""
     return [list({row["user"]: row for row in reversed(rows)}.values()) for rows in batches]
+
+
+def checked(job: Callable[[Batches], Batches], oracle: Oracle) -> Any:
+    return JobCheck(options(job), oracle, Variation(RUN)).check(40)
+
+
+def test_a_new_oracle_is_one_class_that_says_what_it_expects() -> None:
+    report = checked(copy, Copies())
+    assert (report.oracle, report.histories, report.alone, report.comparing) == ("a copy", 40, "", "batches")
+    assert report.expecting > 30
 
 
 def test_the_smallest_history_on_which_a_job_differs_is_one_row() -> None:
@@ -147,9 +153,7 @@ def test_histories_that_run_alone_share_out_every_crash_among_them() -> None:
             crashed.update(given[-1].crash_in)
             return super().run(*given)
 
-    given = options(copy, alone=True)
-    noting = replace(given, runner=Noting(copy, given.runner.sources))
-    assert _Invariants(noting, RUN, None).report(30, ()).held["a crash"] == 30
+    assert _Invariants(options(copy, Noting, alone=True), RUN, None).report(30, ()).held["a crash"] == 30
     assert crashed == {*RUN.crashes_everywhere(6)}
 
 

@@ -1,0 +1,91 @@
+"""The law *replay*: a batch that runs again after a crash between output and commit writes the same again.
+
+Jobs know it as *a crash*, and die before a batch's output, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...outcomes.outcomes import Difference, differences
+from ...witnesses.job.running import REPEATED, RESTORED, Output
+from ...witnesses.run_options import Crash, RunOptions, crash_of
+from ...witnesses.spark.answers import Answers
+from ..base import Comparison
+from ..runs import Sample
+from ..variation import Variation
+from .reruns import RerunLaw, numbered
+
+ONCE, TWICE = "changes in a replayed batch", "changes in a batch replayed twice"
+CRASHES = 6
+"""Histories of a job that each run alone and share all crashes: a query with all of them takes long."""
+
+
+class Replay(RerunLaw):
+    """Rows of different keys may be swapped between two runs of a batch; rows of one key may not.
+
+    What comes after the crash is compared too.
+    """
+
+    name, of_jobs = "replay", "a crash"
+    says = "a batch replayed after a crash between output and commit changes nothing downstream"
+    usual = (RunOptions(crash_in=(Crash(2),) * 2),)
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        return [ONCE, TWICE]
+
+    def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for goal, least in ((ONCE, 1), (TWICE, 2)):
+            crashed = {at.batch for at in way.crash_in if way.crash_in.count(at) >= least}
+            if again.replayed >= least:
+                found[goal] = sum(any(entry.batch in crashed for entry in one.entries) for one in again.outcomes)
+        return found
+
+    def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
+        """Compare what a crashed batch wrote at first with what it wrote again, and then what came in the end."""
+        comparisons = []
+        crashed = [at.batch for at in way.crash_in]
+        batch = crashed[0] if len({*crashed}) == 1 else None
+        for before, after, keys in zip(plain.outcomes, again.outcomes, again.rewritten, strict=False):
+            found = [
+                Difference(after.history, key, batch, "written first", "written otherwise") for key in sorted(keys)
+            ]
+            sides = ("Spark without a crash", before), (f"Spark with a crash in {numbered(crashed)}", after)
+            comparisons.append(Comparison(*sides, found or differences(before, after)))
+        return comparisons
+
+    def everywhere(self, batches: int) -> RunOptions:
+        return RunOptions(crash_in=tuple(Crash(batch) for batch in range(batches) for _ in range(2)))
+
+    def draw(self, run: RunOptions, seed: int, batches: int) -> Sequence[Crash]:
+        return run.crashes_everywhere(batches)
+
+    def variation(self, run: RunOptions, given: Sequence[Sequence[Any]]) -> Variation:
+        """Let the query die, before a batch's output or between that and its commit, and start it again."""
+        crashes = [at for at in map(crash_of, given) if at is not None]
+        if len(crashes) < len(given):
+            raise ValueError(given)
+        where = "in each batch" if len(crashes) > 1 else f"in {crashes[0]}"
+
+        def parts(output: Output) -> list[Variation]:
+            # Mostly it is an output with rows that is repeated, and one of them is enough.
+            repeated = [at for at, has_rows in output.crashed if has_rows and at.moment != "before its output"]
+            some = [repeated, [at for at in crashes if at.moment == "before its output"]]
+            if len(repeated) == len(crashes):
+                some = [[at] for at in crashes]
+            return [self.variation(run, part) for part in some if 0 < len(part) < len(crashes)]
+
+        return Variation(
+            replace(run, crash_in=tuple(crashes)),
+            self.of_jobs,
+            [[*at] for at in crashes],
+            f"dying {where}, and started again",
+            "without a crash",
+            goals=(REPEATED, RESTORED),
+            parts=parts if len(crashes) > 1 else None,
+            share=lambda number: self.variation(run, crashes[number % CRASHES :: CRASHES] or crashes),
+        )
