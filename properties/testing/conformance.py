@@ -11,28 +11,30 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...reference.core.history import History
 from ...reference.core.operator import operator_named
-from ..checking.confirm import confirmed
+from ..checking.check import Check
 from ..checking.jobs.arguments import check_arguments
-from ..checking.jobs.check import MAX_GOALS_SHOWN
-from ..checking.jobs.conclusion import MIN_HISTORIES
+from ..checking.jobs.conclusion import MIN_HISTORIES, inconclusive
 from ..checking.jobs.reports import ConformanceReport
-from ..checking.jobs.verdicts import Inconclusive, Violated
+from ..checking.jobs.verdicts import Violated
+from ..checking.report import Report
 from ..checking.shrinking import size
-from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, counterexample_of
+from ..counterexamples.counterexample import Counterexample, Saved
 from ..counterexamples.of_jobs import SAVED, folder_of
-from ..counterexamples.of_operators import FolderStore, saved
+from ..counterexamples.of_operators import FolderStore
 from ..counterexamples.text import counterexample_text, test_to_paste
-from ..generators.coverage import draw_covering
-from ..laws.base import OWN, Comparison, Violation, violations
+from ..generators.coverage import draw_covering, goals
+from ..laws.all import Subject
+from ..laws.base import OWN, Comparison, LawResult, Violation, violations
 from ..laws.case import Case
 from ..laws.on_spark.changelog import Changelog
 from ..laws.on_spark.judging import by_reference
+from ..laws.runs import Kind, ReferenceRun, Run, Sample
 from ..outcomes.outcomes import differences
 from ..registration.registration import registration_of
 from ..system.arguments import checked, folder_at
@@ -132,27 +134,28 @@ def check_witness(
     __tracebackhide__ = True
     operator_named(operator).declare(options)
     check_arguments(histories, seed)
-    law, store = ChangelogOf(witness), None if folder is None else FolderStore(folder, job)
-    if store is not None:
-        _replay_saved(law, options, operator, store, job)
+    store, registration = _OfOptions(folder, job, options), registration_of(operator)
+    report = Report(operator, [], seed)
+    check = Check(registration, report, [ChangelogOf(witness)], "job", store, lambda step: None, OWN)
+    check.begin()
+    (result,) = report.results
+    if result.violations:
+        count = f"{len(result.violations)} of {result.judged} saved counterexamples"
+        smallest = min(report.found, key=lambda found: size(found[0].history))
+        raise _violated(f"{count} still differ from the reference; no other history was drawn.", *smallest, store)
     drawn = draw_covering(operator, options, histories, seed, BATCHES)
-    failing = law.violations(drawn.histories)
-    if failing:
-        counterexample, path = _smallest(law, failing[0], seed, store)
-        head = f"{len(failing)} of {histories} histories differ from the reference."
-        raise _violated(head, counterexample, path, job)
+    sample = Sample(registration, Kind.REFERENCE, "the job's", options, drawn.histories, drawn.covered)
+    check.ask_all([result.law], sample, ReferenceRun(sample))
+    if result.violations:
+        head = f"{len(result.violations)} of {histories} histories differ from the reference."
+        raise _violated(head, *report.found[0], store)
     name = witness.name if job is None else location(job)
-    missing = [*[f"{MIN_HISTORIES} histories at the least"] * (histories < MIN_HISTORIES), *drawn.missing]
+    missing = [*[f"{MIN_HISTORIES} histories at the least"] * (histories < MIN_HISTORIES), *result.missing]
     if missing:
-        rest = len(missing) - MAX_GOALS_SHOWN
-        named = "; ".join([*missing[:MAX_GOALS_SHOWN], *[f"and {rest} more"] * (rest > 0)])
-        raise Inconclusive(
-            f"inconclusive: {name} agrees with the reference on all histories ({histories}), but that shows "
-            f"nothing of {operator}, for they leave unmet: {named}. Give more histories, such as "
-            f"histories={max(300, 4 * histories)}, or another seed than {seed}.",
-            job=name,
-        )
-    return ConformanceReport(name, operator, dict(options), histories, seed, drawn.covered)
+        agreement = f"the reference on all histories ({histories}), but that shows nothing of {operator}"
+        more = f"more histories, such as histories={max(300, 4 * histories)}"
+        raise inconclusive(name, agreement, missing, more, seed)
+    return ConformanceReport(name, operator, dict(options), histories, seed, result.covered)
 
 
 class ChangelogOf(Changelog):
@@ -164,6 +167,16 @@ class ChangelogOf(Changelog):
 
     def __init__(self, witness: Witness) -> None:
         self.witness = witness
+
+    def goals(self, sample: Sample) -> Sequence[str]:
+        """Return the coverage goals of a declaration."""
+        return goals(sample.registration.name, sample.options)
+
+    def judge(self, run: Run | ReferenceRun, result: LawResult) -> Iterator[Violation]:
+        """Judge the histories of a sample."""
+        result.judged += len(run.histories)
+        result.covered.update(run.sample.covered)
+        yield from self.violations(run.histories)
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
         """Compare what the law's own witness emits of histories with what the reference does."""
@@ -180,57 +193,35 @@ class ChangelogOf(Changelog):
         return [*violations(histories, self.recheck([*map(Case, histories)]))] if histories else []
 
 
-def _replay_saved(law: ChangelogOf, options: Mapping[str, Any], operator: str, store: FolderStore, job: object) -> None:
-    """Replay the saved counterexamples, all at once; a warning names those of other options, which aren't replayed.
+class _OfOptions(FolderStore):
+    """The counterexamples of a job's test: those of its options are replayed; without a folder none is saved."""
 
-    Raises:
-        Violated: The witness still differs on one.
-        BadInput: One can't be read.
-    """
-    __tracebackhide__ = True
-    found = [*saved(store.folder, operator)]
-    histories = [history for history, _ in found if dict(history.options) == dict(options)]
-    others = [metadata.folder.name for history, metadata in found if dict(history.options) != dict(options)]
-    if others:
-        warnings.warn(
-            f"saved under other options, and not replayed: {', '.join(others)} in {store.folder / operator}: "
-            "remove what is of no more use",
-            stacklevel=4,
-        )
-    failing = law.violations(histories)
-    if failing:
-        smallest = min(failing, key=lambda violation: size(violation.case.history))
-        count = f"{len(failing)} of {len(histories)} saved counterexamples"
-        head = f"{count} still differ from the reference; no other history was drawn."
-        path = store.folder / operator / smallest.case.history.name
-        raise _violated(head, _counterexample(smallest, "", 0), path, job)
+    def __init__(self, folder: Path | None, job: object, options: Mapping[str, Any]) -> None:
+        super().__init__(folder or Path(), job)
+        self.saves, self.options = folder is not None, dict(options)
+
+    def save(self, counterexample: Counterexample) -> Path:
+        return super().save(counterexample) if self.saves else self.folder
+
+    def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Saved]:
+        """Return the saved counterexamples of the options; a warning names those of others."""
+        found = super().saved(operator, subject, mutant) if self.saves else []
+        others = [metadata.folder.name for history, metadata in found if dict(history.options) != self.options]
+        if others:
+            warnings.warn(
+                f"saved under other options, and not replayed: {', '.join(others)} in {self.folder / operator}: "
+                "remove what is of no more use",
+                stacklevel=6,
+            )
+        return [each for each in found if dict(each[0].options) == self.options]
 
 
-def _smallest(
-    law: ChangelogOf, violation: Violation, seed: int, store: FolderStore | None
-) -> tuple[Counterexample, Path | None]:
-    """Confirm a violation alone, and shrink it; save it before and after."""
-    before = None if store is None else store.save(_counterexample(violation, NOT_RECHECKED, seed))
-    smallest = _counterexample(*confirmed(law, violation), seed)
-    if store is None or before is None:
-        return smallest, None
-    after = store.save(smallest)
-    if before != after:
-        store.forget(before)
-    return smallest, after
-
-
-def _counterexample(violation: Violation, unconfirmed: str, seed: int) -> Counterexample:
-    sentence = Changelog().sentence(registration_of(violation.case.history.operator))
-    return counterexample_of(Changelog.name, sentence, violation, unconfirmed, seed=seed, subject="job")
-
-
-def _violated(head: str, counterexample: Counterexample, path: Path | None, job: object) -> Violated:
+def _violated(head: str, counterexample: Counterexample, path: Path, store: _OfOptions) -> Violated:
     """Return the failure on a counterexample: its text, where it is saved, and the test to paste."""
     lines = [head, counterexample_text(counterexample)]
-    if path is not None:
+    if store.saves:
         lines += [f"Saved in {path}, and replayed first the next time.", ""]
-    test = None if job is None else test_to_paste(counterexample, job)
+    test = None if store.job is None else test_to_paste(counterexample, store.job)
     if test is not None:
         lines += ["The test to paste:", "", test]
-    return Violated("\n".join(lines), counterexample, job=job, path=path)
+    return Violated("\n".join(lines), counterexample, job=store.job, path=path if store.saves else None)

@@ -36,16 +36,15 @@ from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode, Trigger
 from ...witnesses.spark.query import QueryFailed
 from .arguments import CheckOptions, check_options, job_options, oracle_of
-from .conclusion import not_checked, unmet_goals
+from .conclusion import inconclusive, not_checked, unmet_goals
 from .draws import Draws
 from .failing import failing_history
 from .reports import JobReport
 from .smallest import deadline_of_shrinking, plainest, shrunk
-from .verdicts import Inconclusive, Violated
+from .verdicts import Violated
 
 MAX_ALONE_AGAIN = 3
 """Histories that run alone and in a shared query, to see whether the others in it play a part."""
-MAX_GOALS_SHOWN = 5
 _LOG = logging.getLogger("streamproof")
 
 
@@ -430,19 +429,13 @@ class JobCheck:
             Inconclusive: They do.
         """
         __tracebackhide__ = True
-        count = len(histories)
         missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting)
         if missing:
+            count = len(histories)
+            agreement = f"{self.oracle.name} on all {count} histories, but that shows nothing"
             more = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
-            rest = len(missing) - MAX_GOALS_SHOWN
             alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
-            raise Inconclusive(
-                f"inconclusive: {self.name} agrees with {self.oracle.name} on all {count} histories, but that "
-                f"shows nothing, for they leave unmet: {'; '.join(missing[:MAX_GOALS_SHOWN])}"
-                f"{f'; and {rest} more' if rest > 0 else ''}. Give more, such as {more}, or another seed "
-                f"than {self.options.seed}.{alone}",
-                job=self.name,
-            )
+            raise inconclusive(self.name, agreement, missing, f"more, such as {more}", self.options.seed, alone)
 
 
 def _why_alone(options: CheckOptions, declared: Declared) -> str:

@@ -11,11 +11,35 @@ from ...laws.expected.judging import Judge
 from ...laws.variation import Variation
 from ...witnesses.job.running import RESTORED
 from .draws import Draws
+from .verdicts import Inconclusive
 
 MIN_HISTORIES = 10
 """Fewer histories are inconclusive."""
 MIN_EXPECTING = 0.05
 """A smaller share of histories on which a row is expected is inconclusive."""
+MAX_GOALS_SHOWN = 5
+
+
+def inconclusive(
+    job: str, agreement: str, missing: Sequence[str], more: str, seed: int, alone: str = ""
+) -> Inconclusive:
+    """Return the failure of a check that found no difference and leaves coverage goals unmet.
+
+    Args:
+        job: The job's name.
+        agreement: With what it agrees, and on which histories.
+        missing: The goals, the most important first.
+        more: What may meet them.
+        seed: The seed that the histories were drawn from.
+        alone: A sentence that says why each history ran in a query of its own.
+    """
+    rest = len(missing) - MAX_GOALS_SHOWN
+    named = "; ".join([*missing[:MAX_GOALS_SHOWN], *[f"and {rest} more"] * (rest > 0)])
+    return Inconclusive(
+        f"inconclusive: {job} agrees with {agreement}, for they leave unmet: {named}. Give {more}, or another seed "
+        f"than {seed}.{alone}",
+        job=job,
+    )
 
 
 def unmet_goals(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof import Inconclusive, Violated
 from streamproof.properties.checking import confirm
 from streamproof.properties.checking.samples import random_sample
 from streamproof.properties.counterexamples.counterexample import Counterexample
@@ -23,8 +24,6 @@ from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.testing.conformance import (
     ChangelogOf,
-    Inconclusive,
-    Violated,
     check_witness,
     folder_of_test,
     running_test,
