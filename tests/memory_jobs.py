@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from streamproof import Input
-from streamproof.properties.checking.jobs.arguments import CheckOptions, job_options
+from streamproof.properties.checking.jobs.arguments import CheckOptions
 from streamproof.properties.generators.columns.inputs import resolve_all
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, Output, Runner
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
@@ -43,7 +43,7 @@ def options(
     job: Callable[[Batches], Batches], runner: Callable[..., Runner] = MemoryRunner, **more: Any
 ) -> CheckOptions:
     resolved = resolve_all([CLICKS], 0)
-    return CheckOptions(runner=runner(job, [given.source for given in resolved]), inputs=resolved, **more)
+    return CheckOptions(runner=runner(job, [given.source for given in resolved]), inputs=resolved, run=RUN, **more)
 
 
-RUN = job_options("default", "append", None, 60)
+RUN = RunOptions(empty_batches=True, seconds=60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from ...generators.columns.schemas import needs_spark
 from ...laws.expected.oracle import Oracle
 from ...laws.expected.oracles import BatchOracle, FunctionOracle, ModelOracle, sql
 from ...outcomes.equality import TWELVE_DIGITS, Equality
-from ...system.arguments import fits, short
+from ...system.arguments import fits, folder_at, short
 from ...system.visible import visible
 from ...witnesses.job.rows import rows_of
 from ...witnesses.job.running import Job, Runner, Sink
@@ -50,50 +51,61 @@ class CheckOptions:
     Attributes:
         runner: Runs the job.
         inputs: Its inputs.
+        run: Its plain run.
         seed: The seed that histories are drawn from.
         unique: The columns that tell the rows of an updated table apart, if they are given.
         out_of_order: How far out of order rows may be; None: as far as the job's watermarks allow.
         alone: Whether each history runs in a query of its own.
         equality: When two values count as equal.
+        folder: The folder that counterexamples are saved in; None: none is saved.
     """
 
     runner: Runner
     inputs: Sequence[ResolvedInput]
+    run: RunOptions
     seed: int = 0
     unique: Sequence[str] | None = None
     out_of_order: Duration | None = None
     alone: bool = False
     equality: Equality = TWELVE_DIGITS
+    folder: Path | None = None
 
 
 def check_options(
     job: Job,
     inputs: Sequence[Input],
-    *,
     histories: int,
     seed: int,
+    mode: Mode,
+    trigger: Trigger,
     static: Mapping[str, Any] | None,
-    unique: Sequence[str] | None,
     out_of_order: Duration | None,
+    unique: Sequence[str] | None,
     alone: bool,
+    settings: Mapping[str, str | int] | None,
     seconds: float,
     digits: int | None,
+    folder: str | Path | None,
+    **others: Any,
 ) -> CheckOptions:
-    """Return the options that all checks of a job share; the arguments are those of `check_job`.
+    """Return the options that all checks of a job share, of the arguments of `check_job` or `invariants`.
 
     Raises:
         BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is no table.
     """
     check_arguments(histories, seed, seconds, out_of_order)
     resolved, runner = runner_of(job, inputs, seed, static)
+    given = settings_of(settings)
     return CheckOptions(
         runner=runner,
         inputs=resolved,
+        run=RunOptions(trigger=trigger, mode=mode, empty_batches=True, settings=given, seconds=seconds),
         seed=seed,
         unique=unique,
         out_of_order=out_of_order,
         alone=alone,
         equality=Equality(digits),
+        folder=None if folder is None else folder_at(folder),
     )
 
 
@@ -153,16 +165,6 @@ def static_tables(static: Mapping[str, Any] | None) -> dict[str, pa.Table]:
             )
         tables[name] = found
     return tables
-
-
-def job_options(trigger: Trigger, mode: Mode, settings: Mapping[str, str | int] | None, seconds: float) -> RunOptions:
-    """Return the options of a job's plain run.
-
-    Raises:
-        BadInput: A setting has characters that can't be seen.
-    """
-    given = settings_of(settings)
-    return RunOptions(trigger=trigger, mode=mode, empty_batches=True, settings=given, seconds=seconds)
 
 
 def settings_of(settings: Mapping[str, str | int] | None) -> dict[str, str]:

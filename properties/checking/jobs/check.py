@@ -30,12 +30,12 @@ from ...laws.expected.judging import Compared, Judge
 from ...laws.expected.oracle import Oracle
 from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
-from ...system.arguments import checked, folder_at
+from ...system.arguments import checked
 from ...witnesses.job.running import Declared, Job
 from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode, Trigger
 from ...witnesses.spark.query import QueryFailed
-from .arguments import CheckOptions, check_options, job_options, oracle_of
+from .arguments import CheckOptions, check_options, oracle_of
 from .conclusion import inconclusive, not_checked, unmet_goals
 from .draws import Draws
 from .failing import failing_history
@@ -101,21 +101,8 @@ def check_job(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    options = check_options(
-        job,
-        inputs,
-        histories=histories,
-        seed=seed,
-        static=static,
-        unique=unique,
-        out_of_order=out_of_order,
-        alone=alone,
-        seconds=seconds,
-        digits=digits,
-    )
-    variation = Variation(job_options(trigger, mode, settings, seconds))
-    kept = None if folder is None else folder_at(folder)
-    checking = JobCheck(options, oracle_of(expect, job), variation, folder=kept)
+    options = check_options(**locals())
+    checking = JobCheck(options, oracle_of(expect, job), Variation(options.run), folder=options.folder)
     checking.replay(examples)
     return checking.check(histories)
 

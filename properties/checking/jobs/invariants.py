@@ -12,11 +12,11 @@ from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
 from ...laws.variation import BATCHES, Variation
 from ...outcomes.equality import TWELVE_DIGITS
-from ...system.arguments import checked, folder_at
+from ...system.arguments import checked
 from ...witnesses.job.running import Job
 from ...witnesses.job.witness import Emitted
-from ...witnesses.run_options import Mode, RunOptions, Trigger
-from .arguments import CheckOptions, check_options, job_options
+from ...witnesses.run_options import Mode, Trigger
+from .arguments import CheckOptions, check_options
 from .check import JobCheck
 from .reports import InvariantsReport
 
@@ -72,41 +72,30 @@ def invariants(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    options = check_options(
-        job,
-        inputs,
-        histories=histories,
-        seed=seed,
-        static=static,
-        unique=unique,
-        out_of_order=out_of_order,
-        alone=alone,
-        seconds=seconds,
-        digits=digits,
-    )
-    run, kept = job_options(trigger, mode, settings, seconds), None if folder is None else folder_at(folder)
-    return _Invariants(options, run, kept).report(histories, examples)
+    return _Invariants(check_options(**locals())).report(histories, examples)
 
 
 class _Invariants:
     """The checks of one job's invariants, each against the plain run of the job, which they share."""
 
-    def __init__(self, options: CheckOptions, run: RunOptions, folder: Path | None) -> None:
-        self.options, self.run, self.folder = options, run, folder
+    def __init__(self, options: CheckOptions) -> None:
+        self.options = options
         self.emitted: dict[str, list[Emitted]] = {}
         # A history that is drawn for append mode has one batch more, which closes everything.
-        variations = variations_of(run, options.seed, BATCHES + (run.mode == "append"))
+        variations = variations_of(options.run, options.seed, BATCHES + (options.run.mode == "append"))
         self.checks = [self.check_of(variation) for variation in variations]
 
     def check_of(self, variation: Variation) -> JobCheck:
         """Return the check of a variation against the plain run."""
         plain = JobOracle(
-            run=self.run,
+            run=self.options.run,
             comparing=variation.comparing,
             called=f"the job {variation.otherwise}".strip(),
             plain=self.emitted,
         )
-        folder = None if self.folder is None else self.folder / variation.saved.get("law", "").replace(" ", "-")
+        folder = self.options.folder
+        if folder is not None:
+            folder /= variation.saved.get("law", "").replace(" ", "-")
         late = False if variation.comparing == "end" else None
         return JobCheck(self.options, plain, variation, folder=folder, late=late, again=False)
 

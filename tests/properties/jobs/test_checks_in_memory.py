@@ -153,7 +153,7 @@ def test_histories_that_run_alone_share_out_every_crash_among_them() -> None:
             crashed.update(given[-1].crash_in)
             return super().run(*given)
 
-    assert _Invariants(options(copy, Noting, alone=True), RUN, None).report(30, ()).held["a crash"] == 30
+    assert _Invariants(options(copy, Noting, alone=True)).report(30, ()).held["a crash"] == 30
     assert crashed == {*RUN.crashes_everywhere(6)}
 
 
@@ -174,8 +174,8 @@ def test_few_histories_are_inconclusive() -> None:
 
 
 def test_a_job_that_depends_on_the_cuts_between_batches_breaks_that_invariant() -> None:
-    assert _Invariants(options(copy), RUN, None).report(30, ()).held.keys() >= {"a crash", "the order within a batch"}
+    assert _Invariants(options(copy)).report(30, ()).held.keys() >= {"a crash", "the order within a batch"}
     with pytest.raises(Violated, match="with a single cut between batches") as raised:
-        _Invariants(options(the_first), RUN, None).report(30, ())
+        _Invariants(options(the_first)).report(30, ())
     counterexample: Any = raised.value.counterexample
     assert len(counterexample.history.arrivals) == 2

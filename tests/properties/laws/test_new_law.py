@@ -54,6 +54,6 @@ class ForgetsWhenMoved(MemoryRunner):
 
 
 def test_it_judges_a_job() -> None:
-    assert _Invariants(options(copy), RUN, None).report(20, ()).held["a move"] == 20
+    assert _Invariants(options(copy)).report(20, ()).held["a move"] == 20
     with pytest.raises(Violated, match=r"moved, copy .* emits no such row"):
-        _Invariants(options(copy, ForgetsWhenMoved), RUN, None).report(20, ())
+        _Invariants(options(copy, ForgetsWhenMoved)).report(20, ())
