@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...outcomes.outcomes import Difference, differences
+from ...outcomes.outcomes import Difference
 from ...witnesses.job.running import REPEATED, RESTORED, Output
 from ...witnesses.run_options import Crash, RunOptions, crash_of
 from ...witnesses.spark.answers import Answers
@@ -45,18 +45,19 @@ class Replay(RerunLaw):
                 found[goal] = sum(any(entry.batch in crashed for entry in one.entries) for one in again.outcomes)
         return found
 
+    def names(self, plain: Answers, way: RunOptions) -> tuple[str, str]:
+        return "Spark without a crash", f"Spark with a crash in {numbered([at.batch for at in way.crash_in])}"
+
     def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
         """Compare what a crashed batch wrote at first with what it wrote again, and then what came in the end."""
-        comparisons = []
-        crashed = [at.batch for at in way.crash_in]
-        batch = crashed[0] if len({*crashed}) == 1 else None
-        for before, after, keys in zip(plain.outcomes, again.outcomes, again.rewritten, strict=False):
-            found = [
-                Difference(after.history, key, batch, "written first", "written otherwise") for key in sorted(keys)
-            ]
-            sides = ("Spark without a crash", before), (f"Spark with a crash in {numbered(crashed)}", after)
-            comparisons.append(Comparison(*sides, found or differences(before, after)))
-        return comparisons
+        crashed = {at.batch for at in way.crash_in}
+        batch = min(crashed) if len(crashed) == 1 else None
+        found = [
+            [Difference(after.history, key, batch, "written first", "written otherwise") for key in sorted(keys)]
+            for after, keys in zip(again.outcomes, again.rewritten, strict=False)
+        ]
+        compared = super().compare(plain, again, way)
+        return [replace(one, differences=own or one.differences) for one, own in zip(compared, found, strict=False)]
 
     def everywhere(self, batches: int) -> RunOptions:
         return RunOptions(crash_in=tuple(Crash(batch) for batch in range(batches) for _ in range(2)))

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...generators.cohorts import Cohort
-from ...outcomes.outcomes import Outcome, differences
 from ...witnesses.run_options import PLAIN, RunOptions
 from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import QueryWitness
@@ -50,29 +49,24 @@ class Partitions(RerunLaw):
             EMPTY: emitting * (several and again.without_keys > 0),
         }
 
-    def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
-        own = plain.partitions
-        return [_compared(own, *both, way) for both in zip(plain.outcomes, again.outcomes, strict=False)]
+    def names(self, plain: Answers, way: RunOptions) -> tuple[str, str]:
+        return f"Spark in {counted(plain.partitions)}", f"Spark in {counted(way.partitions or plain.partitions)}"
 
     def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
         """Compare a run as usual with those in other numbers of partitions, of each history until one differs."""
         plain = witness.answers(cohort.histories, PLAIN)
-        comparisons: list[Comparison] = []
+        found: list[list[Comparison]] = [[] for _ in cohort.histories]
         for one in (RunOptions(partitions=1), SCATTERED) if way is None else (way,):
             # So many of each that it comes in each group of keys; one with a null key may have no company.
             alone = any(record.key is None for history in cohort.histories for record in history.records)
             copies = 1 if alone else one.state_groups or one.partitions or 1
             histories = [history for history in cohort.histories for _ in range(copies)]
-            outcomes = witness.answers(histories, one).outcomes
-            for index, expected in enumerate(plain.outcomes):
-                own = outcomes[index * copies : (index + 1) * copies]
-                each = [_compared(plain.partitions, expected, outcome, one) for outcome in own]
-                found = next((comparison for comparison in each if comparison.differences), each[0])
-                if index == len(comparisons):
-                    comparisons.append(found)
-                elif not comparisons[index].differences:
-                    comparisons[index] = found
-        return comparisons
+            expected = replace(plain, outcomes=[outcome for outcome in plain.outcomes for _ in range(copies)])
+            compared = self.compare(expected, witness.answers(histories, one), one)
+            for index, of_history in enumerate(found):
+                of_history += compared[index * copies : (index + 1) * copies]
+        # Where none differs, the first copy of the last run is shown.
+        return [next((one for one in each if one.differences), each[-copies]) for each in found]
 
     def draw(self, run: RunOptions, seed: int, batches: int) -> int:
         return 5
@@ -81,8 +75,3 @@ class Partitions(RerunLaw):
         """Run the query with another number of shuffle partitions."""
         when = f"with {given} shuffle partitions"
         return Variation(replace(run, partitions=given), self.of_jobs, given, when, "with the session's own number")
-
-
-def _compared(own: int, expected: Outcome, actual: Outcome, way: RunOptions) -> Comparison:
-    sides = (f"Spark in {counted(own)}", expected), (f"Spark in {counted(way.partitions or own)}", actual)
-    return Comparison(*sides, differences(expected, actual))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from ...generators.cohorts import Cohort, cohorts_of
+from ...outcomes.outcomes import differences
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import QueryWitness
@@ -37,9 +38,17 @@ class RerunLaw(Law, Invariant):
         """Return in how many of a sample's histories that were run again each goal was met."""
         raise NotImplementedError
 
+    def names(self, plain: Answers, way: RunOptions) -> tuple[str, str]:
+        """Return what reports call the run as usual, and the run again."""
+        raise NotImplementedError
+
     def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
         """Compare what came out of histories, run as usual, with what came out of the first of them, run again."""
-        raise NotImplementedError
+        names = self.names(plain, way)
+        return [
+            Comparison((names[0], before), (names[1], after), differences(before, after))
+            for before, after in zip(plain.outcomes, again.outcomes, strict=False)
+        ]
 
     def everywhere(self, batches: int) -> RunOptions:
         """Return how a history of this many batches is run again where it isn't known in which way it was broken."""

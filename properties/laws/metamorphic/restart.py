@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...outcomes.outcomes import differences
 from ...witnesses.job.running import RESTORED
 from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.answers import Answers
-from ..base import Comparison
 from ..runs import Sample
 from ..variation import Variation
 from .reruns import RerunLaw, numbered
@@ -35,12 +33,8 @@ class Restart(RerunLaw):
             for goal, stop in zip((ONCE, TWICE), sorted(way.stop_after), strict=False)
         }
 
-    def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:
-        names = "Spark without a restart", f"Spark restarted after {numbered(way.stop_after)}"
-        return [
-            Comparison((names[0], before), (names[1], after), differences(before, after))
-            for before, after in zip(plain.outcomes, again.outcomes, strict=False)
-        ]
+    def names(self, plain: Answers, way: RunOptions) -> tuple[str, str]:
+        return "Spark without a restart", f"Spark restarted after {numbered(way.stop_after)}"
 
     def everywhere(self, batches: int) -> RunOptions:
         return RunOptions(stop_after=tuple(range(max(1, batches - 1))))
