@@ -112,25 +112,7 @@ def check_witness(
     folder: Path | None = None,
     job: object = None,
 ) -> ConformanceReport:
-    """Check any witness as `assert_conforms` checks a job.
-
-    Args:
-        witness: What is checked.
-        options: As `assert_conforms`.
-        histories: As `assert_conforms`.
-        seed: As `assert_conforms`.
-        operator: As `assert_conforms`.
-        folder: As `assert_conforms`.
-        job: The job that the witness runs, which the test to paste imports; none is pasted without.
-
-    Returns:
-        What was shown.
-
-    Raises:
-        Violated: It differs from the reference.
-        Inconclusive: It doesn't differ, but the histories leave coverage goals unmet.
-        BadInput: The options are none of the operator's, or there are no histories to draw.
-    """
+    """Check any witness as `assert_conforms` checks a job; without `job`, which it imports, no test is pasted."""
     __tracebackhide__ = True
     operator_named(operator).declare(options)
     check_arguments(histories, seed)

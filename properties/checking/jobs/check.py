@@ -45,6 +45,7 @@ from .verdicts import Violated
 
 MAX_ALONE_AGAIN = 3
 """Histories that run alone and in a shared query, to see whether the others in it play a part."""
+BESIDE = "It differs where it runs alone, and not beside others."
 _LOG = logging.getLogger("streamproof")
 
 
@@ -109,6 +110,9 @@ def check_job(
 
 class JobCheck:
     """One check of a job: draws histories, runs them, lets the judge compare, and shrinks a history that differs.
+
+    What checks raises `Violated` where the job differs on a history, and `Inconclusive` where all histories together
+    show nothing.
 
     Args:
         options: The options that all checks of the job share.
@@ -181,27 +185,27 @@ class JobCheck:
         """Run the examples, and the counterexamples that are saved, before anything is drawn.
 
         Raises:
-            Violated: The job differs on one.
             BadInput: One can't be read.
         """
         __tracebackhide__ = True
         histories = saved_histories(examples, self.store.folder, self.judge.witness.sources)
-        replayed = [
-            (history, saved_variation(self.variation.run, history.variation) if history.variation else self.variation)
-            for history in histories
-        ]
-        for history, variation in replayed:
+        replayed: list[tuple[JobHistory, Variation]] = []
+        for history in histories:
+            run = self.variation.run
+            variation = saved_variation(run, history.variation) if history.variation else self.variation
             if variation.law and not self.variation.law:
                 raise BadInput(
                     f"the history {history.name} violates the invariant {variation.law!r} under a run of its own: give "
                     "it to invariants(…), as examples=, or remove its variation"
                 )
-        replayed = [(history, variation) for history, variation in replayed if variation.law == self.variation.law]
+            if variation.law == self.variation.law:
+                replayed.append((history, variation))
         failing: list[tuple[JobHistory, Variation, Compared]] = []
         for history, variation in replayed:
             with self.named_failure([history], variation):
                 compared = self.judge.compare_alone(history, variation)
-            failing += [(history, variation, compared)] if compared.differs else []
+            if compared.differs:
+                failing.append((history, variation, compared))
         if failing:
             history, variation, compared = min(failing, key=lambda each: size(each[0], self.options.inputs))
             count = f"{len(failing)} of {len(replayed)} histories"
@@ -209,12 +213,7 @@ class JobCheck:
             raise self.violation(history, variation, compared, head)
 
     def check(self, count: int) -> JobReport:
-        """Draw histories, run them, and compare: each in a query of its own where a shared one can't be told apart.
-
-        Raises:
-            Violated: The job differs on one.
-            Inconclusive: It differs on none, but they show nothing.
-        """
+        """Draw histories, run them, and compare: each in a query of its own where a shared one can't be told apart."""
         __tracebackhide__ = True
         try:
             return self.check_drawn(count)
@@ -227,18 +226,20 @@ class JobCheck:
 
         Raises:
             UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
-            Violated: The job differs on one.
-            Inconclusive: It differs on none, but they show nothing.
         """
         __tracebackhide__ = True
         started = time.monotonic()
         histories = self.draws.draw(count)
-        expecting = 0
-        if not self.why_alone:
-            expecting = self.check_together(histories, started)
+        expecting = 0 if self.why_alone else self.check_together(histories, started)
         if self.why_alone:  # from the start, or because of what the shared query has shown
             histories, expecting = self.check_alone(histories, started)
-        self.conclude(histories, expecting)
+        missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting)
+        if missing:
+            count = len(histories)
+            agreement = f"{self.oracle.name} on all {count} histories, but that shows nothing"
+            more = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
+            alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
+            raise inconclusive(self.name, agreement, missing, f"more, such as {more}", self.options.seed, alone)
         return JobReport(
             job=self.name,
             oracle=self.oracle.name,
@@ -257,7 +258,6 @@ class JobCheck:
 
         Raises:
             UnreadableKey: A row of the result can't be told to be of one of them.
-            Violated: The job differs on one.
         """
         __tracebackhide__ = True
         with self.named_failure(histories, self.variation):
@@ -278,8 +278,7 @@ class JobCheck:
             if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
                 compared = self.judge.compare_alone(histories[number], self.variation)
                 if compared.differs:
-                    head = "It differs where it runs alone, and not beside others."
-                    raise self.violation(histories[number], self.variation, compared, head)
+                    raise self.violation(histories[number], self.variation, compared, BESIDE)
                 self.run_each_alone("another result is expected of a history alone than beside others")
         return sum(compared.expects_rows for compared in comparisons)
 
@@ -288,9 +287,6 @@ class JobCheck:
 
         Returns:
             The histories that were run, and the number of those on which rows were expected.
-
-        Raises:
-            Violated: The job differs on one.
         """
         __tracebackhide__ = True
         until = time.monotonic() + self.variation.run.seconds
@@ -310,32 +306,20 @@ class JobCheck:
         return done, expecting
 
     def check_others(self, count: int) -> int:
-        """Run the histories with the most rows alone, and compare with what is expected of them beside others.
-
-        Returns:
-            How many histories were run alone.
-
-        Raises:
-            Violated: The job differs on one.
-        """
+        """Run the histories with the most rows alone, as is expected of them beside others, and return how many ran."""
         __tracebackhide__ = True
         histories = self.draws.draw(count)
         expected = self.judge.expected(histories, self.variation)
         for number in _fullest(histories, MAX_ALONE_AGAIN):
             compared = self.judge.beside(histories[number], expected[number], self.variation)
             if compared.differs:
-                head = "It differs where it runs alone, and not beside others."
-                raise self.violation(histories[number], self.variation, compared, head)
+                raise self.violation(histories[number], self.variation, compared, BESIDE)
         return min(count, MAX_ALONE_AGAIN)
 
     def raise_smallest(
         self, history: JobHistory, compared: Compared, variation: Variation, *, head: str, started: float
     ) -> None:
-        """Save a history that differs, and shrink it; return only if the smallest history agrees alone.
-
-        Raises:
-            Violated: The smallest history differs in a query of its own, too.
-        """
+        """Save a history that differs, and shrink it; return only if the smallest history agrees alone."""
         __tracebackhide__ = True
         kept = self.store.keep(_saved(history, variation), variation.run)
         deadline = deadline_of_shrinking(started, variation.run.seconds)
@@ -388,11 +372,7 @@ class JobCheck:
 
     @contextlib.contextmanager
     def named_failure(self, histories: Sequence[JobHistory], variation: Variation) -> Iterator[None]:
-        """If a query over histories fails within it, name the rows that make it fail.
-
-        Raises:
-            QueryFailed: The query failed.
-        """
+        """If a query over histories fails within it, raise `QueryFailed` with the rows that make it fail."""
         try:
             yield
         except QueryFailed as failed:
@@ -408,21 +388,6 @@ class JobCheck:
             raise QueryFailed(
                 f"{why}, whatever arrives" if failing is None else self.store.failure(failing, variation.run, why)
             ) from None
-
-    def conclude(self, histories: Sequence[JobHistory], expecting: int) -> None:
-        """Raise if the histories leave coverage goals unmet.
-
-        Raises:
-            Inconclusive: They do.
-        """
-        __tracebackhide__ = True
-        missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting)
-        if missing:
-            count = len(histories)
-            agreement = f"{self.oracle.name} on all {count} histories, but that shows nothing"
-            more = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
-            alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
-            raise inconclusive(self.name, agreement, missing, f"more, such as {more}", self.options.seed, alone)
 
 
 def _why_alone(options: CheckOptions, declared: Declared) -> str:

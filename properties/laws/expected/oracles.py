@@ -80,11 +80,9 @@ class FunctionOracle(Oracle):
 
     @property
     def name(self) -> str:
-        """The oracle's name in reports."""
         return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
 
     def closes(self, mode: Mode) -> bool:
-        """Whether it knows no clock."""
         return not self._takes_clock
 
     @property
@@ -93,7 +91,6 @@ class FunctionOracle(Oracle):
         return any(parameter.name in ("clock", "now") for parameter in parameters)
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Return what the function says of each history."""
         return [self._of(history, sources) for history in histories]
 
     def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
@@ -127,12 +124,10 @@ class ModelOracle(Oracle):
 
     @property
     def name(self) -> str:
-        """The oracle's name in reports."""
         return f"the model {getattr(self.model, '__name__', type(self.model).__name__)}"
 
     def closes(self, mode: Mode) -> bool:
-        """Whether the end of a history must close everything: never, for it is given the clock."""
-        return False
+        return False  # it is given the clock
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         """Return what the model emits in each batch, or the table after it where the job updates one."""
@@ -140,8 +135,7 @@ class ModelOracle(Oracle):
 
     def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
         with _raising(self.model, history):
-            model = self.model()
-            where = location(self.model)
+            model, where = self.model(), location(self.model)
             with_input = len(inspect.signature(model.arrive).parameters) > 1
             batches = []
             for number, arrivals in enumerate(history.batches):
@@ -173,19 +167,12 @@ class SqlOracle(Oracle):
     name = "the SQL statement"
 
     def closes(self, mode: Mode) -> bool:
-        """Whether the end of a history must close everything: always."""
         return True
 
     def beside(self, witness: RowsWitness) -> SqlOracle:
-        """Return the statement over the job's static tables, too."""
         return replace(self, static=witness.runner.static) if witness.runner.static else self
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Return what the statement gives of each history.
-
-        Raises:
-            BadInput: DuckDB refuses the statement.
-        """
         from ...witnesses.duckdb.connection import connect
 
         comparing: Comparing = "end" if run.mode == "append" else "cuts"
@@ -243,7 +230,6 @@ class OracleOfJob(Oracle):
     follows_clock = False
 
     def beside(self, witness: RowsWitness) -> OracleOfJob:
-        """Return the oracle with the runner, the inputs and the static tables of the job that is checked."""
         return replace(self, witness=witness)
 
     def of(self, job: Job | None) -> RowsWitness:
@@ -264,7 +250,6 @@ class BatchOracle(OracleOfJob):
 
     @property
     def name(self) -> str:
-        """The oracle's name in reports."""
         return "the same job as a batch" if self.job is None else f"{name_of(self.job)} as a batch"
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
@@ -284,7 +269,6 @@ class BatchOracle(OracleOfJob):
         )
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Return the rows of the batch of each history."""
         return [Expected("end", [rows]) for rows in self.of(self.job).as_batch(histories, run)]
 
 
@@ -310,11 +294,9 @@ class JobOracle(OracleOfJob):
 
     @property
     def name(self) -> str:
-        """The oracle's name in reports."""
         return self.called or self.of(self.job).name
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Return what the other job emits of each history."""
         witness, known = self.of(self.job), {} if self.plain is None else self.plain
         text = repr([(history.batches, history.clock) for history in histories])
         if text not in known:

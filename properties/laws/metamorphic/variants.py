@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, ClassVar
 
 from ....reference.core.history import History
@@ -166,11 +167,8 @@ def shuffled(history: History, generator: random.Random) -> list[Record]:
 
 def split(records: Sequence[Record], sizes: Sequence[int]) -> list[list[Record]]:
     """Cut records into batches of these sizes."""
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(list(records[start : start + size]))
-        start += size
-    return parts
+    remaining = iter(records)
+    return [list(islice(remaining, size)) for size in sizes]
 
 
 def same_result(

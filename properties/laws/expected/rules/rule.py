@@ -64,11 +64,9 @@ class Rule(Oracle):
 
     @property
     def watermark_delays_us(self) -> Mapping[str, int]:
-        """The delays of the watermarks that it expects, in microseconds."""
         return self.delays_us
 
     def closes(self, mode: Mode) -> bool:
-        """Whether the end of a history must close everything: never."""
         return False
 
     def __rshift__(self, after: Rule) -> Rule:
