@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,8 +45,13 @@ def both_flat(
 ) -> tuple[list[list[Row]], list[list[Row]]]:
     """Return the batches of both sides with the window as its two fields, unless both have it as a column of a name."""
     came = [flat(rows) for rows in emitted]
-    known = {name for rows in came for row in rows for name in row}
+    known = columns_of(came)
     return [flat(rows, known) for rows in expected], came
+
+
+def columns_of(batches: Iterable[Sequence[Row]]) -> list[str]:
+    """Return the columns that rows have, each once, in the order in which they come."""
+    return list(dict.fromkeys(column for rows in batches for row in rows for column in row))
 
 
 def table_of(batches: Sequence[Sequence[Row]], mode: Mode, unique: Sequence[str] | None) -> list[list[Row]]:
@@ -89,7 +94,7 @@ def difference(
         equality: When two values count as equal.
     """
     wanted, came = both_flat(expected.rows, batches)
-    columns = sorted({column for rows in wanted for row in rows for column in row})
+    columns = sorted(columns_of(wanted))
     if expected.comparing != "batches":
         came = table_of(came, mode, unique)
     if expected.comparing == "end" or len(came) < len(wanted):
@@ -114,7 +119,7 @@ def unmatched(
     expected: Sequence[Row], actual: Sequence[Row], columns: Sequence[str], equality: Equality
 ) -> tuple[list[int], list[int]]:
     """Return the indices of the rows that one side alone has, by these columns, or by all where there are none."""
-    compared = columns or sorted({column for row in (*expected, *actual) for column in row})
+    compared = columns or sorted(columns_of([expected, actual]))
     bags = ([[row.get(column) for column in compared] for row in rows] for rows in (expected, actual))
     return equality.unmatched(*bags)
 
@@ -125,7 +130,7 @@ def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[
     Where it has none of them, all is expected as it is.
     """
     as_flat = [replace(one, rows=[flat(rows, columns) for rows in one.rows]) for one in expected]
-    names = list(dict.fromkeys(name for one in as_flat for rows in one.rows for row in rows for name in row))
+    names = columns_of(rows for one in as_flat for rows in one.rows)
     left_out = [name for name in names if name not in columns]
     if len(left_out) == len(names):
         return [*expected], []
@@ -145,11 +150,7 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
     Raises:
         BadInput: A column is expected that the job's result has not.
     """
-    wanted: dict[str, None] = {}
-    for one in expected:
-        for rows in one.rows:
-            for row in flat(rows, columns):
-                wanted |= dict.fromkeys(row)
+    wanted = columns_of(flat(rows, columns) for one in expected for rows in one.rows)
     missing = [column for column in wanted if column not in columns]
     if missing:
         named = f"the column {missing[0]!r}" if len(missing) == 1 else f"the columns {', '.join(map(repr, missing))}"

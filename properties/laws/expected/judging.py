@@ -17,7 +17,7 @@ from ...witnesses.job.running import Declared, Output, Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode
 from ..variation import Variation
-from .comparison import RowDifference, check_columns, difference, table_of, with_columns
+from .comparison import RowDifference, check_columns, columns_of, difference, table_of, with_columns
 from .oracle import Oracle
 
 
@@ -136,8 +136,7 @@ class Judge:
         emitted, outputs = self.witness.evaluate([*map(variation.vary, histories)], variation.run)
         for output in outputs:
             self._note(output, variation)
-        columns = [column for batches in emitted for rows in batches for row in flat(rows) for column in row]
-        self.met.columns = self.met.columns or list(dict.fromkeys(columns))
+        self.met.columns = self.met.columns or columns_of(flat(rows) for batches in emitted for rows in batches)
         expected = self.expected(histories, variation)
         if self.met.alike is not None and any(each.comparing != "batches" for each in expected):
             raise BadInput(self.met.alike)
