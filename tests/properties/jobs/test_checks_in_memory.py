@@ -14,10 +14,11 @@ from streamproof.properties.checking.jobs.check import JobCheck
 from streamproof.properties.checking.jobs.invariants import _Invariants
 from streamproof.properties.generators.columns.model import Expected, JobHistory, Row, Source, from_microseconds
 from streamproof.properties.laws.expected.oracle import Oracle
-from streamproof.properties.laws.expected.oracles import BatchOracle, JobOracle
+from streamproof.properties.laws.expected.oracles import FORGETS, BatchOracle, JobOracle
 from streamproof.properties.laws.variation import Variation
-from streamproof.properties.witnesses.job.running import Output
-from streamproof.properties.witnesses.run_options import Crash, Mode, RunOptions
+from streamproof.properties.witnesses.job.plans import Plan
+from streamproof.properties.witnesses.job.running import Declared, Output
+from streamproof.properties.witnesses.run_options import PLAIN, Crash, Mode, RunOptions
 
 
 class Copies(Oracle):
@@ -179,3 +180,21 @@ def test_a_job_that_depends_on_the_cuts_between_batches_breaks_that_invariant() 
         _Invariants(options(the_first)).report(30, ())
     counterexample: Any = raised.value.counterexample
     assert len(counterexample.history.arrivals) == 2
+
+
+def test_a_job_is_not_asked_what_its_plan_or_its_keys_rule_out() -> None:
+    @dataclass(frozen=True)
+    class Forgetting(MemoryRunner):
+        def declare(self, run: RunOptions = PLAIN) -> Declared:
+            return Declared(plan=Plan(frozenset({FORGETS})))
+
+    forgets = "dropDuplicatesWithinWatermark forgets at the end of a batch"
+    report = _Invariants(options(copy, Forgetting, alone=True)).report(20, ())
+    assert [*report.held] == ["a restart", "a crash", "the number of partitions"]
+    assert report.not_checked == [
+        f"the cuts between batches: {forgets}",
+        f"the order within a batch: {forgets}",
+        "histories of other keys, for each runs in a query of its own: alone=True",
+    ]
+    beside = _Invariants(options(copy)).report(20, ())
+    assert (beside.held["histories of other keys in the query"], beside.not_checked) == (3, [])
