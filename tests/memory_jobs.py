@@ -9,7 +9,10 @@ from typing import Any
 import pyarrow as pa
 from streamproof import Input
 from streamproof.properties.checking.jobs.arguments import CheckOptions
+from streamproof.properties.checking.jobs.check import JobCheck
 from streamproof.properties.generators.columns.inputs import resolve_all
+from streamproof.properties.laws.expected.oracle import Oracle
+from streamproof.properties.laws.variation import Variation
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, Declared, Output, Runner
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 
@@ -47,3 +50,7 @@ def options(
 
 
 RUN = RunOptions(empty_batches=True, seconds=60)
+
+
+def checked(job: Callable[[Batches], Batches], oracle: Oracle) -> Any:
+    return JobCheck(options(job), oracle, Variation(RUN)).check(40)

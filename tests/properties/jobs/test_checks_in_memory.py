@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from memory_jobs import RUN, Batches, MemoryRunner, copy, options
+from memory_jobs import RUN, Batches, MemoryRunner, checked, copy, options
 from streamproof import Inconclusive, Violated
 from streamproof.properties.checking.jobs.check import JobCheck
 from streamproof.properties.checking.jobs.invariants import _Invariants
@@ -51,10 +51,6 @@ def only_one_user(batches: Batches) -> Batches:
 def the_first(batches: Batches) -> Batches:
     """Emit the first row of each user of a batch."""
     return [list({row["user"]: row for row in reversed(rows)}.values()) for rows in batches]
-
-
-def checked(job: Callable[[Batches], Batches], oracle: Oracle) -> Any:
-    return JobCheck(options(job), oracle, Variation(RUN)).check(40)
 
 
 def test_a_new_oracle_is_one_class_that_says_what_it_expects() -> None:
