@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, NamedTuple, TypeAlias
 
 from ...reference.core.errors import BadInput
-from ...reference.core.history import History
 from ...reference.core.operator import Operator
 from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import Options, Registration
@@ -30,20 +29,6 @@ MOST = 50_000
 
 _Item: TypeAlias = tuple[int, int]
 """An option and one of its values, by their indexes in the space."""
-
-
-class PairsMet(NamedTuple):
-    """Which values and legal pairs of values sets of options have, each as a goal's text.
-
-    Attributes:
-        met: Those that they have.
-        legal: Those that there are.
-        missing: Those that they don't have, in the order of `legal`.
-    """
-
-    met: frozenset[str]
-    legal: tuple[str, ...]
-    missing: tuple[str, ...]
 
 
 class _Searched(NamedTuple):
@@ -163,38 +148,12 @@ def met_by(registration: Registration, options: Options) -> set[str]:
     return {_goal(searched, *pair) for pair in _met(registration, searched, options)}
 
 
-def pairs_met(registration: Registration, option_sets: Iterable[Options]) -> PairsMet:
-    """Say which values and legal pairs of values some sets of options have; as `option_goals` and `met_by`."""
-    legal = option_goals(registration)
-    met = frozenset(goal for options in option_sets for goal in met_by(registration, options))
-    return PairsMet(met, legal, tuple(goal for goal in legal if goal not in met))
-
-
-def count_options_met(registration: Registration, histories: Iterable[History]) -> Counter[str]:
-    """Count in how many histories of an operator each goal of `option_goals` is met; as `met_by`."""
-    by_text = {}
-    times: Counter[str] = Counter()
-    for history in histories:
-        text = _canonical(history.options)
-        by_text[text] = history.options
-        times[text] += 1
-    found: Counter[str] = Counter()
-    for text, options in by_text.items():
-        found.update(dict.fromkeys(met_by(registration, options), times[text]))
-    return found
-
-
 def impossible_values(registration: Registration) -> list[str]:
     """Name the values in an operator's space that no legal options have, such as `gap_ms=0`."""
     if registration.space is None:
         return []
     searched = _searched(registration.operator, registration.space)
     return [searched.text(item) for item in searched.items() if not searched.is_legal(item)]
-
-
-def not_drawn(registration: Registration) -> str | None:
-    """Return why the options of an operator aren't drawn, or None where they are."""
-    return None if registration.space else "its registration has no space of options: its profiles alone are asked"
 
 
 def described(registration: Registration, options: Options) -> str:

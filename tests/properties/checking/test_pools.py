@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import chain
 
 import pytest
+from registrations import options_missing
 from streamproof.properties.checking.pools import LEAST, MOST, SCHEDULES, STANDING_POOLS, draw_ways, pools_on_spark
 from streamproof.properties.checking.samples import horizon_of
 from streamproof.properties.generators.cohorts import clock_schedule, record_batches
-from streamproof.properties.generators.options import option_goals, pairs_met
+from streamproof.properties.generators.options import option_goals
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.registration import Registration, registration_of
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
@@ -46,7 +47,7 @@ def test_every_value_and_every_legal_pair_of_values_is_on_board(of_all: list[lis
     samples = [sample for sample in chain(*of_all) if sample.is_pooled]
     for registration in ALL:
         option_sets = [one.options for one in samples if one.registration is registration]
-        assert pairs_met(registration, option_sets).missing == ()
+        assert options_missing(registration, option_sets) == []
         profiles = [*registration.profiles.values()]
         assert [options for options in profiles if options not in option_sets] == []
     assert all(option_goals(registration) for registration in ALL)
