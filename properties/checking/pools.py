@@ -81,7 +81,7 @@ def plan_pools(
                 Definition(one, options, share, options == alone)
             )
     on_board = [(one.registration.name, one.options) for one in by_clock]
-    schedules = draw_schedules_for(on_board, SCHEDULES, seed_for(seed, "schedules")).schedules if by_clock else ()
+    schedules = draw_schedules_for(on_board, SCHEDULES, seed_for(seed, "schedules")) if by_clock else ()
     pools = []
     for number, schedule in enumerate(schedules):
         whole = (*schedule, long_after_all(schedule[-1], [one[:2] for one in by_clock]))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from typing import TypeAlias
 
@@ -29,21 +28,6 @@ _Goal: TypeAlias = tuple[Aligned, int]
 _PLACES = {0: "at", -1: "1 ms before", 1: "1 ms after"}
 
 
-@dataclass(frozen=True)
-class DrawnSchedules:
-    """Clock schedules of several queries in which the same definitions ride.
-
-    Attributes:
-        schedules: The clock (ms) after every batch, for each query.
-        met: For each definition, in how many of the schedules each of its goals was met; as `edge_goals` names them.
-        missing: For each definition, the goals that no schedule met.
-    """
-
-    schedules: list[tuple[int, ...]]
-    met: list[Counter[str]]
-    missing: list[tuple[str, ...]]
-
-
 def edge_goals(on_board: OnBoard) -> tuple[str, ...]:
     """Name the places of the clock that a definition asks for, such as `clock at the end of a window`.
 
@@ -59,8 +43,8 @@ def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
     return {_text(aligned, by) for aligned, by in hit}
 
 
-def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) -> DrawnSchedules:
-    """Draw clock schedules for so many queries in which all these definitions ride; the same for the same arguments.
+def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) -> list[tuple[int, ...]]:
+    """Draw the clock (ms) after every batch of queries in which all these definitions ride; the same for the same seed.
 
     A schedule has 4 to 10 batches, and its values never fall. About half of them lie at, 1 ms before or 1 ms after
     edges, where there are any; with the others the clock stays where it is, or moves by 1 ms, by less than any distance
@@ -92,18 +76,7 @@ def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) ->
                 schedule.append(least + _moved(kind, distances, reach, generator))
             hits.update(_hit(edges, schedule[-1:]))
         schedules.append(tuple(schedule))
-    met = [Counter(goal for schedule in schedules for goal in edges_met(one, schedule)) for one in aboard]
-    goals = map(edge_goals, aboard)
-    return DrawnSchedules(
-        schedules,
-        met,
-        [tuple(goal for goal in wanted if not found[goal]) for wanted, found in zip(goals, met, strict=True)],
-    )
-
-
-def draw_schedule_for(definitions: Iterable[OnBoard], seed: int) -> tuple[int, ...]:
-    """Draw the clock schedule of one query, as `draw_schedules_for`."""
-    return draw_schedules_for(definitions, 1, seed).schedules[0]
+    return schedules
 
 
 def _aligned(on_board: OnBoard) -> tuple[Aligned, ...]:

@@ -20,7 +20,7 @@ TIMED = ("session_windows", "window_aggregate", "range_aggregate", "stream_strea
 def drawn(operator: str, of_each: int) -> list[History]:
     """Draw some histories of each definition under each of three schedules."""
     definitions = draw_definitions(registration_of(operator), 0, 0)
-    schedules = draw_schedules_for([(operator, options) for options in definitions], 3, 0).schedules
+    schedules = draw_schedules_for([(operator, options) for options in definitions], 3, 0)
     return [
         history
         for schedule in schedules

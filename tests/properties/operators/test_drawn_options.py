@@ -10,7 +10,7 @@ from streamproof.properties.generators.cohorts import one_cohort, pack
 from streamproof.properties.generators.coverage import count_goals_met, coverage_goals
 from streamproof.properties.generators.draws import HistorySettings, draw_histories, under_stream_time
 from streamproof.properties.generators.options import described, draw_definitions
-from streamproof.properties.generators.schedules import draw_schedule_for
+from streamproof.properties.generators.schedules import draw_schedules_for
 from streamproof.properties.laws.of_reference.fold_is_meaning import FoldIsMeaning
 from streamproof.properties.registration.registration import registration_of
 from streamproof.reference.core.operator import OPERATORS
@@ -25,7 +25,7 @@ AGAIN = "window emitted again"
 def test_each_definition_emits_something_and_folds_to_its_meaning(operator: str) -> None:
     registration = registration_of(operator)
     definitions = draw_definitions(registration, 0, 0)
-    schedule = draw_schedule_for([(operator, options) for options in definitions], 0)
+    (schedule,) = draw_schedules_for([(operator, options) for options in definitions], 1, 0)
     for options in definitions:
         histories = list(draw_histories(HistorySettings(operator, options, schedule), 3, 0))
         assert registration.spark is not None
@@ -55,7 +55,7 @@ def test_each_definition_emits_something_and_folds_to_its_meaning(operator: str)
 )
 def test_a_window_is_to_be_emitted_again_where_that_is_possible(options: dict[str, Any], again: bool) -> None:
     registration = registration_of("window_aggregate")
-    schedule = draw_schedule_for([("window_aggregate", options)], 0)
+    (schedule,) = draw_schedules_for([("window_aggregate", options)], 1, 0)
     histories = list(draw_histories(HistorySettings("window_aggregate", options, schedule), 60, 0))
     assert (AGAIN in coverage_goals(registration, registration.declare(options))) == again
     assert bool(count_goals_met(histories)[AGAIN]) == again
