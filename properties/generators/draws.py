@@ -1,8 +1,7 @@
 """Random histories: what is drawn is a list of moves, and a move says what it is near to.
 
 Uniform timestamps would hardly ever fall exactly one gap after a session, or on the close edge. A move therefore names
-an earlier record, or the edge, and a distance. Moves come from a random generator (thousands for a cohort) or from
-Hypothesis (few, that shrink); both draw integers, and small ones mean simple moves.
+an earlier record, or the edge, and a distance. Moves are small integers, and smaller ones mean simpler moves.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, repeat
 from typing import Any, NamedTuple, TypeAlias
-
-from hypothesis import strategies as st
 
 from ...reference.core.history import History
 from ...reference.core.operator import operator_named
@@ -278,44 +275,3 @@ def _in_turn(names: Sequence[str], generator: random.Random) -> Iterator[str]:
 def under_stream_time(history: History) -> History:
     """Return a history's records under stream time, without cuts and heartbeats, as Kafka Streams would meet them."""
     return replace(history, lines=tuple(history.records), clock="stream_time")
-
-
-@st.composite
-def histories(draw: st.DrawFn, settings: HistorySettings, mixed: bool = False) -> History:
-    """Hypothesis strategy for histories of these settings; it shrinks to few records, few cuts, small timestamps.
-
-    Args:
-        draw: Hypothesis' own.
-        settings: What the histories have in common.
-        mixed: Whether each has a kind of values and a set of keys of its own; they shrink to the plainest.
-    """
-    if mixed:
-        kind, key_set = draw(st.sampled_from(settings.kinds or (SMALL,))), draw(st.sampled_from(list(KEY_SETS)))
-        settings = replace(settings, kind=kind, key_set=key_set)
-    move = st.builds(
-        Move,
-        kind=st.integers(0, KINDS - 1),
-        back=st.integers(0, 4),
-        jitter=st.integers(0, 12),
-        key=st.integers(0, 2),
-        value=st.integers(0, 3),
-        cuts=st.sampled_from([0, 0, 0, 0, 1, 1, 2]),
-        side=st.just(0) if settings.is_plain else st.integers(0, 1),
-        choice=st.just(0) if settings.is_plain else st.integers(0, CHOICES - 1),
-    )
-    return history_of(settings, draw(st.lists(move, max_size=settings.arrivals)))
-
-
-def declarations(
-    aggregates: Sequence[str] = ("count", "sum", "min", "max", "list"),
-) -> st.SearchStrategy[dict[str, Any]]:
-    """Hypothesis strategy for options of `session_windows`."""
-    return st.fixed_dictionaries(
-        {
-            "gap_ms": st.integers(1, 12),
-            "grace_ms": st.sampled_from([0, 5, 30]),
-            "aggregate": st.sampled_from(list(aggregates)),
-            "emit": st.sampled_from(["update", "close"]),
-            "late": st.sampled_from(["merged", "own"]),
-        }
-    )

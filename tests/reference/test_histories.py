@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from history_lines import HEADER, LATEST, QUIET, RECORD, record, text_of
+from history_strategies import declarations
 from hypothesis import given
 from hypothesis import strategies as st
-from streamproof.properties.generators.draws import declarations
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import (
     CUT,

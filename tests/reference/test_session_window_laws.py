@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from history_strategies import declarations, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_histories import history_of
@@ -24,7 +25,7 @@ from session_laws import (
     order_plays_no_part,
     repeats_count_again,
 )
-from streamproof.properties.generators.draws import HistorySettings, declarations, histories
+from streamproof.properties.generators.draws import HistorySettings
 from streamproof.reference.core.history import CUT, ClockAdvance, History
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Dropped, Output, Record

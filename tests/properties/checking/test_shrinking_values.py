@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from history_strategies import histories
 from hypothesis import HealthCheck, find, settings
 from streamproof.properties.checking.shrinking import shrink
-from streamproof.properties.generators.draws import HistorySettings, draw_histories, histories
+from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.generators.values import KEY_SETS, PLAIN, VALUE_KINDS
 from streamproof.properties.registration.registration import registered
 from streamproof.reference.core.history import History, parse_history

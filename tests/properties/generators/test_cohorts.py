@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from history_strategies import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamproof.properties.generators.cohorts import (
@@ -16,7 +17,7 @@ from streamproof.properties.generators.cohorts import (
     unpack,
     with_clock_advances,
 )
-from streamproof.properties.generators.draws import HistorySettings, draw_histories, histories
+from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.registration.bindings import Field
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.history import CUT, ClockAdvance, History, Line

@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from history_strategies import declarations, histories
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from streamproof.properties.generators.cohorts import clock_schedule
@@ -12,11 +13,9 @@ from streamproof.properties.generators.draws import (
     KINDS,
     HistorySettings,
     Move,
-    declarations,
     draw_histories,
     draw_move,
     draw_schedule,
-    histories,
     history_of,
 )
 from streamproof.properties.operators.session_windows import GOALS

@@ -6,18 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from history_strategies import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamproof.properties.generators.cohorts import clock_schedule, one_cohort, pack, unpack
 from streamproof.properties.generators.coverage import draw_covering
-from streamproof.properties.generators.draws import (
-    SCHEDULE,
-    HistorySettings,
-    draw_histories,
-    histories,
-    under_stream_time,
-    varied,
-)
+from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time, varied
 from streamproof.properties.generators.options import draw_definitions
 from streamproof.properties.generators.values import (
     EQUAL,

@@ -7,8 +7,9 @@ from math import nan
 from typing import Any
 
 import pytest
+from history_strategies import histories
 from hypothesis import given, settings
-from streamproof.properties.generators.draws import HistorySettings, histories
+from streamproof.properties.generators.draws import HistorySettings
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome, canonical, differences
 from streamproof.reference.core.history import CUT, History, Line
 from streamproof.reference.core.play import Entry, play
