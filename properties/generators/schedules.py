@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
+from math import fsum
 from typing import TypeAlias
 
 from ..registration.domain import Aligned
@@ -120,7 +121,8 @@ def _at_most_edges(
         for by in _PLACES
         for start in (least, least + generator.randint(0, reach))
     }
-    worth = {value: sum(0.1 ** hits[goal] for goal in _hit(edges, (value,))) for value in sorted(values)}
+    # Sets have no order: fsum rounds once, so that the sum is the same in any.
+    worth = {value: fsum(0.1 ** hits[goal] for goal in _hit(edges, (value,))) for value in sorted(values)}
     return generator.choice([value for value in worth if worth[value] == max(worth.values())])
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -37,6 +40,26 @@ def test_six_queries_hit_and_flank_an_edge_of_every_definition(seed: int) -> Non
 def test_the_seed_decides_what_is_drawn() -> None:
     assert draw_schedules_for(ALL, 3, 1) == draw_schedules_for(ALL, 3, 1)
     assert draw_schedules_for(ALL, 3, 1) != draw_schedules_for(ALL, 3, 2)
+
+
+def test_every_process_draws_the_same_whatever_order_its_sets_have() -> None:
+    program = (
+        "from streamproof.properties.generators.options import draw_definitions\n"
+        "from streamproof.properties.generators.schedules import draw_schedules_for\n"
+        "from streamproof.properties.registration.registration import registration_of\n"
+        "drawn = draw_definitions(registration_of('windowed_table'), 40, 0)\n"
+        "print(draw_schedules_for([('windowed_table', options) for options in drawn], 3, 0))"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(printed) == 1
 
 
 def test_a_clock_never_falls_and_moves_in_every_way() -> None:
