@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from streamproof.properties.generators.coverage import count_goals_met, neighbours_shown
-from streamproof.properties.generators.draws import HistorySettings, draw_histories, draw_schedule
+from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.generators.options import draw_definitions
+from streamproof.properties.generators.schedules import draw_schedule
 from streamproof.properties.laws.folding import by_batch, folded_differences
 from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.registration.registration import Options, registered, registration_of

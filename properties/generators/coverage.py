@@ -22,7 +22,8 @@ from ...reference.core.operator import Behaviour, operator_named
 from ...reference.core.play import Played, play
 from ...reference.core.records import Change, Dropped, Key
 from ..registration.registration import Registration, registration_of
-from .draws import BATCHES, HistorySettings, draw_histories, draw_schedule, varied
+from .draws import HistorySettings, draw_histories, varied
+from .schedules import BATCHES, draw_schedule
 
 EMITTED = "something emitted"
 ATTEMPTS = 20

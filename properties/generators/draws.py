@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle, repeat
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from ...reference.core.history import History
@@ -26,8 +26,6 @@ Integer: TypeAlias = Callable[[int, int], int]
 SCHEDULE = (30, 38, 75, 90)
 """The clock (ms) after every batch of a random history, where none is drawn."""
 KINDS = 13
-BATCHES = 5
-"""How many batches a drawn schedule has: a batch costs Spark a second, whatever is in it."""
 
 
 class Move(NamedTuple):
@@ -112,118 +110,77 @@ def history_of(settings: HistorySettings, moves: Sequence[Move], name: str = "hi
     """
     domain = registration_of(settings.operator).domain
     definition = operator_named(settings.operator).declare(settings.options)
-    distances, edges = domain.distances(definition), domain.edges(definition) or (0,)
-    reach = domain.reach(definition)
-    wanted = kind_named(settings.kind)
+    times = _Times(domain.distances(definition), domain.edges(definition) or (0,), domain.reach(definition))
     taken = {side: domain.kinds(definition, side) for side in definition.inputs}
     like = taken_like(settings.kind)
-    kinds = {side: wanted if like in names else kind_named(names[0]) for side, names in taken.items()}
+    kinds = {side: kind_named(settings.kind if like in names else names[0]) for side, names in taken.items()}
     replacing = None if settings.key_set == PLAIN else keys_named(settings.key_set)
     named = dict(zip(domain.named, replacing or domain.named, strict=False))
-    first = Record(definition.inputs[0], settings.keys[0], 0, 0)
     batches: list[list[Record]] = [[] for _ in settings.schedule]
     arrived: list[Record] = []
     batch = 0
     for move in moves[: settings.arrivals]:
         batch = min(batch + move.cuts, len(settings.schedule) - 1)
         latest = settings.schedule[batch]
-        clock = settings.schedule[batch - 1] if batch else 0
-        near = arrived[-1 - move.back % len(arrived)] if arrived else first._replace(timestamp=latest)
+        near = arrived[-1 - move.back % len(arrived)] if arrived else None
+        beside = latest if near is None else near.timestamp
         side = definition.inputs[move.side % len(definition.inputs)]
         keys = replacing or domain.keys(side, settings.keys)
-        beside, distance = near.timestamp, distances[move.jitter % len(distances)]
-        edge, by = edges[move.jitter // 3 % len(edges)], move.jitter % 3 - 1
-        later = settings.schedule[min(batch + move.back, len(settings.schedule) - 1)]
-        match move.kind:
-            case 0:
-                timestamp = latest * move.jitter // 12
-            case 2:
-                timestamp = beside + distance
-            case 3:
-                timestamp = beside + distance + 1
-            case 4:
-                timestamp = beside - distance
-            case 5:
-                timestamp = beside - distance - 1
-            case 6:
-                timestamp = beside + move.jitter % max(distance, 1)
-            case 7:
-                timestamp = clock - edge + by
-            case 8:
-                timestamp = clock - max(edges) - move.jitter
-            case 9:
-                timestamp = latest - move.jitter
-            case 11:
-                timestamp = later - edge + by
-            case 12:
-                timestamp = min(latest, later) - move.jitter * reach // 12
-            case _:
-                timestamp = beside
         small = min(move.value, settings.values)
         value = kinds[side].of(small % domain.variety[side] if side in domain.variety else small, len(arrived))
         value = domain.value(definition, side, value, move.choice, beside)
         value = domain.renamed(definition, value, named.__getitem__) if replacing else value
-        record = Record(side, keys[move.key % len(keys)], value, max(0, min(timestamp, latest)))
-        if move.kind in (2, 3, 4, 5, 6) and arrived and near.key in keys:
+        timestamp = max(0, min(_timestamp(move, times, settings.schedule, batch, beside), latest))
+        record = Record(side, keys[move.key % len(keys)], value, timestamp)
+        if near is not None and move.kind in (2, 3, 4, 5, 6) and near.key in keys:
             record = record._replace(key=near.key)
         if settings.null_keys and move.choice == CHOICES // 2:
             record = record._replace(key=None)
-        if move.kind == 10 and arrived and near.timestamp <= latest:
+        if near is not None and move.kind == 10 and near.timestamp <= latest:
             record = near
         batches[batch].append(record)
         arrived.append(record)
     return History(settings.operator, settings.options, with_clock_advances(batches, settings.schedule), "batch", name)
 
 
-def draw_schedule(operator: str, options: Mapping[str, Any], seed: int, batches: int = BATCHES) -> tuple[int, ...]:
-    """Draw a clock schedule for a definition: the clock (ms) after every batch.
+class _Times(NamedTuple):
+    """The times (ms) that matter to a definition, as its domain has them."""
 
-    Its values never fall. Where edges of the clock are aligned, as the ends of fixed windows are, values lie at, before
-    and after such edges, for each kind of them (three kinds take more batches); elsewhere records are drawn around the
-    edges behind each value. A batch may leave the clock where it is, move it by 1 ms, by less than any distance, or
-    past everything.
+    distances: tuple[int, ...]
+    edges: tuple[int, ...]
+    reach: int
 
-    Args:
-        operator: The operator's name.
-        options: Its options.
-        seed: The seed; the same gives the same schedule.
-        batches: How many batches it has.
-    """
-    definition, domain = operator_named(operator).declare(options), registration_of(operator).domain
-    generator = random.Random(seed)
-    aligned, reach = domain.aligned(definition), domain.reach(definition)
-    distances = (*domain.distances(definition), *domain.edges(definition))
-    # To be 1 ms late shows where the clock is at an edge, and to be 1 ms early where it is just before one.
-    around = [(one, by) for one in aligned for by in (0, -1)] + [(one, 1) for one in aligned[:1]]
-    batches = max(batches, 2 * len(aligned))
-    around = around[:batches]
-    steps = ["edge"] * len(around) if aligned else ["far", "distance"]
-    spare = ["still", "one", "near", "distance", "far", *["edge"] * bool(aligned)]
-    steps += [generator.choice(spare) for _ in range(batches - len(steps))]
-    generator.shuffle(steps)
-    generator.shuffle(around)
-    edges = cycle(around)
-    clock, schedule = 0, []
-    for number, step in enumerate(steps[:batches]):
-        # Nothing is late before the first batch has moved the clock past what is open longest.
-        least = clock + (reach + generator.randint(1, reach) if number == 0 else 0)
-        match step:
-            case "edge":
-                (every, offset, _), by = next(edges)
-                beyond = least - by + generator.choice((0, 1, generator.randint(0, reach)))
-                clock = offset + max(0, -(-(beyond - offset) // every)) * every + by
-            case "one":
-                clock = least + 1
-            case "near":
-                clock = least + generator.randint(1, max(1, min(distances)))
-            case "distance":
-                clock = max(least, least + generator.choice(distances) + generator.randint(-1, 1))
-            case "far":
-                clock = least + generator.randint(1, 3 * reach)
-            case _:
-                clock = least
-        schedule.append(clock)
-    return tuple(schedule)
+
+def _timestamp(move: Move, times: _Times, schedule: Sequence[int], batch: int, beside: int) -> int:
+    """Return when (ms) a move's record lies: beside another one, or at an edge of the clock."""
+    latest, clock = schedule[batch], schedule[batch - 1] if batch else 0
+    distance = times.distances[move.jitter % len(times.distances)]
+    edge, by = times.edges[move.jitter // 3 % len(times.edges)], move.jitter % 3 - 1
+    later = schedule[min(batch + move.back, len(schedule) - 1)]
+    match move.kind:
+        case 0:
+            return latest * move.jitter // 12
+        case 2:
+            return beside + distance
+        case 3:
+            return beside + distance + 1
+        case 4:
+            return beside - distance
+        case 5:
+            return beside - distance - 1
+        case 6:
+            return beside + move.jitter % max(distance, 1)
+        case 7:
+            return clock - edge + by
+        case 8:
+            return clock - max(times.edges) - move.jitter
+        case 9:
+            return latest - move.jitter
+        case 11:
+            return later - edge + by
+        case 12:
+            return min(latest, later) - move.jitter * times.reach // 12
+    return beside
 
 
 def draw_histories(settings: HistorySettings, count: int, seed: int, mixed: bool = False) -> Iterator[History]:

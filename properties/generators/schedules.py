@@ -1,4 +1,4 @@
-"""Clock schedules for queries in which many definitions ride, and which edges of each definition they hit.
+"""Clock schedules for queries in which one or many definitions ride, and which edges of each definition they hit.
 
 A job that closes a window 1 ms late shows where the clock is just at an edge, one that closes it 1 ms early where the
 clock is 1 ms before; 1 ms after an edge both have done it. One schedule has too few batches to do that for each of many
@@ -20,6 +20,8 @@ from ..registration.registration import Options, registration_of
 OnBoard: TypeAlias = tuple[str, Options]
 """A definition that rides in a query: the operator's name, and its options."""
 
+BATCHES = 5
+"""How many batches the schedule of one definition has: a batch costs Spark a second, whatever is in it."""
 FEWEST_BATCHES, MOST_BATCHES = 4, 10
 STEPS = ("still", "one", "near", "distance", "far", "past everything")
 """How far the clock moves from one batch to the next, where it doesn't move to an edge."""
@@ -42,6 +44,44 @@ def edges_met(on_board: OnBoard, schedule: Sequence[int]) -> set[str]:
     """Name the goals of `edge_goals` that a schedule meets; its last value doesn't count, for what is run after it."""
     hit = _hit(_aligned(on_board), schedule[:-1])
     return {_text(aligned, by) for aligned, by in hit}
+
+
+def draw_schedule(operator: str, options: Options, seed: int, batches: int = BATCHES) -> tuple[int, ...]:
+    """Draw a clock schedule for a definition: the clock (ms) after every batch.
+
+    Its values never fall. Where edges of the clock are aligned, as the ends of fixed windows are, values lie at, before
+    and after such edges, for each kind of them (three kinds take more batches); elsewhere records are drawn around the
+    edges behind each value. A batch may leave the clock where it is, move it by 1 ms, by less than any distance, or
+    past everything.
+
+    Args:
+        operator: The operator's name.
+        options: Its options.
+        seed: The seed; the same gives the same schedule.
+        batches: How many batches it has.
+    """
+    definition, domain = registration_of(operator).declare(options), registration_of(operator).domain
+    generator = random.Random(seed)
+    aligned, reach = domain.aligned(definition), domain.reach(definition)
+    distances = (*domain.distances(definition), *domain.edges(definition))
+    # To be 1 ms late shows where the clock is at an edge, and to be 1 ms early where it is just before one.
+    around = [(one, by) for one in aligned for by in (0, -1)] + [(one, 1) for one in aligned[:1]]
+    batches = max(batches, 2 * len(aligned))
+    around = around[:batches]
+    steps = ["edge"] * len(around) if aligned else ["far", "distance"]
+    spare = ["still", "one", "near", "distance", "far", *["edge"] * bool(aligned)]
+    steps += [generator.choice(spare) for _ in range(batches - len(steps))]
+    generator.shuffle(steps)
+    generator.shuffle(around)
+    edges, schedule = cycle(around), list[int]()
+    for step in steps[:batches]:
+        least = _least(schedule, reach, generator)
+        if step == "edge":
+            edge, by = next(edges)
+            schedule.append(_next(edge, by, least + generator.choice((0, 1, generator.randint(0, reach)))))
+        else:
+            schedule.append(least + _moved(step, distances, min(distances), reach, generator))
+    return tuple(schedule)
 
 
 def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) -> list[tuple[int, ...]]:
@@ -69,12 +109,11 @@ def draw_schedules_for(definitions: Iterable[OnBoard], count: int, seed: int) ->
         generator.shuffle(kinds)
         schedule: list[int] = []
         for kind in [*kinds, next(steps)]:
-            # Nothing is late before the first batch has moved the clock past what is open longest.
-            least = schedule[-1] if schedule else reach + generator.randint(1, reach)
+            least = _least(schedule, reach, generator)
             if kind == "edge":
                 schedule.append(_at_most_edges(edges, hits, least, reach, generator))
             else:
-                schedule.append(least + _moved(kind, distances, reach, generator))
+                schedule.append(least + _moved(kind, distances, distances[len(distances) // 2], reach, generator))
             hits.update(_hit(edges, schedule[-1:]))
         schedules.append(tuple(schedule))
     return schedules
@@ -95,13 +134,18 @@ def _times(aboard: Sequence[OnBoard]) -> tuple[list[int], int]:
     return sorted(distances), reach
 
 
-def _moved(kind: str, distances: Sequence[int], reach: int, generator: random.Random) -> int:
-    """Return by how many ms the clock moves."""
+def _least(schedule: Sequence[int], reach: int, generator: random.Random) -> int:
+    """Return from where (ms) on the clock may be next: the first batch moves it past what is open longest."""
+    return schedule[-1] if schedule else reach + generator.randint(1, reach)
+
+
+def _moved(kind: str, distances: Sequence[int], near: int, reach: int, generator: random.Random) -> int:
+    """Return by how many ms the clock moves; for `near`, by no more than a distance."""
     match kind:
         case "one":
             return 1
         case "near":
-            return generator.randint(1, max(1, distances[len(distances) // 2]))
+            return generator.randint(1, max(1, near))
         case "distance":
             return max(0, generator.choice(distances) + generator.randint(-1, 1))
         case "far":

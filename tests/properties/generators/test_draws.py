@@ -15,9 +15,9 @@ from streamproof.properties.generators.draws import (
     Move,
     draw_histories,
     draw_move,
-    draw_schedule,
     history_of,
 )
+from streamproof.properties.generators.schedules import draw_schedule
 from streamproof.properties.operators.session_windows import GOALS
 from streamproof.properties.registration.registration import registered
 from streamproof.reference.core.history import CUT, ClockAdvance, History
