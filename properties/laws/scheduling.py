@@ -1,10 +1,10 @@
-"""Schedules of delivery: drawing them, and what of a schedule a history has met."""
+"""Schedules of delivery: drawing them, what of a schedule a history has met, and what laws share that play them."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,9 @@ from ...reference.core.history import Delivery, History
 from ...reference.core.records import Record
 from ...reference.foreign_key_protocol import digest_of
 from ..registration.registration import registration_of
+from ..witnesses.messages import Staged
+from ..witnesses.spark.witness import QueryWitness
+from .base import OWN, Comparison, Law, LawResult, Violation, violations
 from .case import Case
 
 TRIES = 3
@@ -23,6 +26,45 @@ GOALS = (
     "a right row changed while messages waited",
     "a route overtaken",
 )
+
+
+class ScheduledLaw(Law):
+    """A law about schedules of delivery; a history without deliveries is shrunk under some schedules."""
+
+    needs = "protocol"
+    reason = "its registration has no protocol: it sends no messages"
+
+    def cases_of(self, history: History) -> list[Case]:
+        """Return a history with deliveries as it is; one without them under some schedules, the same each time."""
+        if any(isinstance(line, Delivery) for line in history.lines):
+            return [Case(history)]
+        return [Case(scheduled(history, random.Random(f"{number} {history.to_text()}"))) for number in range(TRIES)]
+
+
+class StagedLaw(ScheduledLaw):
+    """A law that asks a witness to play schedules message by message, as the protocol's model does."""
+
+    def stage(self, histories: Sequence[History], witness: QueryWitness) -> Sequence[Staged]:
+        """Return what comes out of each history, and the messages that wait."""
+        raise NotImplementedError
+
+    def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
+        """Compare what the witness says of a history with the protocol; note in `result` what explains it."""
+        raise NotImplementedError
+
+    def judge_staged(
+        self, histories: Sequence[History], staged: Sequence[Staged], result: LawResult
+    ) -> Iterator[Violation]:
+        """Judge each history, the shortest first."""
+        result.judged += len(histories)
+        for history, one in sorted(zip(histories, staged, strict=True), key=lambda pair: len(pair[0].lines)):
+            yield from violations([history], [self.compared(history, one, result)])
+
+    def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
+        """Play the histories again."""
+        histories, unnoted = [case.history for case in cases], LawResult(self)
+        staged = self.stage(histories, witness)
+        return [self.compared(*pair, unnoted) for pair in zip(histories, staged, strict=True)]
 
 
 def protocol_of(history: History) -> Any:
@@ -48,13 +90,6 @@ def scheduled(history: History, generator: random.Random) -> History:
             lines.append(delivery)
             protocol.deliver(*delivery)
     return manual.with_lines(lines)
-
-
-def cases_of(history: History) -> list[Case]:
-    """Return a history with deliveries as it is; one without them under some schedules, the same each time."""
-    if any(isinstance(line, Delivery) for line in history.lines):
-        return [Case(history)]
-    return [Case(scheduled(history, random.Random(f"{number} {history.to_text()}"))) for number in range(TRIES)]
 
 
 def goals_met(history: History) -> Counter[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....reference.core.history import History
+from ....reference.core.play import Played
 from ...outcomes.outcomes import Outcome
 from ...witnesses.duckdb.witness import DuckDBWitness
 from .judging import ReferenceLaw
@@ -20,6 +21,6 @@ class DuckDBOfReference(ReferenceLaw):
     reason = "its registration has no SQL statement"
     witness = "DuckDB"
 
-    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+    def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
         """Return DuckDB's result of each history."""
         return DuckDBWitness().evaluate(histories)

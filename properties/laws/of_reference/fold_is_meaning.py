@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....reference.core.history import History
-from ....reference.core.play import Played, play
-from ...outcomes.outcomes import Difference, Grain, Outcome
+from ....reference.core.play import Played
+from ...outcomes.outcomes import Difference, Outcome
 from ..folding import by_batch, folded_differences
-from .judging import ReferenceLaw, meant
+from .judging import ReferenceLaw, meaning_of
 
 
 class FoldIsMeaning(ReferenceLaw):
@@ -19,15 +19,9 @@ class FoldIsMeaning(ReferenceLaw):
     says = "the reference's behaviour folds to its meaning after every batch"
     witness = "the meaning"
 
-    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+    def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
         """Return the meaning of each history at its end."""
-        return self.outcomes_beside(histories, [play(history) for history in histories])
-
-    def outcomes_beside(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        return [
-            Outcome(history.name, Grain.END, final=meant(history, one), is_stream=one.definition.is_stream)
-            for history, one in zip(histories, played, strict=True)
-        ]
+        return list(map(meaning_of, histories, played))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
         """Return where the folded changelog differs from the meaning after the first batch in which it does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
@@ -36,13 +36,9 @@ class ReferenceLaw(Law):
         differing = [neighbour.goal for neighbour in neighbours(name, sample.options)]
         return sample.goals([*coverage_goals(sample.registration, sample.definition), *differing])
 
-    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
-        """Return the witness's outcome of each history."""
+    def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
+        """Return the witness's outcome of each history; the reference's play of each is at hand."""
         raise NotImplementedError
-
-    def outcomes_beside(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        """Return the same as `outcomes`, with the reference's play of each history at hand."""
-        return self.outcomes(histories)
 
     def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
         """Return the histories of a run that the law judges, with the reference's play of each."""
@@ -59,7 +55,7 @@ class ReferenceLaw(Law):
         histories, played = [history for history, _ in served], [one for _, one in served]
         if not histories:
             return
-        outcomes = self.outcomes_beside(histories, played)
+        outcomes = self.outcomes(histories, played)
         result.judged += len(histories)
         covered = run.covered if histories == run.histories else covered_by(histories, played=played)
         result.covered.update(run.sample.cover(covered))
@@ -74,14 +70,13 @@ class ReferenceLaw(Law):
 
     def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
         """Ask the witness again about each history."""
-        histories = [case.history for case in cases]
-        unnoted = LawResult(self)
-        return [
-            self.compared(history, play(history), outcome, unnoted)
-            for history, outcome in zip(histories, self.outcomes(histories), strict=True)
-        ]
+        histories, unnoted = [case.history for case in cases], LawResult(self)
+        played = [play(history) for history in histories]
+        each = zip(histories, played, self.outcomes(histories, played), strict=True)
+        return [self.compared(*one, unnoted) for one in each]
 
 
-def meant(history: History, played: Played) -> Any:
-    """Return the meaning of what a play accepted."""
-    return registration_of(history.operator).operator.meaning(played.definition, played.accepted, played.clock)
+def meaning_of(history: History, played: Played) -> Outcome:
+    """Return the meaning of what a play accepted, as it is at the end."""
+    meaning = registration_of(history.operator).operator.meaning(played.definition, played.accepted, played.clock)
+    return Outcome(history.name, Grain.END, final=meaning, is_stream=played.definition.is_stream)

@@ -43,7 +43,7 @@ class Kafka(ReferenceLaw):
         answered = {history.name for history in self._answered(run.histories)}
         return [pair for pair in super().served(run) if pair[0].name in answered and pair[0].clock == "stream_time"]
 
-    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+    def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
         """Return what Kafka Streams says of each history."""
         return witness_named("kafka").evaluate(histories)
 
@@ -51,11 +51,10 @@ class Kafka(ReferenceLaw):
         """Compare as other laws do; differences that a named divergence explains are counted by its name."""
         from ...witnesses.kafka.divergences import explained
 
-        compared = super().compared(history, played, outcome, result)
-        comparison = Comparison(compared.expected, (name_in_use(), outcome), compared.differences)
+        comparison = super().compared(history, played, outcome, result)
         names = explained(history, outcome, version_in_use()) if comparison.differences else ()
         result.divergences.update(names)
-        return Comparison(comparison.expected, comparison.actual, ()) if names else comparison
+        return Comparison(comparison.expected, (name_in_use(), outcome), () if names else comparison.differences)
 
     def _answered(self, histories: Sequence[History]) -> list[History]:
         kafka = witness_named("kafka")

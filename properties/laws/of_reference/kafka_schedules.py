@@ -11,10 +11,9 @@ from ...witnesses.by_name import witness_named
 from ...witnesses.kafka.versions import name_in_use, version_in_use
 from ...witnesses.messages import Staged, staged_by_protocol, staged_differences
 from ...witnesses.spark.witness import QueryWitness
-from ..base import OWN, Comparison, Law, LawResult, Violation, violations
-from ..case import Case
+from ..base import OWN, Comparison, LawResult, Violation
 from ..runs import Kind, ReferenceRun, Sample
-from ..scheduling import GOALS, cases_of, goals_met
+from ..scheduling import GOALS, StagedLaw, goals_met
 from .kafka import Kafka
 from .schedules import under_schedule
 
@@ -24,7 +23,7 @@ HISTORIES = 100
 """So many histories of a profile are asked, at the most."""
 
 
-class SchedulesOnKafka(Law):
+class SchedulesOnKafka(StagedLaw):
     """Kafka is asked under stream time, about the profiles of which it serves half of the histories."""
 
     name = "schedules on kafka"
@@ -33,8 +32,6 @@ class SchedulesOnKafka(Law):
         "whatever waits how long, the real Kafka Streams emits and leaves waiting what the protocol does, but for "
         "divergences with a name"
     )
-    needs = "protocol"
-    reason = "its registration has no protocol: it sends no messages"
 
     def not_checked(self, registration: Registration) -> str | None:
         """Return why an operator isn't asked, or None where it is."""
@@ -53,36 +50,23 @@ class SchedulesOnKafka(Law):
         kafka = witness_named("kafka")
         short = (one.with_lines(one.records[:RECORDS]) for one in run.histories if one.clock == "stream_time")
         asked = [under_schedule(one) for one in short if kafka.refuses(one) is None][:HISTORIES]
-        staged = _staged(asked)
-        result.judged += len(asked)
         result.covered.update(run.sample.cover(sum(map(goals_met, asked), Counter())))
-        judged = sorted(zip(asked, staged, strict=True), key=lambda one: len(one[0].lines))
-        for history, played in judged:
-            yield from violations([history], [_compared(history, played, result)])
+        yield from self.judge_staged(asked, self.stage(asked, OWN), result)
 
-    def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Play the histories again."""
-        histories, unnoted = [case.history for case in cases], LawResult(self)
-        return [_compared(*pair, unnoted) for pair in zip(histories, _staged(histories), strict=True)]
+    def stage(self, histories: Sequence[History], witness: QueryWitness) -> Sequence[Staged]:
+        """Play histories on Kafka's own processors."""
+        from ...witnesses.kafka.witness import KafkaWitness
 
-    def cases_of(self, history: History) -> list[Case]:
-        """Return a history with deliveries as it is; one without them under some schedules."""
-        return cases_of(history)
+        return KafkaWitness().stage(histories, strict=False)
 
+    def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:
+        """Compare with the protocol; differences that a named divergence explains are counted by its name."""
+        from ...witnesses.kafka.divergences import explained
 
-def _staged(histories: Sequence[History]) -> list[Staged]:
-    from ...witnesses.kafka.witness import KafkaWitness
-
-    return KafkaWitness().stage(histories, strict=False)
-
-
-def _compared(history: History, staged: Staged, result: LawResult) -> Comparison:
-    from ...witnesses.kafka.divergences import explained
-
-    expected = staged_by_protocol(history)
-    sides = ("the protocol", expected.outcome), (name_in_use(), staged.outcome)
-    found = staged_differences(history, staged, expected)
-    alike = staged.waiting == expected.waiting
-    names = explained(history, staged.outcome, version_in_use()) if found and alike else ()
-    result.divergences.update(names)
-    return Comparison(*sides, () if names else found)
+        expected = staged_by_protocol(history)
+        sides = ("the protocol", expected.outcome), (name_in_use(), staged.outcome)
+        found = staged_differences(history, staged, expected)
+        alike = staged.waiting == expected.waiting
+        names = explained(history, staged.outcome, version_in_use()) if found and alike else ()
+        result.divergences.update(names)
+        return Comparison(*sides, () if names else found)

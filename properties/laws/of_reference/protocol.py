@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....reference.core.history import History
+from ....reference.core.play import Played
 from ...outcomes.outcomes import Outcome
 from ...witnesses.by_name import witness_named
 from .judging import ReferenceLaw
@@ -20,6 +21,6 @@ class Protocol(ReferenceLaw):
     reason = "its registration has no protocol: it sends no messages"
     witness = "the protocol"
 
-    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+    def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
         """Return what the protocol emits of each history."""
         return witness_named("protocol").evaluate(histories)

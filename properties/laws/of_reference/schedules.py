@@ -8,21 +8,18 @@ from zlib import crc32
 
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
-from ...outcomes.outcomes import Difference, Grain, Outcome, result_differences, untimed
-from ..case import Case
+from ...outcomes.outcomes import Difference, Outcome, result_differences, untimed
 from ..runs import ReferenceRun, Sample
-from ..scheduling import cases_of, scheduled
-from .judging import ReferenceLaw, meant
+from ..scheduling import ScheduledLaw, scheduled
+from .judging import ReferenceLaw, meaning_of
 
 
-class SchedulesOfReference(ReferenceLaw):
+class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
     """Asked where every change is answered; values alone are fixed, for a timestamp depends on a message's way."""
 
     name = "schedules"
     between = ("reference", "protocol")
     says = "whatever the schedule of delivery, the join is right once no message waits"
-    needs = "protocol"
-    reason = "its registration has no protocol: it sends no messages"
     witness = "the meaning"
 
     def is_asked_of(self, sample: Sample) -> bool:
@@ -35,16 +32,13 @@ class SchedulesOfReference(ReferenceLaw):
         asked = [under_schedule(history) for history in run.histories]
         return [(history, play(history)) for history in asked]
 
-    def outcomes(self, histories: Sequence[History]) -> list[Outcome]:
+    def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
         """Return the meaning of each history."""
-        return [Outcome(history.name, Grain.END, final=meant(history, play(history))) for history in histories]
+        return list(map(meaning_of, histories, played))
 
     def differences(self, history: History, played: Played, outcome: Outcome) -> Sequence[Difference]:
         """Return where the values of the folded changelog differ from the meaning."""
         return result_differences(history.name, None, untimed(outcome.result), untimed(played.result))
-
-    def cases_of(self, history: History) -> list[Case]:
-        return cases_of(history)
 
 
 def under_schedule(history: History) -> History:

@@ -35,7 +35,7 @@ def test_each_definition_emits_something_and_folds_to_its_meaning(operator: str)
         assert sum(table.num_rows for table in batches) == len(records) + len(schedule)
         histories += map(under_stream_time, histories[:1])
         played = list(map(play, histories))
-        for history, own, meant in zip(histories, played, LAW.outcomes(histories), strict=True):
+        for history, own, meant in zip(histories, played, LAW.outcomes(histories, played), strict=True):
             assert LAW.differences(history, own, meant) == [], described(registration, options)
         more = map(play, draw_histories(HistorySettings(operator, options, schedule), 100, 1))
         outputs = (entry.output for own in chain(played, more) for entry in own.entries)
