@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +18,8 @@ from ...reference.core.records import Bag, Change, Dropped, Key, Output, Row, Ta
 from .equality import EXACT, Equality, typed
 
 Result: TypeAlias = Table | Bag
+Step: TypeAlias = tuple[int, Key | None, str]
+"""A batch (or arrival), a key, and of what kind is what a witness says of them."""
 
 
 class Grain(IntEnum):
@@ -118,23 +120,30 @@ def differences(left: Outcome, right: Outcome, unordered: bool = False, equality
     with_dropped = left.knows_dropped and right.knows_dropped
     ours_by_step = _steps(left.entries, by_arrival, with_dropped, unordered)
     theirs_by_step = _steps(right.entries, by_arrival, with_dropped, unordered)
-    steps = sorted(
-        (
-            step
-            for step in ours_by_step.keys() | theirs_by_step.keys()
-            if _differ(ours_by_step.get(step, []), theirs_by_step.get(step, []), equality)
-        ),
-        key=lambda step: (step[0], step[1] or "", step[2]),
+    return differing_steps(left.history, ours_by_step, theirs_by_step, equality)
+
+
+def differing_steps(
+    name: str, ours: Mapping[Step, list[Any]], theirs: Mapping[Step, list[Any]], equality: Equality = EXACT
+) -> list[Difference]:
+    """Return the steps of a history at which two lists differ, in their order; none is an empty list.
+
+    Args:
+        name: The history's name.
+        ours: By step, what one side says.
+        theirs: By step, what the other side says.
+        equality: When two values count as equal.
+    """
+    steps = (
+        step for step in ours.keys() | theirs.keys() if _differ(ours.get(step, []), theirs.get(step, []), equality)
     )
     return [
-        Difference(
-            left.history, key, when, ours_by_step.get((when, key, kind), []), theirs_by_step.get((when, key, kind), [])
-        )
-        for when, key, kind in steps
+        Difference(name, step[1], step[0], ours.get(step, []), theirs.get(step, []))
+        for step in sorted(steps, key=lambda step: (step[0], step[1] or "", step[2]))
     ]
 
 
-def _differ(ours: Sequence[Output], theirs: Sequence[Output], equality: Equality) -> bool:
+def _differ(ours: Sequence[Any], theirs: Sequence[Any], equality: Equality) -> bool:
     """Whether outputs at a step, their values typed, differ; `==` is the fast way to see that they don't."""
     return ours != theirs and (equality == EXACT or not equality.same(ours, theirs))
 
@@ -200,10 +209,8 @@ def canonical(result: Result, unordered: bool) -> Result:
     return [Change(key, window, value_of(value), at) for key, window, value, at in result]
 
 
-def _steps(
-    entries: Sequence[Entry], by_arrival: bool, with_dropped: bool, unordered: bool
-) -> dict[tuple[int, Key | None, str], list[Output]]:
-    steps: dict[tuple[int, Key | None, str], list[Output]] = defaultdict(list)
+def _steps(entries: Sequence[Entry], by_arrival: bool, with_dropped: bool, unordered: bool) -> dict[Step, list[Output]]:
+    steps: dict[Step, list[Output]] = defaultdict(list)
     for arrival, batch, output in entries:
         if isinstance(output, Dropped):
             if not with_dropped:

@@ -26,7 +26,7 @@ from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import OWN, REFERENCE, CannotRecheck, Comparison, Law, LawResult, Violation, violations
 from ..case import Case
 from ..runs import Kind, Sample, TypedRun
-from .labels import differences_of_labels, labels_of, played_with_causes
+from .labels import label_differences, labels_of, played_with_causes
 
 AROUND_1970_MS = 40
 """So far before 1970 begin histories to whose operator the clock means something: it doesn't move before 1970."""
@@ -282,7 +282,7 @@ def _starts_at_ms(layout: Layout, registration: Registration, definition: Any) -
 def _compared(history: History, ours: TypedAnswer, theirs: TypedAnswer) -> Comparison:
     outcome, other = (_without_order_of_null_keys(one.outcome) for one in (ours, theirs))
     labels, others = (_labels_without_order_of_null_keys(one.labels) for one in (ours, theirs))
-    found = [*differences(outcome, other), *differences_of_labels(history, labels, others), *theirs.wrong]
+    found = [*differences(outcome, other), *label_differences(history, labels, others), *theirs.wrong]
     return Comparison((REFERENCE, outcome), ("Spark", other), found)
 
 

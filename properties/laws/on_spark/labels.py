@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from ....reference.core.clocks import Clock
 from ....reference.core.history import History
@@ -12,7 +12,7 @@ from ....reference.core.operator import operator_named
 from ....reference.core.play import Played, play
 from ....reference.core.records import Dropped, Output, Record
 from ....spark_impl.runtime.logic import DROPPED, TOMBSTONE, UPDATE
-from ...outcomes.outcomes import Difference
+from ...outcomes.outcomes import Difference, Step, differing_steps
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.witness import QueryWitness
 from ..base import CannotRecheck, Comparison, Law, LawResult, Violation
@@ -21,9 +21,6 @@ from ..runs import Kind, Run, Sample
 from .judging import by_reference
 
 CAUSED, CLOSED = "changes that a record sets off", "changes that the clock sets off"
-_Said: TypeAlias = tuple[str, int | None, int | None]
-"""What a change is, the number of the record that set it off, and of a dropped one its event time (ms)."""
-_Steps: TypeAlias = dict[tuple[int, Any, bool], list[_Said]]
 
 
 class Labels(Law):
@@ -50,7 +47,7 @@ class Labels(Law):
         for index in range(run.drawn):
             history, played, outcome = run.histories[index], run.played[index], run.outcomes[index]
             expected = expected_labels(history)
-            result.covered.update({CAUSED, CLOSED} & {_goal(cause) for of in expected.values() for _, cause, _ in of})
+            result.covered.update({CLOSED if label.cause is None else CAUSED for label in expected})
             found = label_differences(history, expected, labels[index])
             if found:
                 yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
@@ -70,13 +67,9 @@ class Labels(Law):
         ]
 
 
-def _goal(cause: int | None) -> str:
-    return CLOSED if cause is None else CAUSED
-
-
-def expected_labels(history: History) -> _Steps:
-    """Return by batch, key and whether it is of a dropped record: what is emitted, and the record's number from 0."""
-    return _steps(labels_of(history, *played_with_causes(history)))
+def expected_labels(history: History) -> list[Label]:
+    """Return how the changes and the dropped records of a history are to be labelled."""
+    return list(labels_of(history, *played_with_causes(history)))
 
 
 def played_with_causes(history: History) -> tuple[Played, list[int | None]]:
@@ -117,35 +110,15 @@ def labels_of(history: History, played: Played, causes: Sequence[int | None]) ->
             yield Label(entry.batch, output.key, TOMBSTONE if output.value is None else UPDATE, cause)
 
 
-def _steps(labels: Iterable[Label]) -> _Steps:
-    steps: _Steps = defaultdict(list)
-    for batch, key, change, cause, timestamp in labels:
-        steps[batch, key, change == DROPPED].append((change, cause, timestamp))
-    return steps
-
-
-def differences_of_labels(history: History, expected: Iterable[Label], labels: Iterable[Label]) -> list[Difference]:
+def label_differences(history: History, expected: Iterable[Label], labels: Iterable[Label]) -> list[Difference]:
     """Return where changes are labelled otherwise than they should be, each key's in their order."""
-    return label_differences(history, _steps(expected), labels)
+    return differing_steps(history.name, _steps(expected), _steps(labels))
 
 
-def label_differences(history: History, expected: _Steps, labels: Iterable[Label]) -> list[Difference]:
-    """Return where changes are labelled otherwise than what the reference emits."""
-    found = _steps(labels)
-    steps = sorted(
-        (step for step in expected.keys() | found.keys() if expected.get(step) != found.get(step)),
-        key=lambda step: (step[0], step[1] or "", step[2]),
-    )
-    return [
-        Difference(history.name, key, batch, _said(expected.get(step, [])), _said(found.get(step, [])))
-        for step in steps
-        for batch, key, _ in [step]
-    ]
-
-
-def _said(labels: Sequence[_Said]) -> list[str]:
-    return [
-        f"{change} by {'the clock' if cause is None else f'record {cause}'}"
-        + (f" at {timestamp} ms" if timestamp is not None else "")
-        for change, cause, timestamp in labels
-    ]
+def _steps(labels: Iterable[Label]) -> dict[Step, list[str]]:
+    steps: dict[Step, list[str]] = defaultdict(list)
+    for batch, key, change, cause, timestamp in labels:
+        text = f"{change} by {'the clock' if cause is None else f'record {cause}'}"
+        text += "" if timestamp is None else f" at {timestamp} ms"
+        steps[batch, key, "dropped" if change == DROPPED else "changes"].append(text)
+    return steps
