@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
@@ -13,10 +13,9 @@ from ...generators.options import option_goals
 from ...generators.schedules import edge_goals
 from ...outcomes.outcomes import Difference, Outcome
 from ...witnesses.run_options import PLAIN
-from ...witnesses.spark.answers import Stored
+from ...witnesses.spark.answers import Answers, Stored
 from ...witnesses.spark.witness import JobWitness, QueryWitness
-from ..base import REFERENCE, Comparison, Law, LawResult, Named, Violation
-from ..case import Case
+from ..base import REFERENCE, Comparison, Law, LawResult, Named, Violation, violations
 from ..runs import Kind, Run, Sample
 
 EMPTY_BATCH = "empty batch"
@@ -71,19 +70,16 @@ class OutcomeLaw(Law):
         """Judge each history of a run."""
         result.judged += len(run.histories)
         result.covered.update(covered(run))
-        reads = self.options.read_state
-        for index, (history, played, outcome) in enumerate(zip(run.histories, run.played, run.outcomes, strict=True)):
-            found = self.differences(history, played, outcome, run.leftover[index] if reads else ())
-            if found:
-                yield Violation(Case(history), Comparison(by_reference(history, played), ("Spark", outcome), found))
+        yield from violations(run.histories, self._compared(run.histories, run.played, run.answers, "Spark"))
 
     def recheck_together(self, histories: Sequence[History], witness: QueryWitness) -> list[Comparison]:
         """Run histories again, and judge each."""
-        answers = witness.answers(histories, self.options)
         name = "the job" if isinstance(witness, JobWitness) else "Spark"
-        comparisons = []
-        for history, outcome, keys in zip(histories, answers.outcomes, answers.left, strict=True):
-            played = play(history)
-            found = self.differences(history, played, outcome, keys)
-            comparisons.append(Comparison(by_reference(history, played), (name, outcome), found))
-        return comparisons
+        return [*self._compared(histories, map(play, histories), witness.answers(histories, self.options), name)]
+
+    def _compared(
+        self, histories: Sequence[History], played: Iterable[Played], answers: Answers, name: str
+    ) -> Iterator[Comparison]:
+        for history, own, outcome, left in zip(histories, played, answers.outcomes, answers.left, strict=True):
+            found = self.differences(history, own, outcome, left)
+            yield Comparison(by_reference(history, own), (name, outcome), found)
