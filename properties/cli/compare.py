@@ -104,9 +104,10 @@ def _print(comparison: Comparison, data_set: DataSet) -> None:
     )
     for witness, what in comparison.compared.items():
         results.out(f"Compared: {comparison.witnesses[0]} with {witness}, {what}.")
-    for left, right, difference in comparison.differences:
+    for other, difference in comparison.differences:
         when = "at the end" if difference.when is None else f"batch {difference.when}"
         results.print(f"key {visible(difference.key)}, {when}:", markup=False)
-        for witness, shown in zip((left, right), both_shown(difference.left, difference.right), strict=True):
+        sides = both_shown(difference.left, difference.right)
+        for witness, shown in zip((comparison.witnesses[0], other), sides, strict=True):
             results.out(f"  {witness}: {shown}")
     results.print(f"[{STYLES[comparison.verdict]}]{comparison.verdict}[/]: {escape(comparison.why)}")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ...reference.core.errors import BadInput
 from ...reference.core.history import CUT, History, Line
@@ -23,14 +23,6 @@ SUMS = Equality(9)
 """How equal two sums of floating-point numbers are, of thousands in an order that isn't fixed."""
 SHOWN = 20
 """So many differences a comparison has at the most."""
-
-
-class Disagreement(NamedTuple):
-    """A difference, and the two witnesses between which it lies."""
-
-    left: str
-    right: str
-    difference: Difference
 
 
 @dataclass(frozen=True)
@@ -52,7 +44,7 @@ class Comparison:
         seconds: How long each witness took.
         compared: What of the first witness and another one was compared, and how exactly, by the other's name.
         difference_count: How many differences there are.
-        differences: The first of them.
+        differences: The first of them, each with the name of the witness that differs from the first one.
     """
 
     verdict: Literal["conforms", "violated", "inconclusive"]
@@ -68,7 +60,7 @@ class Comparison:
     seconds: dict[str, float] = field(default_factory=dict)
     compared: dict[str, str] = field(default_factory=dict)
     difference_count: int = 0
-    differences: list[Disagreement] = field(default_factory=list)
+    differences: list[tuple[str, Difference]] = field(default_factory=list)
 
     @property
     def late(self) -> int | None:
@@ -123,21 +115,12 @@ def compare_data(
         started = time.perf_counter()
         (outcomes[name],) = witness.evaluate([history])
         seconds[name] = time.perf_counter() - started
-    found: list[Disagreement] = []
-    compared: dict[str, str] = {}
-    for name in names[1:]:
-        report(f"comparing {names[0]} with {name}")
-        left, right = outcomes[names[0]], outcomes[name]
-        at_end = Grain.END in (left.grain, right.grain)
-        equality = SUMS if at_end and windows.aggregate.name == "sum" else EXACT
-        what = "the table at the end" if at_end else "the changes of each key in each batch, in order"
-        compared[name] = f"{what}; {equality}"
-        between = differences(left, right, "spark-native" in (names[0], name), equality)
-        found += [Disagreement(names[0], name, difference) for difference in between]
-
+    compared, found = _compared(outcomes, windows, report)
     sessions = len(outcomes[names[0]].result) if names else 0
     verdict, why = _verdict(names, sessions, found)
-    changes, tombstones = _changes(outcomes)
+    emitting = {name: outcome for name, outcome in outcomes.items() if outcome.grain is not Grain.END}
+    entries = next((outcome.entries for outcome in emitting.values()), [])
+    changes = [entry.output for entry in entries if isinstance(entry.output, Change)]
     return Comparison(
         verdict=verdict,
         why=why,
@@ -145,10 +128,10 @@ def compare_data(
         rows=rows,
         batches=cuts,
         sessions=sessions,
-        changes=changes,
-        tombstones=tombstones,
+        changes=len(changes),
+        tombstones=sum(change.value is None for change in changes),
         merges=_merges(outcomes.get("reference"), windows),
-        dropped={name: _dropped(outcome) for name, outcome in outcomes.items() if _knows_dropped(outcome)},
+        dropped={name: _dropped(outcome) for name, outcome in emitting.items() if outcome.knows_dropped},
         seconds=seconds,
         compared=compared,
         difference_count=len(found),
@@ -176,11 +159,30 @@ def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> Histo
     return History("session_windows", options, tuple(lines), "batch", data.name)
 
 
+def _compared(
+    outcomes: Mapping[str, Outcome], windows: SessionWindows, report: Callable[[str], None]
+) -> tuple[dict[str, str], list[tuple[str, Difference]]]:
+    """Return what was compared of the first outcome and each other one, and where these differ."""
+    found: list[tuple[str, Difference]] = []
+    compared: dict[str, str] = {}
+    names = list(outcomes)
+    for name in names[1:]:
+        report(f"comparing {names[0]} with {name}")
+        left, right = outcomes[names[0]], outcomes[name]
+        at_end = Grain.END in (left.grain, right.grain)
+        equality = SUMS if at_end and windows.aggregate.name == "sum" else EXACT
+        what = "the table at the end" if at_end else "the changes of each key in each batch, in order"
+        compared[name] = f"{what}; {equality}"
+        between = differences(left, right, "spark-native" in (names[0], name), equality)
+        found += [(name, difference) for difference in between]
+    return compared, found
+
+
 def _verdict(
-    names: tuple[str, ...], sessions: int, found: Sequence[Disagreement]
+    names: tuple[str, ...], sessions: int, found: Sequence[tuple[str, Difference]]
 ) -> tuple[Literal["conforms", "violated", "inconclusive"], str]:
     if found:
-        pairs = list(dict.fromkeys(f"{left} and {right}" for left, right, _ in found))
+        pairs = dict.fromkeys(f"{names[0]} and {name}" for name, _ in found)
         more = "1 difference" if len(found) == 1 else f"{len(found):,} differences"
         return "violated", f"{more} between {', '.join(pairs)}."
     if len(names) < 2:
@@ -191,15 +193,6 @@ def _verdict(
     return "conforms", f"{names[0]} and {others} agree on {sessions:,} sessions."
 
 
-def _changes(outcomes: Mapping[str, Outcome]) -> tuple[int, int]:
-    """How many changes and tombstones the first witness emits that emits any."""
-    for outcome in outcomes.values():
-        if outcome.grain is not Grain.END:
-            values = [output.value for _, _, output in outcome.entries if isinstance(output, Change)]
-            return len(values), sum(value is None for value in values)
-    return 0, 0
-
-
 def _merges(outcome: Outcome | None, windows: SessionWindows) -> int | None:
     if outcome is None or windows.emit == "close":
         return None
@@ -207,10 +200,6 @@ def _merges(outcome: Outcome | None, windows: SessionWindows) -> int | None:
         entry.arrival for entry in outcome.entries if isinstance(entry.output, Change) and entry.output.value is None
     )
     return sum(count > 1 for count in tombstones.values())
-
-
-def _knows_dropped(outcome: Outcome) -> bool:
-    return outcome.knows_dropped and outcome.grain is not Grain.END
 
 
 def _dropped(outcome: Outcome) -> dict[str, int]:

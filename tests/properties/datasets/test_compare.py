@@ -107,8 +107,8 @@ def test_swapped_changes_of_a_key_in_a_batch_are_a_violation():
     found = compare_data(data, {**OPTIONS, "grace_ms": 50}, [REFERENCE, StandIn(change=swap), DUCKDB], batches=1)
     assert (found.verdict, found.difference_count) == ("violated", 1)
     assert found.why == "1 difference between reference and spark."
-    (disagreement,) = found.differences
-    assert (disagreement.left, disagreement.right, disagreement.difference.key) == ("reference", "spark", "a")
+    ((witness, difference),) = found.differences
+    assert (found.witnesses[0], witness, difference.key) == ("reference", "spark", "a")
 
 
 def test_a_dropped_record_that_is_not_reported_is_a_violation():
@@ -131,9 +131,9 @@ def test_a_table_that_differs_from_duckdbs_is_a_violation():
         ]
 
     found = compare_data(data_of(("a", 0)), OPTIONS, [StandIn(change=more), DUCKDB])
-    (disagreement,) = found.differences
-    assert disagreement.difference.left == Change("a", (0, 0), 2, 0)
-    assert disagreement.difference.right == Change("a", (0, 0), 1, 0)
+    ((_, difference),) = found.differences
+    assert difference.left == Change("a", (0, 0), 2, 0)
+    assert difference.right == Change("a", (0, 0), 1, 0)
 
 
 def test_sums_of_floats_that_differ_by_rounding_alone_agree_at_the_end():
