@@ -112,6 +112,7 @@ class Law:
         follows_changelog: Whether a wrong changelog breaks it too: then it makes no counterexample beside that.
         needs_original: Whether it relates a variant to its original, so that both are needed to ask it again.
         is_plain: Whether single histories can be judged in one run of Spark, however many.
+        null_keys_alone: Whether a history with null keys is asked again in a query of its own.
         shows_neighbours: Whether it has shown nothing before each number of a definition that is off by one shows.
         at_once: How many candidates of a round of shrinking it can be asked about, where each costs a query; 0: all.
     """
@@ -124,6 +125,7 @@ class Law:
     follows_changelog: ClassVar[bool] = False
     needs_original: ClassVar[bool] = False
     is_plain: ClassVar[bool] = False
+    null_keys_alone: ClassVar[bool] = True
     shows_neighbours: ClassVar[bool] = False
     at_once: ClassVar[int] = 0
 
@@ -159,7 +161,7 @@ class Law:
         if self.is_plain and witness.shares(histories):
             return self.recheck_together(histories, witness)
         comparisons: dict[int, Comparison] = {}
-        for cohort, indexes in cohorts_of(histories):
+        for cohort, indexes in cohorts_of(histories, self.null_keys_alone):
             comparisons |= zip(indexes, self.recheck_cohort(cohort, witness), strict=True)
         return [comparisons[index] for index in range(len(cases))]
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from math import lcm
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ....reference.core.history import CUT, ClockAdvance, History, Line
 from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Record
 from ....spark_impl.runtime.logic import DROPPED
-from ...generators.cohorts import Cohort, clock_schedule, cohorts_of, record_batches, with_clock_advances
+from ...generators.cohorts import Cohort, clock_schedule, record_batches, with_clock_advances
 from ...generators.layouts import LAYOUTS, Layout
 from ...generators.values import FRACTIONS, OF_32_BITS, OF_64_BITS
 from ...outcomes.outcomes import Outcome, differences
@@ -23,8 +24,7 @@ from ...witnesses.run_options import Crash, RunOptions
 from ...witnesses.spark.answers import Label
 from ...witnesses.spark.typed import TypedAnswer, TypedSparkWitness
 from ...witnesses.spark.witness import JobWitness, QueryWitness
-from ..base import OWN, REFERENCE, CannotRecheck, Comparison, Law, LawResult, Violation, violations
-from ..case import Case
+from ..base import REFERENCE, CannotRecheck, Comparison, Law, LawResult, Violation, violations
 from ..runs import Kind, Sample, TypedRun
 from .labels import label_differences, labels_of, played_with_causes
 
@@ -66,6 +66,7 @@ class InColumns(Law):
     between = ("reference", "spark")
     says = "in typed columns, whatever their types, each column of the changelog is as the reference has it"
     follows_changelog = True
+    null_keys_alone = False
 
     def not_checked(self, registration: Registration) -> str | None:
         """Return why an operator isn't asked: its binding calls it by the columns of cohorts alone."""
@@ -92,13 +93,6 @@ class InColumns(Law):
             result.covered.update(f"{goal} ({asked.layout.name})" for goal in {*met})
             comparisons.append(_compared(history, ours, answer))
         yield from violations(run.histories, comparisons)
-
-    def recheck(self, cases: Sequence[Case], witness: QueryWitness = OWN) -> list[Comparison]:
-        """Ask again about each case, in the layout of its options; those with null keys share queries too."""
-        comparisons: dict[int, Comparison] = {}
-        for cohort, indexes in cohorts_of([case.history for case in cases], null_keys_alone=False):
-            comparisons |= zip(indexes, self.recheck_cohort(cohort, witness), strict=True)
-        return [comparisons[index] for index in range(len(cases))]
 
     def recheck_cohort(self, cohort: Cohort, witness: QueryWitness) -> list[Comparison]:
         """Run a cohort again in the layout of its options.
@@ -166,8 +160,10 @@ def prepared(layout: Layout, history: History) -> History:
         return history
     batches = []
     for batch in record_batches(history):
-        times: set[int] = set()
-        batches.append([one for one in batch if one.timestamp not in times and not times.add(one.timestamp)])  # type: ignore[func-returns-value]
+        by_time: dict[int, Record] = {}
+        for record in batch:
+            by_time.setdefault(record.timestamp, record)
+        batches.append([*by_time.values()])
     return replace(history, lines=with_clock_advances(batches, clock_schedule(history)))
 
 
@@ -194,30 +190,16 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
     registration = registration_of(history.operator)
     definition = registration.declare(history.options)
     starts_at_ms = _starts_at_ms(layout, registration, definition)
-    numbered: list[list[tuple[int, Record]]] = []
-    for batch in record_batches(history):
-        first_number = sum(map(len, numbered))
-        numbered.append([*enumerate(batch, first_number)])
+    count_up = count()
+    numbered = [[(next(count_up), record) for record in batch] for batch in record_batches(history)]
     schedule = clock_schedule(history)
     if layout.order is None:
         numbered = [sorted(batch, key=lambda one: one[1].timestamp) for batch in numbered]
     early: list[tuple[Entry, Label]] = []
     shift_ms = 0
-    if starts_at_ms > 0 or _starts_in_1970(registration, definition):
-        # Played in Spark's times. Windows start from 1970 on, so that a record before that is in none.
+    if starts_at_ms > 0 or registration.domain.aligned(definition):
         shift_ms = starts_at_ms
-        for batch_number, of_batch in enumerate(numbered):
-            at = 0 if layout.is_batch else batch_number
-            early += [
-                (Entry(-1, at, Dropped(one.key, "late")), Label(at, one.key, DROPPED, number, one.timestamp))
-                for number, one in of_batch
-                if one.key is not None and one.timestamp + shift_ms < 0
-            ]
-            numbered[batch_number] = [
-                (number, one._replace(timestamp=max(0, one.timestamp + shift_ms)))
-                for number, one in of_batch
-                if one.key is None or one.timestamp + shift_ms >= 0
-            ]
+        numbered, early = _in_times_of_spark(layout, numbered, shift_ms)
         schedule = tuple(max(0, clock + shift_ms) for clock in schedule)
     batches = [[one for _, one in batch] for batch in numbered]
     lines: list[Line] = [] if layout.is_batch else list(with_clock_advances(batches, schedule))
@@ -253,6 +235,28 @@ def expected(layout: Layout, history: History) -> TypedAnswer:
     return TypedAnswer(replace(Outcome.of_play(history.name, played), entries=entries), labels)
 
 
+_Numbered: TypeAlias = list[list[tuple[int, Record]]]
+"""The records of each batch, with their numbers in the history."""
+
+
+def _in_times_of_spark(
+    layout: Layout, numbered: _Numbered, shift_ms: int
+) -> tuple[_Numbered, list[tuple[Entry, Label]]]:
+    """Return records in Spark's times, and how those before 1970 are dropped: windows start from 1970 on."""
+    kept: _Numbered = [[] for _ in numbered]
+    early: list[tuple[Entry, Label]] = []
+    for batch, of_batch in enumerate(numbered):
+        at = 0 if layout.is_batch else batch
+        for number, record in of_batch:
+            timestamp = record.timestamp + shift_ms
+            if record.key is None or timestamp >= 0:
+                kept[batch].append((number, record._replace(timestamp=max(0, timestamp))))
+            else:
+                label = Label(at, record.key, DROPPED, number, record.timestamp)
+                early.append((Entry(-1, at, Dropped(record.key, "late")), label))
+    return kept, early
+
+
 def _shifted(entry: Entry, first: int, by_ms: int, windows_too: bool) -> Entry:
     output: Any = entry.output
     if isinstance(output, Change):
@@ -261,11 +265,6 @@ def _shifted(entry: Entry, first: int, by_ms: int, windows_too: bool) -> Entry:
             window = (window[0] - by_ms, window[1] - by_ms)
         output = output._replace(window=window, timestamp=output.timestamp - by_ms)
     return entry._replace(batch=max(0, entry.batch - first), output=output)
-
-
-def _starts_in_1970(registration: Registration, definition: Any) -> bool:
-    """Whether windows start at multiples of a step since 1970."""
-    return bool(registration.domain.aligned(definition))
 
 
 def _starts_at_ms(layout: Layout, registration: Registration, definition: Any) -> int:
