@@ -75,9 +75,8 @@ def package(name: str) -> Diagnosis:
         too_new = PYARROWS.get(minor_of("pyspark"), too_new)
     wanted = f"{name}>={lowest}" + (f",<{too_new}" if too_new else "")
     remedy = f"{pip()} install '{wanted}'"
-    try:
-        found = version(name)
-    except PackageNotFoundError:
+    found = installed(name)
+    if not found:
         return Diagnosis(name, "missing", "not installed", remedy)
     if release(found) < release(lowest) or (too_new is not None and release(found) >= release(too_new)):
         supported = f": {listed(PYSPARKS)} are supported" if name == "pyspark" else ""
@@ -106,12 +105,17 @@ def minor(text: str) -> str:
     return ".".join(map(str, release(text)[:2]))
 
 
-def minor_of(name: str) -> str:
-    """Return the first two numbers of an installed package's version, as 4.3; empty where it isn't installed."""
+def installed(name: str) -> str:
+    """Return the version of an installed package; empty where it isn't installed."""
     try:
-        return minor(version(name))
+        return version(name)
     except PackageNotFoundError:
         return ""
+
+
+def minor_of(name: str) -> str:
+    """Return the first two numbers of an installed package's version, as 4.3; empty where it isn't installed."""
+    return minor(installed(name))
 
 
 def newest_java() -> int | None:
@@ -159,9 +163,8 @@ def spark_home() -> Diagnosis:
         return Diagnosis(name, "ok", "not set: Spark is PySpark's own")
     if not (Path(home) / "bin" / "spark-submit").is_file():
         return Diagnosis(name, "wrong", f"{home}, where no Spark is (no bin/spark-submit)", remedy)
-    try:
-        wanted = version("pyspark")
-    except PackageNotFoundError:
+    wanted = installed("pyspark")
+    if not wanted:
         return Diagnosis(name, "ok", home)
     jars = (Path(home) / "jars").glob("spark-core_*.jar")
     found = sorted(jar.stem.removeprefix("spark-core_").partition("-")[2] for jar in jars)

@@ -5,14 +5,13 @@ What a version doesn't know is left out or said otherwise here, so that all else
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .requirements import release
+from .requirements import installed, release
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -24,10 +23,7 @@ _STREAMING = "org.apache.spark.sql.execution.streaming"
 
 def spark_version() -> tuple[int, ...]:
     """Return the version of the installed PySpark, as (4, 1, 3); empty where there is none."""
-    try:
-        return release(version("pyspark"))
-    except PackageNotFoundError:
-        return ()
+    return release(installed("pyspark"))
 
 
 def checkpoint_file_manager() -> str:

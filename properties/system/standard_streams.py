@@ -37,7 +37,7 @@ def prepare_streams() -> None:
     if not has_error:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     _prepare("stdout", _Output)
-    _prepare("stderr", _Messages)
+    _prepare("stderr", _Stream)
     if not has_output:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         raise OutputLost("standard output is closed, and what is found is reported there: open it, or name /dev/null")
@@ -70,7 +70,7 @@ def _prepare(name: str, kind: type[_Stream]) -> None:
 
 
 class _Stream(io.RawIOBase):
-    """A descriptor that is written to."""
+    """A descriptor that is written to; what can't be written is lost."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self.lost = descriptor, False
@@ -108,7 +108,3 @@ class _Output(_Stream):
             f"standard output can't be written ({error.strerror}): send it where there is room; "
             "counterexamples are on disk"
         )
-
-
-class _Messages(_Stream):
-    pass

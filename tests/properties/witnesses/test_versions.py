@@ -15,8 +15,7 @@ from streamproof.properties.witnesses.spark.session import require_packages
 def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     def say(pyspark: str) -> None:
         actual = requirements.version
-        for module in (requirements, spark_versions):
-            monkeypatch.setattr(module, "version", lambda name: pyspark if name == "pyspark" else actual(name))
+        monkeypatch.setattr(requirements, "version", lambda name: pyspark if name == "pyspark" else actual(name))
 
     return say
 
@@ -60,7 +59,7 @@ def test_without_a_pyspark_there_is_no_version(monkeypatch: pytest.MonkeyPatch) 
     def none(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(spark_versions, "version", none)
+    monkeypatch.setattr(requirements, "version", none)
     assert spark_versions.spark_version() == ()
 
 
