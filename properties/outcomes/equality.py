@@ -157,19 +157,11 @@ def _shape(value: Any, numbers: list[Number]) -> Hashable:
     return type(value).__name__, value
 
 
+@dataclass(frozen=True, slots=True)
 class Truth:
     """True or false as a value that is compared by `==`: other than 1 and 0, which Python takes for equal to them."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: bool) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Truth) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return hash((Truth, self.value))
+    value: bool
 
     def __repr__(self) -> str:
         return repr(self.value)

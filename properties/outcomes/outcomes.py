@@ -235,12 +235,10 @@ def are_same(one: Output | None, other: Output | None) -> bool:
 
 
 def _sorted(value: Any) -> Any:
-    return sorted(value, key=_sort_key) if isinstance(value, list) else value
-
-
-def _sort_key(member: Any) -> str:
-    """Return the sort key of a member of a list whose order isn't fixed; equal ones stand together."""
-    return json.dumps(_whole(member), sort_keys=True, default=repr)
+    """Return a value with the members of a list in one order, in which equal ones stand together."""
+    if not isinstance(value, list):
+        return value
+    return sorted(value, key=lambda member: json.dumps(_whole(member), sort_keys=True, default=repr))
 
 
 def _whole(value: Any) -> Any:

@@ -87,12 +87,8 @@ def _with_types(one: Any, other: Any, text: Callable[[Any], str] = repr) -> tupl
         return f"{{{ours}}}", f"{{{theirs}}}"
     if type(one) is type(other):
         return repr(one), repr(other)
-    names = [_type_name(value) for value in (one, other)]
+    names = ["bool" if isinstance(value, Truth) else type(value).__name__ for value in (one, other)]
     if names[0] == names[1]:
         names = [f"{type(value).__module__}.{type(value).__qualname__}" for value in (one, other)]
         text = repr
     return f"{text(one)} ({names[0]})", f"{text(other)} ({names[1]})"
-
-
-def _type_name(value: Any) -> str:
-    return "bool" if isinstance(value, Truth) else type(value).__name__
