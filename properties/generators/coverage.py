@@ -117,15 +117,13 @@ def _off_by_clock(operator: str, options: Mapping[str, Any]) -> Iterator[Neighbo
 
     for step, offset, of in domain.aligned(definition):
         edges = f"the clock's edges every {step} ms from {offset}"
-        yield neighbour(
-            f"{edges} and 1 ms later differ", f"{of} 1 ms later differs", -1, partial(_lies_at, step, offset)
-        )
-        yield neighbour(
-            f"{edges} and 1 ms earlier differ", f"{of} 1 ms earlier differs", 1, partial(_lies_at, step, offset - 1)
-        )
+        for moved, by, first in (("later", -1, offset), ("earlier", 1, offset - 1)):
+            at = partial(_lies_at, step, first)
+            yield neighbour(f"{edges} and 1 ms {moved} differ", f"{of} 1 ms {moved} differs", by, at)
     if domain.by_clock(definition) and not domain.aligned(definition):
-        yield neighbour("a clock 1 ms behind differs", "a clock 1 ms behind differs", -1, bool)
-        yield neighbour("a clock 1 ms ahead differs", "a clock 1 ms ahead differs", 1, bool)
+        for moved, by in (("behind", -1), ("ahead", 1)):
+            goal = f"a clock 1 ms {moved} differs"
+            yield neighbour(goal, goal, by, bool)
 
 
 def _lies_at(step: int, offset: int, now: int) -> bool:
@@ -210,13 +208,8 @@ def covered_by(
 
 def without_neighbours(covered: Mapping[str, int]) -> Counter[str]:
     """Return a count of goals without those of neighbours, which say nothing of single histories."""
-    return Counter(
-        {
-            goal: count
-            for goal, count in covered.items()
-            if not goal.endswith((" differ", " differs")) and goal != EMITTED
-        }
-    )
+    left_out = [goal for goal in covered if goal == EMITTED or goal.endswith((" differ", " differs"))]
+    return Counter({goal: count for goal, count in covered.items() if goal not in left_out})
 
 
 def neighbours_shown(
@@ -230,7 +223,7 @@ def neighbours_shown(
         only: The goals to count; all by default.
     """
     operator, options = histories[0].operator, histories[0].options
-    own = [emitted(play(history)) for history in histories] if played is None else list(map(emitted, played))
+    own = [emitted(one) for one in played or map(play, histories)]
     found: Counter[str] = Counter({EMITTED: sum(map(bool, own))})
     for neighbour in neighbours(operator, options):
         if only is not None and neighbour.goal not in only:

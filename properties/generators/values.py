@@ -87,13 +87,10 @@ KEY_SETS: Mapping[str, tuple[Key, Key, Key]] = {
 """The sets of keys by name: separators of ours, of paths and of JSON, and what differs by little."""
 
 
+@cache
 def kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
     """Return the names of the kinds of values that an aggregate takes, all of a kind together in any order."""
-    return _kinds_taken(aggregate)
 
-
-@cache
-def _kinds_taken(aggregate: Aggregate) -> tuple[str, ...]:
     def takes(kind: ValueKind) -> bool:
         try:
             for value in kind.examples:
