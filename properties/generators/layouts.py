@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -47,6 +48,25 @@ class KeyParts:
     of: Callable[[int, int, int], Parts]
     of_driver: Parts
     index: Callable[[Parts], int]
+
+    def null(self, index: int | None, at: int) -> Parts:
+        """Return the parts of a null key: of records of some times (ms) the first is null, of others the last, or all.
+
+        So it stays what it is when a history is asked again alone.
+        """
+        if index is None or at % 3 == 2:
+            return (None,) * len(self.types)
+        parts = list(self.of(index, 0, 1))
+        parts[0 if at % 3 == 0 else -1] = None
+        return tuple(parts)
+
+    def owner(self, parts: Parts, histories: int) -> int:
+        """Return the index of the history that parts which no key has seem to belong to, the first one if to none."""
+        try:
+            index = self.index(parts)
+        except (ValueError, TypeError, AttributeError):
+            return 0
+        return index if 0 <= index < histories else 0
 
 
 @dataclass(frozen=True)
@@ -271,6 +291,7 @@ class Typed:
         self.layout, self.cohort, self.starts_at_ms = layout, cohort, starts_at_ms
         self.holds = {field.name: field.holds for field in fields} | {KEY: "key"}
         self.packed = tables
+        self.times: list[int] = [at for table in tables for at in table.column(TIMESTAMP).to_pylist()]
         self.owners: list[int | None] = []
         self.numbers: list[int | None] = []
         seen = [0] * len(cohort.histories)
@@ -297,7 +318,8 @@ class Typed:
         return {**parts, WATERMARK_DRIVER: self.layout.keys.of_driver}
 
     @cached_property
-    def _keys(self) -> Mapping[Parts, str]:
+    def keys(self) -> Mapping[Parts, str]:
+        """The key of the cohort that has certain parts."""
         return {parts: key for key, parts in self._parts.items()}
 
     @cached_property
@@ -312,60 +334,30 @@ class Typed:
     def _read(self) -> Mapping[str, str]:
         return {repr(_in_utc(value)): text for of in self._values.values() for text, value in of.items()}
 
-    def key_of(self, parts: Parts) -> str | None:
-        """Return the key of the cohort that has these parts; None where none has."""
-        return self._keys.get(parts)
-
-    def null_parts(self, index: int | None, at: int) -> Parts:
-        """Return the parts of a null key: of records of some times (ms) the first is null, of others the last, or all.
-
-        So it stays what it is when a history is asked again alone.
-        """
-        width = len(self.layout.keys.types)
-        if index is None:
-            return (None,) * width
-        parts = list(self.layout.keys.of(index, 0, 1))
-        match at % 3:
-            case 0:
-                parts[0] = None
-            case 1:
-                parts[-1] = None
-            case _:
-                parts = [None] * width
-        return tuple(parts)
-
     def tables(self) -> list[pa.Table]:
         """Return the records, one table a batch."""
-        first, tables = 0, []
-        for table in self.packed:
-            owners = self.owners[first : first + table.num_rows]
-            tables.append(self._typed(table, owners, first))
-            first += table.num_rows
-        return tables
+        firsts = accumulate((table.num_rows for table in self.packed), initial=0)
+        return [self._typed(table, first) for table, first in zip(self.packed, firsts, strict=False)]
 
     def time_of(self, place: int) -> int | None:
         """Return the time (ms since 1970) of the row at a place of the cohort's order of arrival."""
-        return self._all_times[place] + self.starts_at_ms if 0 <= place < len(self._all_times) else None
+        return self.times[place] + self.starts_at_ms if 0 <= place < len(self.times) else None
 
-    @cached_property
-    def _all_times(self) -> list[int]:
-        return [at for table in self.packed for at in table.column(TIMESTAMP).to_pylist()]
-
-    def _typed(self, table: pa.Table, owners: Sequence[int | None], first: int) -> pa.Table:
+    def _typed(self, table: pa.Table, first: int) -> pa.Table:
         columns: dict[str, pa.Array] = {}
-        times = table.column(TIMESTAMP).to_pylist()
+        rows = slice(first, first + table.num_rows)
         for name in table.column_names:
             column, holds = table.column(name).combine_chunks(), self.holds.get(name)
             if holds == "key":
                 keys = [
-                    self.null_parts(index, at) if key is None else self._parts[key]
-                    for key, index, at in zip(column.to_pylist(), owners, times, strict=True)
+                    self.layout.keys.null(index, at) if key is None else self._parts[key]
+                    for key, index, at in zip(column.to_pylist(), self.owners[rows], self.times[rows], strict=True)
                 ]
                 names = self.layout.columns.of(name)
                 for one, kind, parts in zip(names, self.layout.keys.types, zip(*keys, strict=True), strict=True):
                     columns[one] = pa.array(_with_both_zeros(parts), kind)
             elif name == TIMESTAMP:
-                columns[name] = self._times(column, first)
+                columns[name] = self._timestamps(rows)
             elif name == ORDER and self.layout.order is None:
                 continue
             elif name == ORDER and self.layout.order == "struct":
@@ -378,11 +370,11 @@ class Typed:
                 columns[name] = _cast_where_it_fits(column, self.layout.number) if holds == "number" else column
         return pa.table(columns)
 
-    def _times(self, column: pa.Array, first: int) -> pa.Array:
-        shifted = [at + self.starts_at_ms for at in column.to_pylist()]
+    def _timestamps(self, rows: slice) -> pa.Array:
+        shifted = [at + self.starts_at_ms for at in self.times[rows]]
         if self.layout.time == "bigint":
             return pa.array(shifted, pa.int64())
-        exact = [1000 * at + (first + row) * MICROSECONDS % 1000 for row, at in enumerate(shifted)]
+        exact = [1000 * at + row * MICROSECONDS % 1000 for row, at in enumerate(shifted, rows.start)]
         if self.layout.time == "timestamp":
             return pa.array(exact, pa.timestamp("us", "UTC"))
         return pc.local_timestamp(pa.array(exact, pa.timestamp("us", self.layout.time_zone)))
@@ -416,20 +408,15 @@ class Typed:
 
     def _key(self, name: str, parts: Parts, cause: int | None) -> str | None:
         if None not in parts:
-            found = self._keys.get(parts)
-            return prefixed_key(self._index(parts), repr(parts)) if found is None else found
+            found = self.keys.get(parts)
+            if found is None:
+                return prefixed_key(self.layout.keys.owner(parts, len(self.cohort.histories)), repr(parts))
+            return found
         if name != KEY:
             return None
         # A null key doesn't say whose it is, but the row that set it off does.
         index = None if cause is None or not 0 <= cause < len(self.owners) else self.owners[cause]
         return WATERMARK_DRIVER if index is None else prefixed_key(index, NULL_KEY)
-
-    def _index(self, parts: Parts) -> int:
-        try:
-            index = self.layout.keys.index(parts)
-        except (ValueError, TypeError, AttributeError):
-            return 0
-        return index if 0 <= index < len(self.cohort.histories) else 0
 
     def read_value(self, value: Any) -> Any:
         """Return a value that was emitted with the JSON texts for which its parts stand."""

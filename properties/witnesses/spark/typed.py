@@ -116,7 +116,7 @@ class AtEndOf:
             if len(rows) != len(raw):
                 self.of_all.append(Difference("", None, None, [f"{len(raw)} keys"], [f"{len(rows)} rows"]))
             for parts, stored in raw.items():
-                key = typed.key_of(parts)
+                key = typed.keys.get(parts)
                 # A wrong operator may store a key that belongs to no history.
                 owned = owner(key) if key and "|" in key else None
                 wanted = [msgspec.msgpack.decode(stored.fields), stored.emitted, stored.due, bytes(stored.fields)]
