@@ -16,7 +16,7 @@ from ..registration.registration import Registration
 from ..witnesses.run_options import RunOptions
 from ..witnesses.spark.witness import SPARK, QueryWitness
 from .case import Case
-from .runs import Run, Sample
+from .runs import Kind, Run, Sample
 
 Named: TypeAlias = tuple[str, Outcome]
 """A witness, as reports call it, and its outcome."""
@@ -107,6 +107,7 @@ class Law:
         name: What commands and reports call it.
         says: Its sentence, where it is one for all operators.
         between: The witnesses whose answers it compares; of one alone, its answers in several runs.
+        kinds: The kinds of samples whose runs it judges.
         needs: The field of a registration without which an operator isn't asked; empty where all are.
         reason: Why such an operator isn't asked.
         follows_changelog: Whether a wrong changelog breaks it too: then it makes no counterexample beside that.
@@ -120,6 +121,7 @@ class Law:
     name: ClassVar[str]
     says: ClassVar[str] = ""
     between: ClassVar[tuple[str, ...]] = ("spark",)
+    kinds: ClassVar[tuple[Kind, ...]] = ()
     needs: ClassVar[str] = ""
     reason: ClassVar[str] = ""
     follows_changelog: ClassVar[bool] = False
@@ -139,7 +141,7 @@ class Law:
 
     def is_asked_of(self, sample: Sample) -> bool:
         """Whether the law judges the run of a sample."""
-        raise NotImplementedError
+        return sample.kind in self.kinds
 
     def goals(self, sample: Sample) -> Iterable[str]:
         """Return the coverage goals that histories of a sample must meet before the law has shown anything of it."""

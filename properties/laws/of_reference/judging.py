@@ -24,11 +24,8 @@ class ReferenceLaw(Law):
     """
 
     witness: ClassVar[str]
+    kinds = (Kind.REFERENCE,)
     is_plain = True
-
-    def is_asked_of(self, sample: Sample) -> bool:
-        """Whether the law judges a sample."""
-        return sample.kind is Kind.REFERENCE
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Return the coverage goals of the profile, and its neighbours, which must differ."""

@@ -64,6 +64,7 @@ class InColumns(Law):
 
     name = "columns"
     between = ("reference", "spark")
+    kinds = (Kind.COLUMNS,)
     says = "in typed columns, whatever their types, each column of the changelog is as the reference has it"
     follows_changelog = True
     null_keys_alone = False
@@ -73,9 +74,6 @@ class InColumns(Law):
         if registration.spark is not None and registration.spark.typed is not None:
             return None
         return "its binding names no columns of other types"
-
-    def is_asked_of(self, sample: Sample) -> bool:
-        return sample.kind is Kind.COLUMNS
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Return what must come in this layout."""

@@ -10,7 +10,7 @@ from ...registration.registration import registration_of
 from ...witnesses.duckdb.witness import DuckDBWitness
 from ...witnesses.spark.witness import QueryWitness
 from ..base import Comparison, LawResult, Violation, violations
-from ..runs import Kind, Run, Sample
+from ..runs import Kind, Run
 from .judging import OutcomeLaw, covered
 
 
@@ -19,13 +19,11 @@ class DuckDB(OutcomeLaw):
 
     name = "duckdb"
     between = ("duckdb", "spark")
+    kinds = (Kind.RANDOM,)
     says = "what Spark's changelog folds to is what DuckDB's statement of the definition gives"
     needs = "sql"
     reason = "its registration has no SQL statement"
     follows_changelog = True
-
-    def is_asked_of(self, sample: Sample) -> bool:
-        return sample.kind is Kind.RANDOM
 
     def judge(self, run: Run, result: LawResult) -> Iterator[Violation]:
         """Judge each drawn history of a run."""

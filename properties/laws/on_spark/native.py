@@ -26,14 +26,12 @@ class Native(Law):
 
     name = "native"
     between = ("reference", "spark-native")
+    kinds = (Kind.NATIVE,)
     needs = "native"
     reason = "its registration has no operator of Spark's own"
 
     def sentence(self, registration: Registration) -> str:
         return f"Spark's own {registration.native.sentence}" if registration.native else ""
-
-    def is_asked_of(self, sample: Sample) -> bool:
-        return sample.kind is Kind.NATIVE
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Return the coverage goals of the profile; a history with null keys travels in no cohort."""

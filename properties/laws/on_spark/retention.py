@@ -30,12 +30,10 @@ class Retention(Law):
 
     name = "retention"
     between = ("reference", "spark")
+    kinds = (Kind.RETENTION,)
     says = "within its retention a row counts as if kept for ever, and then it is gone"
     needs = "retention"
     reason = "its registration has no retention besides the definition's"
-
-    def is_asked_of(self, sample: Sample) -> bool:
-        return sample.kind is Kind.RETENTION
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Records on both sides of the retention must come."""

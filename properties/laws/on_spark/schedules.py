@@ -17,10 +17,8 @@ class Schedules(StagedLaw):
 
     name = "schedules"
     between = ("protocol", "spark")
+    kinds = (Kind.SCHEDULED,)
     says = "in three queries, whatever waits how long, each step emits and leaves waiting what the protocol does"
-
-    def is_asked_of(self, sample: Sample) -> bool:
-        return sample.kind is Kind.SCHEDULED
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Messages must overtake each other, and come too late."""
