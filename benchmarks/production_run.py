@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from streamproof.properties.witnesses.spark.query import reported_failures
+from streamproof.properties.witnesses.spark.failures import reported_failures
 
 from . import sampling
 from .earlier import COMMIT

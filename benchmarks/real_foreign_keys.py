@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 from streamproof.properties.system.requirements import package_folder
-from streamproof.properties.witnesses.spark.query import reported_failures
+from streamproof.properties.witnesses.spark.failures import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session
 from streamproof.reference.core.errors import MissingTool, install_command
 

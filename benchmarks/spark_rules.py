@@ -31,7 +31,7 @@ from streamproof.properties.laws.expected.rules import (
 from streamproof.properties.system.spark_versions import arrow_table_of
 from streamproof.properties.system.work import temporary_folder
 from streamproof.properties.witnesses.run_options import Mode, RunOptions, Trigger
-from streamproof.properties.witnesses.spark.query import reported_failures
+from streamproof.properties.witnesses.spark.failures import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session, work_folder
 from streamproof.reference.core.errors import StreamproofError
 from streamproof.reference.spark.durations import microseconds_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from streamproof.properties.witnesses.spark.query import reported_failures
+from streamproof.properties.witnesses.spark.failures import reported_failures
 from streamproof.properties.witnesses.spark.session import spark_session
 from streamproof.reference.core.errors import StreamproofError
 

@@ -51,3 +51,8 @@ def visible_path(path: str) -> str:
     with contextlib.suppress(ValueError, OSError):
         return visible(Path(path).resolve().relative_to(Path.cwd()))
     return visible(path)
+
+
+def first_line(text: object) -> str:
+    """Return the first line of a text that isn't blank, or an empty string."""
+    return next((line.strip() for line in str(text).splitlines() if line.strip()), "")

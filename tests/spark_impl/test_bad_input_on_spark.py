@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
-from streamproof.properties.witnesses.spark.query import _cause, run_stream
+from streamproof.properties.witnesses.spark.failures import _cause
+from streamproof.properties.witnesses.spark.query import run_stream
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.windows import SessionWindows
 from streamproof.spark_impl.foreign_key_join import foreign_key_join

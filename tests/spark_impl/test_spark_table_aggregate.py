@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from streamproof.properties.witnesses.run_options import RunOptions
 from streamproof.properties.witnesses.spark.query import run_stream
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.definitions.aggregates import COUNT, LIST, MAX, SUM, Aggregate, TableAggregate
@@ -147,7 +148,7 @@ def test_a_stream_with_composite_keys_and_groups_is_aggregated_and_restarts(spar
             report_dropped=True,
         )
 
-    output = run_stream(spark, batches, build, stop_after=[0])
+    output = run_stream(spark, batches, build, RunOptions(stop_after=(0,)))
     emitted = [(number, row) for number, table in output.batches for row in table.to_pylist()]
     shown = sorted(
         (number, row["cause"], row["land"], row["year"], row["value"], int(row["timestamp"].timestamp() * 1000))

@@ -34,7 +34,7 @@ from ...system.arguments import checked
 from ...witnesses.job.running import Declared, Job
 from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode, Trigger
-from ...witnesses.spark.query import QueryFailed
+from ...witnesses.spark.failures import QueryFailed
 from .arguments import CheckOptions, check_options, oracle_of
 from .conclusion import inconclusive, not_checked, unmet_goals
 from .draws import Draws

@@ -7,16 +7,21 @@ event time, passes the job's own rows and those through the watermark together, 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from ...generators.columns.model import from_microseconds
 from ...system.spark_versions import frame_class
+from ..spark.engine import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TIME, IS_CLOCK = "__streamproof_time", "__streamproof_clock"
+_SCHEMA = pa.schema([(TIME, pa.timestamp("us", "UTC"))])
 
 
 @dataclass
@@ -30,6 +35,19 @@ class Watermarks:
 
     count: int = 0
     without_clock: bool = False
+
+
+def with_clock(batches: Sequence[Tables], clock: Sequence[int]) -> Sequence[Tables]:
+    """Return batches with one more input, whose one row is the time of the clock; as they are where there is no clock.
+
+    Args:
+        batches: The rows of each input, by batch.
+        clock: The event time (microseconds since 1970) to which the watermarks move in each batch; empty: no clock.
+    """
+    if not clock:
+        return batches
+    times = [pa.table({TIME: [from_microseconds(time)]}, _SCHEMA) for time in clock]
+    return [{**tables, TIME: time} for tables, time in zip(batches, times, strict=True)]
 
 
 @contextlib.contextmanager

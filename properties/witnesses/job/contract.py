@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
-from ...system.visible import visible, visible_path
+from ...system.visible import first_line, visible, visible_path
 
 
 def location(function: Any) -> str:
@@ -66,29 +65,11 @@ def raised(function: Any, error: BaseException) -> str:
     """Return what a function raised, and in which of its lines, as a message says it."""
     from pyspark.errors import AnalysisException
 
-    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     kind = "is refused by Spark" if isinstance(error, AnalysisException) else f"raised {type(error).__name__}"
     own = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
     at = f", in line {frames[-1].lineno}: `{frames[-1].line}`" if frames else ""
-    return f"{location(function)} {kind}: {said.rstrip('.')}{at}"
-
-
-@contextlib.contextmanager
-def refused() -> Iterator[None]:
-    """Turn Spark's refusal of a query into a BadInput with its reason, and for a watermark or a mode the remedy."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        yield
-    except AnalysisException as error:
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "").rstrip(";. ")
-        remedy = ""
-        if "watermark" in said:
-            remedy = ': give the event time one in the job, such as .withWatermark("time", "5 minutes")'
-        elif "output mode" in said.lower():
-            remedy = ': name another with mode="append", "update" or "complete"'
-        raise BadInput(f"Spark refuses the job's query: {said}{remedy}") from None
+    return f"{location(function)} {kind}: {first_line(error).rstrip('.')}{at}"
 
 
 def frame_of(job: Any, returned: Any, *, streaming: bool) -> Any:

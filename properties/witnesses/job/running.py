@@ -1,17 +1,16 @@
 """Runs a job's query over micro-batches of its own columns, and returns the rows that it wrote in each of them.
 
-Each batch is a parquet file an input, and a file of the clock. Under the default trigger an empty file follows each:
-the batch without data that Spark runs after a watermark moved, at a moment that doesn't depend on the machine.
+Each batch has a file of the clock beside those of the inputs. Under the default trigger an empty file follows each: the
+batch without data that Spark runs after a watermark moved, at a moment that doesn't depend on the machine.
 """
 
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,15 +20,14 @@ import pyarrow.parquet as pq
 from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Row, Source, from_microseconds, microseconds
 from ...system.arguments import checked
+from ...system.exits import without_exit
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
-from ...system.work import temporary_folder
 from ..run_options import PLAIN, Crash, RunOptions
-from ..spark.query import reported_failures
-from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query, work_folder
-from .clock import Watermarks
-from .contract import called, frame_of, location, query_of, refused
-from .crashes import Crashes
-from .files import InputFiles, Tables
+from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
+from ..spark.failures import Result, in_own_folder, refused, reported_failures
+from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query
+from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
+from .contract import called, frame_of, location, query_of
 from .grouping import Grouping, grouping_of
 from .plans import Plan, plan_of
 from .rows import columns_of, rows_of
@@ -40,6 +38,14 @@ if TYPE_CHECKING:
 
 REPEATED = "rows in a repeated batch"
 RESTORED = "state before a stop, rows after it"
+REFUSED = (
+    "the job's query",
+    {
+        "watermark": 'give the event time one in the job, such as .withWatermark("time", "5 minutes")',
+        "(?i)output mode": 'name another with mode="append", "update" or "complete"',
+    },
+)
+"""What messages call a job's query that Spark refuses, and what to do, by a pattern in Spark's reason."""
 
 
 @checked
@@ -133,8 +139,7 @@ class Runner:
             BadInput: The job breaks the contract, or Spark refuses its query.
             StreamproofError: The query failed, or took longer than it may.
         """
-        with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
-            return _Query(self, spark, folder, batches, clock, run).output()
+        return _in_session(run, lambda spark, folder: JobQuery(self, spark, folder, batches, clock, run).output())
 
     def as_batch(self, tables: Tables, run: RunOptions = PLAIN) -> list[dict[str, Any]]:
         """Run the job over frames that don't stream; return its rows.
@@ -143,16 +148,20 @@ class Runner:
             BadInput: The job breaks the contract, or Spark refuses it.
             StreamproofError: It failed.
         """
-        assert not isinstance(self.job, Sink)
-        with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
+
+        def rows(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
+            assert not isinstance(self.job, Sink)
             frames = []
             for number, source in enumerate(self.sources):
                 pq.write_table(tables[source.name], folder / f"input {number}.parquet")
                 frames.append(spark.read.parquet(str(folder / f"input {number}.parquet")))
-            with refused(), _limited(run.seconds):
-                result = frame_of(self.job, called(self.job, frames, self._static(spark, folder)), streaming=False)
+            with refused(*REFUSED), limited(run.seconds):
+                returned = called(self.job, frames, self.static_frames(spark, folder))
+                result = frame_of(self.job, returned, streaming=False)
                 with reported_failures():
                     return rows_of(result)
+
+        return _in_session(run, rows)
 
     def declare(self, run: RunOptions = PLAIN) -> Declared:
         """Declare the job without running it; of a sink nothing is known before it runs.
@@ -161,22 +170,27 @@ class Runner:
             BadInput: The job breaks the contract.
         """
         empty = [{source.name: source.schema.empty_table() for source in self.sources}]
-        with session_for_query(_settings(run), any_provider=True) as spark, temporary_folder(work_folder()) as folder:
-            query = _Query(self, spark, folder, empty, (0,), run)
+
+        def declared(spark: SparkSession, folder: Path) -> Declared:
+            query = JobQuery(self, spark, folder, empty, (0,), run)
             if isinstance(self.job, Sink):
                 return Declared()
-            with refused(), _limited(run.seconds):
+            with refused(*REFUSED), limited(run.seconds):
                 result, watermarks = query.result()
                 return Declared(result.columns, columns_of(result), watermarks, query.plan, grouping_of(result))
 
-    def _static(self, spark: SparkSession, folder: Path) -> list[DataFrame]:
+        return _in_session(run, declared)
+
+    def static_frames(self, spark: SparkSession, folder: Path) -> list[DataFrame]:
+        """Return the tables that don't change."""
         tables = enumerate(self.static.values())
         return [frame_of_arrow(spark, table, folder / f"static {number}.parquet") for number, table in tables]
 
 
-def _settings(run: RunOptions) -> dict[str, str]:
+def _in_session(run: RunOptions, do: Callable[[SparkSession, Path], Result]) -> Result:
     partitions = partitions_of_users_session() if run.partitions is None else run.partitions
-    return {**partitions_setting(partitions), **run.settings}
+    with session_for_query({**partitions_setting(partitions), **run.settings}, any_provider=True) as spark:
+        return in_own_folder(partial(do, spark))
 
 
 def name_of(job: Job) -> str:
@@ -184,8 +198,17 @@ def name_of(job: Job) -> str:
     return location(job.start if isinstance(job, Sink) else job)
 
 
-class _Query:
-    """One query over batches, in a folder of its own."""
+class JobQuery(PreparedQuery):
+    """A job's query over batches.
+
+    Attributes:
+        plan: The job's analyzed plan.
+        happened: The crashes that have happened, in order, each with whether the micro-batch had rows.
+        with_rows: The numbers of the micro-batches with rows: those in which the query has died, and all at the end.
+        restored_in: The numbers of the micro-batches before which the query was started with state.
+    """
+
+    refused = REFUSED
 
     def __init__(
         self,
@@ -196,12 +219,10 @@ class _Query:
         clock: Sequence[int],
         run: RunOptions,
     ) -> None:
-        self.runner, self.spark, self.folder, self.run = runner, spark, folder, run
-        self.steps = run.steps
-        self.batches, self.clock = batches, clock
+        super().__init__(spark, folder, with_clock(batches, clock), run, run.steps)
+        self.runner, self.folder, self.clock, self.seconds = runner, folder, clock, run.seconds
         self.tables: dict[int, pa.Table] = {}
-        self.files = InputFiles(spark, folder, runner.sources, batches, clock, run.steps)
-        self.crashes = Crashes(run)
+        self.happened: list[tuple[Crash, bool]] = []
         self.before = {query.id for query in spark.streams.active}
         self.plan = Plan()
         self.delays_us: Sequence[int] = ()
@@ -212,18 +233,22 @@ class _Query:
         self.restored_in: set[int] = set()
         self.own = folder / "job"
         self.own.mkdir()
-        self.checkpoint = folder / "checkpoint"
 
     def result(self) -> tuple[DataFrame, Watermarks]:
         """Declare the job anew, as one that is restarted does."""
         job = self.runner.job
         assert not isinstance(job, Sink)
-        with self.files.watermarks() as watermarks:
-            returned = called(job, self.files.streams(), self.runner._static(self.spark, self.folder))
+        returned, watermarks = self.call(job)
         frame = frame_of(job, returned, streaming=True)
         self.refuse_others(0)
         self.take_up(frame._jdf.queryExecution().analyzed(), watermarks)
         return frame, watermarks
+
+    def call(self, function: Callable[..., Any], *more: Path) -> tuple[Any, Watermarks]:
+        """Call a function of the user's with the inputs; watermarks that it declares follow the clock, too."""
+        inputs = [self.stream(source.name) for source in self.runner.sources]
+        with clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None) as watermarks:
+            return called(function, inputs, self.runner.static_frames(self.spark, self.folder), more), watermarks
 
     def take_up(self, analyzed: Any, watermarks: Watermarks) -> None:
         """Take up the job's analyzed plan.
@@ -249,14 +274,6 @@ class _Query:
         if watermarks.count and not watermarks.without_clock:
             self.delays_us = self.plan.delays_us
 
-    def take_up_of(self, query: StreamingQuery, watermarks: Watermarks) -> None:
-        """Take up the plan of a query that a sink has started; stop the query where that is refused."""
-        try:
-            self.take_up(query._jsq.streamingQuery().analyzedPlan(), watermarks)
-        except BadInput:
-            query.stop()
-            raise
-
     def refuse_others(self, own: int) -> None:
         """Stop the queries that the job has started beside its own.
 
@@ -273,12 +290,9 @@ class _Query:
             raise BadInput(f"{name_of(job)} started {started}, of which the check would see {own or 'none'}: {remedy}")
 
     def output(self) -> Output:
-        """Run all batches, with the stops that are asked for."""
-        job, last = self.runner.job, len(self.batches) - 1
-        for stop in sorted({*(min(stop, last) for stop in self.run.stop_after), last}):
-            self.files.make_available(stop + 1)
-            while not self.drained():
-                pass
+        """Run all batches, and return what came out."""
+        job = self.runner.job
+        self.run_all()
         if isinstance(job, Sink):
             return self.output_of([[*rows_of(called(job.read, [], [], [self.own]), location(job.read))]], [])
         parts: list[list[Row]] = []
@@ -286,23 +300,21 @@ class _Query:
         for number in sorted(self.tables):
             parts.append([*rows_of(self.tables[number])])
             self.with_rows |= {number} if parts[-1] else set()
-            batch = min(number // self.steps, last)
+            batch = self.place(number)[0]
             batches[batch] = parts[-1] if self.run.mode == "complete" else [*batches[batch], *parts[-1]]
         return self.output_of(batches, parts)
 
     def output_of(self, batches: list[list[Row]], parts: Sequence[Sequence[Row]]) -> Output:
         """Return the rows that the query wrote, with the faults and late rows that it met."""
-        covered = {REPEATED} if any(has_rows for _, has_rows in self.crashes.happened) else set()
-        if any(
-            number >= restored for restored in self.restored_in for number in self.with_rows | self.crashes.with_rows
-        ):
+        covered = {REPEATED} if any(has_rows for _, has_rows in self.happened) else set()
+        if any(number >= restored for restored in self.restored_in for number in self.with_rows):
             covered.add(RESTORED)
         return Output(
             batches,
             parts,
             frozenset(covered),
             self.stateful,
-            self.crashes.happened,
+            self.happened,
             self.dropped,
             self.is_ahead_of_clock(),
             self.plan.derived_time is not None and self.other_times,
@@ -328,30 +340,68 @@ class _Query:
             )
         return datetime.fromisoformat(reached) > expected
 
-    def drained(self) -> bool:
-        """Run what is available; return whether all is done, which it isn't where a crash was planned and happened."""
-        job, crashes = self.runner.job, len(self.crashes.planned)
-        with reported_failures(planned=bool(crashes)), refused():
-            with _limited(self.run.seconds), self.crashes.within():
-                if isinstance(job, Sink):
-                    with self.files.watermarks() as watermarks:
-                        started = called(
-                            job.start, self.files.streams(), self.runner._static(self.spark, self.folder), [self.own]
-                        )
-                    query = query_of(job, started, self.own)
-                    self.refuse_others(1)
-                    self.take_up_of(query, watermarks)
-                else:
-                    query = self.write(self.result()[0])
-            try:
-                _wait(query, self.run.seconds)
-            finally:
-                self.note(query.recentProgress)
-        return len(self.crashes.planned) == crashes
+    def start(self) -> StreamingQuery:
+        """Declare the query and start it; as `PreparedQuery.start`.
 
-    def note(self, progress: Sequence[Any]) -> None:
-        """Note what the query said of the micro-batches that it has committed since it was started."""
-        for committed in progress:
+        Raises:
+            BadInput: The job breaks the contract, or Spark refuses its query.
+        """
+        job = self.runner.job
+        if not isinstance(job, Sink):
+            writer = self.result()[0].writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.run.mode)
+            return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
+        with self.dying_in_foreach_batch():
+            started, watermarks = self.call(job.start, self.own)
+        query: StreamingQuery = query_of(job, started, self.own)
+        self.refuse_others(1)
+        try:
+            self.take_up(query._jsq.streamingQuery().analyzedPlan(), watermarks)
+        except BadInput:
+            query.stop()
+            raise
+        return query
+
+    def keep(self, rows: DataFrame, batch_id: int) -> None:
+        """Keep the rows of a micro-batch."""
+        self.tables[batch_id] = arrow_table_of(rows)
+
+    @contextlib.contextmanager
+    def dying_in_foreach_batch(self) -> Iterator[None]:
+        """Let functions that are given to `foreachBatch` within it raise where a crash is planned."""
+        from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+        original = DataStreamWriter.foreachBatch
+
+        def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
+            def not_ending(rows: DataFrame, batch_id: int) -> None:
+                with without_exit(location(function)):  # Spark would wait for it forever
+                    function(rows, batch_id)
+
+            return original(writer, self.dying(not_ending))
+
+        DataStreamWriter.foreachBatch = for_each_batch  # type: ignore[assignment,method-assign]
+        try:
+            yield
+        finally:
+            DataStreamWriter.foreachBatch = original  # type: ignore[method-assign]
+
+    def place(self, batch_id: int) -> tuple[int, bool]:
+        """Return the batch of a micro-batch; under another trigger than the default the last batch alone has two."""
+        batch, rest = divmod(batch_id, self.steps)
+        last = len(self.batches) - 1
+        return min(batch, last), not rest and batch <= last
+
+    def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
+        """Note that a crash happens, and whether the micro-batch has rows."""
+        super().died(crash, rows, batch_id)
+        has_rows = not rows.isEmpty()
+        self.happened.append((crash, has_rows))
+        self.with_rows |= {batch_id} if has_rows else set()
+
+    def stop(self, query: StreamingQuery) -> None:
+        """Stop the query, and note what it said of the micro-batches that it has committed since it was started."""
+        super().stop(query)
+        for committed in query.recentProgress:
             self.progress = committed
             self.other_times |= self.has_other_times(committed)
             if operators := committed["stateOperators"]:
@@ -363,75 +413,11 @@ class _Query:
 
     def has_other_times(self, committed: Any) -> bool:
         """Return whether the least event time of a micro-batch differs from the least time of its input's rows."""
-        batch, rest = divmod(committed["batchId"], self.steps)
-        if rest or batch >= len(self.batches):
+        batch, has_rows = self.place(committed["batchId"])
+        if not has_rows:
             return False
         (source, *others), least = self.runner.sources, committed["eventTime"].get("min")
         times = [time for time in self.batches[batch][source.name][source.time].to_pylist() if time is not None]
         given_us = [*(microseconds(time.replace(tzinfo=UTC)) for time in times), *self.clock[batch : batch + 1]]
         expected = from_microseconds(min(given_us) // 1000 * 1000) if given_us else None
         return bool(others) or expected != (None if least is None else datetime.fromisoformat(least))
-
-    def write(self, frame: DataFrame) -> StreamingQuery:
-        def keep(rows: DataFrame, batch_id: int) -> None:
-            self.tables[batch_id] = arrow_table_of(rows)
-
-        writer = frame.writeStream.foreachBatch(keep).outputMode(self.run.mode)
-        return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-
-
-def _wait(query: StreamingQuery, seconds: float) -> None:
-    """Wait until a query has done all that is available, and stop it.
-
-    Raises:
-        StreamproofError: It took longer than it may.
-    """
-    ends_itself = "ProcessingTime" not in str(query._jsq.streamingQuery().trigger().toString())
-    late = threading.Event()
-
-    def stop() -> None:
-        late.set()
-        with contextlib.suppress(Exception):
-            query.stop()
-
-    watch = threading.Timer(seconds, stop)
-    watch.start()
-    try:
-        query.awaitTermination() if ends_itself else query.processAllAvailable()
-    except Exception:
-        if not late.is_set():
-            raise
-    finally:
-        watch.cancel()
-        with contextlib.suppress(Exception):
-            query.stop()
-    if late.is_set():
-        raise StreamproofError(
-            f"the job's query took longer than {seconds:g} s: look what it waits for, or give it longer with seconds="
-        )
-
-
-@contextlib.contextmanager
-def _limited(seconds: float) -> Iterator[None]:
-    """Interrupt what runs in the main thread after so many seconds.
-
-    Raises:
-        StreamproofError: It took longer.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: object) -> None:
-        raise StreamproofError(
-            f"the job's function didn't return within {seconds:g} s: it declares a query, and waits for none; "
-            "seconds= gives it longer"
-        )
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

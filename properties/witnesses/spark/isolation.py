@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from .query import QueryFailed
+from .failures import QueryFailed
 
 Found = TypeVar("Found")
 Isolated: TypeAlias = list[tuple[list[int], Found | QueryFailed]]

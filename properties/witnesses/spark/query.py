@@ -1,63 +1,36 @@
-"""Runs a streaming query over given micro-batches, and hands back what it wrote in each of them.
+"""Runs an operator's query over given micro-batches, and returns what it wrote in each of them.
 
-Every batch is one parquet file, so the cuts are ours. Output goes through `foreachBatch`, keyed by the batch's id, so
-that a batch replayed after a crash replaces itself.
+Output goes through `foreachBatch`, keyed by the batch's id, so that a batch replayed after a crash replaces itself.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import logging
-import os
-import re
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from ....reference.core.errors import BadInput, StreamproofError
+from ....reference.core.errors import StreamproofError
 from ....spark_impl.runtime.pages import Stored, unpacked
+from ....spark_impl.runtime.processor import PACKED, STATE
 from ...system.spark_versions import arrow_table_of
-from ...system.visible import visible_path
-from ...system.work import temporary_folder
-from ..run_options import Crash, Moment
-from .disk import no_space
-from .session import query_lock, sessions, spark_log_path, why_jvm_died, work_folder
+from ..run_options import PLAIN, RunOptions
+from .engine import PreparedQuery, hand_over
+from .failures import QueryFailed, in_own_folder
+from .session import sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
-    from pyspark.sql.types import StructType
+    from pyspark.sql.streaming import StreamingQuery
 
 Build: TypeAlias = "Callable[[DataFrame], DataFrame]"
-AtEnd: TypeAlias = "Callable[[EndedQuery], None]"
-Result = TypeVar("Result")
+AtEnd: TypeAlias = "Callable[[OperatorQuery], None]"
 
-_PACKAGE = Path(__file__).resolve().parents[2]
-_NOT_THE_USERS = (
-    *("site-packages", "pyspark.zip", "<frozen", sysconfig.get_path("stdlib")),
-    *(f"{_PACKAGE}/", f"{_PACKAGE.parent}/spark_impl/"),
-)
-"""What stands in the paths of a traceback where the code isn't the user's."""
-_TOO_BUSY = "Python worker failed to connect back"
-
-
-class QueryFailed(StreamproofError):
-    """A query failed by what runs in it: neither the JVM died, nor is the disk full, nor the machine too busy."""
-
-
-class MachineTooBusy(StreamproofError):
-    """A Python worker didn't start within the 10 s that Spark gives it; Spark has no setting for a longer wait."""
-
-
-class PlannedCrash(Exception):
-    """Raised where a query is to die."""
+_INPUT = "input"
 
 
 @dataclass
@@ -74,7 +47,7 @@ class StreamOutput:
 
     batches: list[tuple[int, pa.Table]] = field(default_factory=list)
     replayed: list[tuple[pa.Table, pa.Table]] = field(default_factory=list)
-    leftover: list[dict[str, object]] = field(default_factory=list)
+    leftover: list[dict[str, Any]] = field(default_factory=list)
     partitions: int = 0
 
 
@@ -82,11 +55,9 @@ def run_stream(
     spark: SparkSession,
     batches: Sequence[pa.Table],
     build: Build,
+    run: RunOptions = PLAIN,
     *,
-    stop_after: Sequence[int] = (),
-    crash_in: Sequence[Crash] = (),
     stepwise: bool = False,
-    state: str | None = None,
     stages: int = 1,
     at_end: AtEnd | None = None,
 ) -> StreamOutput:
@@ -96,10 +67,9 @@ def run_stream(
         spark: The session.
         batches: One arrow table a micro-batch, all of one schema; an empty table is an empty batch.
         build: Turns the streaming input into the streaming result.
-        stop_after: Stop the query after each of these batches, and start it again from its checkpoint.
-        crash_in: Let the query die in each of these places, and start it again; a crash that comes twice happens twice.
-        stepwise: Hand over one batch at a time and wait for the batch without data that follows it.
-        state: The state variable whose rows are read at the end with Spark's state data source.
+        run: Where it is stopped and where it dies, to be started again, and whether its state is read at the end.
+        stepwise: Hand over one batch at a time and wait for the batch without data that follows it; it neither stops
+            nor dies on the way.
         stages: How many stateful operators the query has, whose state is read.
         at_end: Is given the query when it has ended, while its checkpoint is still there.
 
@@ -108,27 +78,23 @@ def run_stream(
         StreamproofError: The query failed; the message has its last line and the log's path.
         MachineTooBusy: A Python worker didn't start in time, and when all was run once more, again not.
     """
-    return once_more_if_busy(
-        partial(
-            _run_once,
-            spark,
-            batches,
-            build,
-            stop_after,
-            crash_in,
-            stepwise=stepwise,
-            state=state,
-            stages=stages,
-            at_end=at_end,
-        )
-    )
+
+    def in_folder(folder: Path) -> StreamOutput:
+        query = OperatorQuery(spark, folder, batches, build, run, stepwise)
+        query.run_all()
+        if run.read_state:
+            for stage in range(stages):
+                query.output.leftover += query.stored(stage)
+        if at_end is not None:
+            at_end(query)
+        return query.finished()
+
+    return in_own_folder(in_folder)
 
 
 def stored_in(leftover: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[Any, ...], list[Any], Stored]]:
     """List the keys of a state as Spark's state data source reads it, each with its fields, and all that is stored."""
     import msgspec
-
-    from ....spark_impl.runtime.processor import PACKED
 
     decode = msgspec.msgpack.Decoder().decode
     for row in leftover:
@@ -144,147 +110,78 @@ def stop_queries() -> None:
                 query.stop()
 
 
-def once_more_if_busy(run: Callable[[], Result]) -> Result:
-    """Call `run`, and a second time where the machine was too busy for it; it must begin anew each time."""
-    with query_lock():
-        try:
-            return run()
-        except MachineTooBusy:
-            return run()
+class OperatorQuery(PreparedQuery):
+    """An operator's query over given batches, and its checkpoint.
 
+    Attributes:
+        output: What it wrote.
+        tables: What it wrote in each micro-batch.
+        build: Turns the streaming input into the streaming result.
+        stepwise: Whether it is handed one batch at a time.
+    """
 
-def _run_once(
-    spark: SparkSession,
-    batches: Sequence[pa.Table],
-    build: Build,
-    stop_after: Sequence[int],
-    crash_in: Sequence[Crash],
-    *,
-    stepwise: bool,
-    state: str | None,
-    stages: int,
-    at_end: AtEnd | None,
-) -> StreamOutput:
-    with temporary_folder(work_folder()) as folder:
-        run = EndedQuery(spark, folder, batches, build)
-        if stepwise:
-            run.step_through()
-        else:
-            seen = -1
-            for stop in [*sorted(min(stop, len(batches) - 1) for stop in stop_after), len(batches) - 1]:
-                run.make_available(stop + 1)
-                crashes = sorted(crash_in, key=lambda crash: crash.sort_key)
-                run.drain([crash for crash in crashes if seen < crash.batch <= stop])
-                seen = stop
-        if state is not None:
-            for stage in range(stages):
-                run.output.leftover += run.stored(state, stage)
-        if at_end is not None:
-            at_end(run)
-        return run.finished()
+    refused = (
+        "the query",
+        {"watermark": 'give the event time one, such as .withWatermark("time", "5 milliseconds"), before the operator'},
+    )
 
-
-def schema_of_file(spark: SparkSession, schema: pa.Schema, path: Path) -> StructType:
-    """Return Spark's schema of arrow's, by way of a file, for there their types agree."""
-    pq.write_table(schema.empty_table(), path)
-    return spark.read.parquet(str(path)).schema
-
-
-def hand_over(table: pa.Table, number: int, source: Path) -> None:
-    """Put a file into the folder of a source as a whole, a second younger than that of the number before it."""
-    hidden = source.parent / f"{number:06d}.writing"
-    pq.write_table(table, hidden)
-    os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
-    hidden.rename(source / f"{number:06d}.parquet")
-
-
-class EndedQuery:
-    """A query over given batches, and its checkpoint."""
-
-    def __init__(self, spark: SparkSession, folder: Path, batches: Sequence[pa.Table], build: Build) -> None:
-        self.spark = spark
-        self.source, self.checkpoint = folder / "source", folder / "checkpoint"
-        self.source.mkdir()
-        self.batches = batches
-        self.available = 0
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        batches: Sequence[pa.Table],
+        build: Build,
+        run: RunOptions,
+        stepwise: bool,
+    ) -> None:
+        super().__init__(spark, folder, [{_INPUT: table} for table in batches], PLAIN if stepwise else run)
         self.output = StreamOutput()
         self.tables: dict[int, pa.Table] = {}
-        self.schema = schema_of_file(spark, batches[0].schema, folder / "schema.parquet")
-        self.build = build
+        self.build, self.stepwise = build, stepwise
         # Built once before anything runs, so that a declaration that is refused is refused without a query.
-        self.result()
+        self.build(self.stream(_INPUT))
 
-    def result(self) -> DataFrame:
-        """Declare the query anew, as a restarted job does."""
-        source = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1).parquet(str(self.source))
-        return self.build(source)
+    def start(self) -> StreamingQuery:
+        """Declare the query and start it; as `PreparedQuery.start`."""
+        writer = self.build(self.stream(_INPUT)).writeStream.foreachBatch(self.dying(self._write))
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        return (writer if self.stepwise else writer.trigger(availableNow=True)).start()
 
-    def make_available(self, count: int) -> None:
-        """Put the first `count` batches into the source, each a second younger than the one before it."""
-        for number in range(self.available, count):
-            hand_over(self.batches[number], number, self.source)
-        self.available = max(self.available, count)
+    def _write(self, frame: DataFrame, batch_id: int) -> None:
+        table = arrow_table_of(frame)
+        before = self.tables.get(batch_id)
+        if before is not None:
+            self.output.replayed.append((before, table))
+        self.tables[batch_id] = table
 
-    def drain(self, crash_in: Sequence[Crash] = ()) -> None:
-        """Run all available batches; with planned crashes, run on after each."""
-        for crash in crash_in:
-            self.start_and_wait(crash)
-        self.start_and_wait(None)
+    def run_all(self) -> None:
+        """Run all batches; as `PreparedQuery.run_all`.
 
-    def start_and_wait(self, crash: Crash | None) -> None:
-        """Start the query, and wait until it ends: where it is to crash, or with all batches done."""
-        pending = [crash]
-
-        def die_if_planned(batch_id: int, moment: Moment) -> None:
-            at = pending[0]
-            if at is not None and at.moment == moment and self.data_batch(batch_id) == (at.batch, at.data):
-                pending[0] = None
-                raise PlannedCrash
-
-        def write(frame: DataFrame, batch_id: int) -> None:
-            die_if_planned(batch_id, "before its output")
-            table = arrow_table_of(frame)
-            before = self.tables.get(batch_id)
-            if before is not None:
-                self.output.replayed.append((before, table))
-            self.tables[batch_id] = table
-            die_if_planned(batch_id, "between its output and its commit")
-
-        query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
-        running = _started(query.trigger(availableNow=True))
-        with reported_failures(planned=crash is not None):
-            try:
-                running.awaitTermination()
-            finally:
-                running.stop()
-        if pending[0] is not None:
-            raise StreamproofError(f"the query was to die in {crash}, and never came there: name a batch that it runs")
-
-    def step_through(self) -> None:
-        """Hand over one batch at a time, and wait until it is done."""
-
-        def write(frame: DataFrame, batch_id: int) -> None:
-            self.tables[batch_id] = arrow_table_of(frame)
-
-        query = self.result().writeStream.foreachBatch(write).option("checkpointLocation", str(self.checkpoint))
-        running = _started(query)
-        with reported_failures():
-            try:
+        Raises:
+            StreamproofError: The query failed, or didn't come to a batch in which it was to die.
+        """
+        if self.stepwise:
+            with self.running() as query:
                 for number in range(len(self.batches)):
                     self.make_available(number + 1)
-                    running.processAllAvailable()
-            finally:
-                running.stop()
+                    query.processAllAvailable()
+            return
+        super().run_all()
+        for crash in self.planned:
+            if crash.batch < len(self.batches):
+                raise StreamproofError(
+                    f"the query was to die in {crash}, and never came there: name a batch that it runs"
+                )
 
     @property
     def stages(self) -> int:
         """How many stateful operators it has."""
         return sum(path.name.isdigit() for path in (self.checkpoint / "state").glob("*"))
 
-    def stored(self, state: str, stage: int) -> list[dict[str, object]]:
-        """Read a state variable of a stateful operator, which is counted from the last one."""
+    def stored(self, stage: int) -> list[dict[str, Any]]:
+        """Read the state of a stateful operator, which is counted from the last one."""
         reader = self.spark.read.format("statestore").option("path", str(self.checkpoint))
-        rows = reader.option("stateVarName", state).option("operatorId", stage).load().collect()
+        rows = reader.option("stateVarName", STATE).option("operatorId", stage).load().collect()
         return [row.asDict(recursive=True) for row in rows]
 
     def refusal(self, build: Build) -> str | None:
@@ -292,12 +189,12 @@ class EndedQuery:
 
         One that has written something, or committed a batch, before it failed went on.
         """
-        hand_over(self.batches[0].slice(0, 0), self.available, self.source)
+        hand_over(self.batches[0][_INPUT].slice(0, 0), self.available, self.folders[_INPUT])
         self.available += 1
         own, written, committed = self.build, dict(self.tables), self.committed()
         self.build = build
         try:
-            self.start_and_wait(None)
+            self.drained()
         except QueryFailed as failed:
             return str(failed) if (self.tables, self.committed()) == (written, committed) else None
         finally:
@@ -308,8 +205,8 @@ class EndedQuery:
         """List the batches that are committed."""
         return {path.name for path in (self.checkpoint / "commits").glob("[0-9]*")}
 
-    def data_batch(self, batch_id: int) -> tuple[int, bool]:
-        """Return the newest file that a batch of the query has seen, and whether that file is the batch's own."""
+    def place(self, batch_id: int) -> tuple[int, bool]:
+        """Return the newest file that a micro-batch of the query has seen, and whether that file is the batch's own."""
 
         def offset(number: int) -> int:
             if number < 0:
@@ -327,92 +224,10 @@ class EndedQuery:
         return offset(batch_id), offset(batch_id) != offset(batch_id - 1)
 
     def finished(self) -> StreamOutput:
-        """Give what it wrote."""
+        """Return what it wrote."""
         last = len(self.batches) - 1
         self.output.partitions = sum(path.name.isdigit() for path in (self.checkpoint / "state" / "0").glob("*"))
         for batch_id in sorted(self.tables):
-            newest, own = self.data_batch(batch_id)
+            newest, own = self.place(batch_id)
             self.output.batches.append((newest if own else min(newest + 1, last), self.tables[batch_id]))
         return self.output
-
-
-def _started(query: DataStreamWriter) -> StreamingQuery:
-    """Start a query.
-
-    Raises:
-        BadInput: Spark refuses it as it stands; the message has Spark's reason and, for a watermark, the remedy.
-    """
-    from pyspark.errors import AnalysisException
-
-    try:
-        return query.start()
-    except AnalysisException as error:
-        reason = str(error).splitlines()[0].rstrip(";. ")
-        remedy = ': give the event time one, such as .withWatermark("time", "5 milliseconds"), before the operator'
-        raise BadInput(f"Spark refuses the query: {reason}{remedy if 'watermark' in reason else ''}") from None
-
-
-@contextlib.contextmanager
-def reported_failures(planned: bool = False) -> Iterator[None]:
-    """Turn a query's failure into a `StreamproofError` that says what went wrong; a planned crash is none."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import StreamingQueryException
-    from pyspark.errors.exceptions.captured import CapturedException
-
-    # Its client logs the traceback of each function that fails in a batch, which is said here in a line.
-    log = logging.getLogger("py4j.clientserver")
-    log.addFilter(_never)
-    try:
-        yield
-    except (Py4JError, ConnectionError, EOFError) as error:
-        dead = why_jvm_died(error)
-        if dead is None:
-            raise
-        raise StreamproofError(dead) from None
-    except (CapturedException, StreamingQueryException) as error:
-        if planned and PlannedCrash.__name__ in str(error):
-            return
-        if _TOO_BUSY in str(error):
-            raise MachineTooBusy(
-                "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
-                f"run again when less runs beside it (the log is {spark_log_path()})"
-            ) from None
-        full = no_space(str(error), work_folder())
-        kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(str(error)))
-        raise kind(f"the Spark query failed: {cause}{_user_line(str(error))} (the log is {spark_log_path()})") from None
-    finally:
-        log.removeFilter(_never)
-
-
-def _never(record: logging.LogRecord) -> bool:
-    return False
-
-
-def _user_line(text: str) -> str:
-    """Return the innermost line of the user's own code in the traceback of a worker, or nothing."""
-    frames = re.findall(r'^ *File "(.+?)", line (\d+), in (\S+)\n(?: +(.+))?', text, re.MULTILINE)
-    own = [frame for frame in frames if not any(part in frame[0] for part in _NOT_THE_USERS)]
-    if not own:
-        return ""
-    path, line, function, code = own[-1]
-    return f", in {function} ({visible_path(path)}:{line})" + (f": `{code.strip()}`" if code else "")
-
-
-def _cause(text: str) -> str:
-    """The line of a query's failure that says what went wrong: a worker's exception, if there is one."""
-    raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|BadInput)): (.+)$", text, re.MULTILINE)
-    reasons = [
-        (kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException", "Py4JJavaError")
-    ]
-    if not reasons:  # then it is one of the JVM's own, and the innermost says what went wrong
-        reasons = re.findall(r"^Caused by: (?:[\w$]+\.)*(\w+): (.+)$", text, re.MULTILINE)
-    if reasons:
-        kind, said = reasons[-1]
-        return said if kind == "BadInput" else f"{kind}: {said}"
-    clash = re.search(r"_SCHEMA_NOT_COMPATIBLE\] .+\n.+\n(Existing .+)", text)
-    if clash:
-        return (
-            "the checkpoint was written under another declaration, with another key, value, aggregate or state_groups: "
-            f"{clash[1].rstrip('.')}: declare the operator as before, or give the query a new checkpointLocation"
-        )
-    return next((line.strip() for line in text.splitlines() if line.strip()), "no message")[:500]

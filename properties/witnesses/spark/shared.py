@@ -21,15 +21,15 @@ from ....reference.core.history import History
 from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Key, Record
 from ....spark_impl.runtime.logic import DROPPED
-from ....spark_impl.runtime.processor import STATE
 from ...generators.cohorts import clock_schedule
 from ...outcomes.outcomes import Grain, Outcome
 from ...registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from ...registration.registration import Registration, registration_of
 from ...registration.shared import FAILED, Shared, SharedChange
 from ..run_options import PLAIN, RunOptions
+from .failures import QueryFailed
 from .isolation import isolated
-from .query import QueryFailed, StreamOutput, run_stream, stored_in
+from .query import StreamOutput, run_stream, stored_in
 from .session import partitions_setting, session_for_query
 
 if TYPE_CHECKING:
@@ -251,15 +251,7 @@ def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
         return changelog_of(frame, plays, groups).withColumn(PARTITION, F.spark_partition_id())
 
     with session_for_query(partitions_setting(run.partitions)) as spark:
-        output = run_stream(
-            spark,
-            tables,
-            build,
-            stop_after=run.stop_after,
-            crash_in=run.crash_in,
-            state=STATE if run.read_state else None,
-            stages=max(play.stages for play in plays),
-        )
+        output = run_stream(spark, tables, build, run, stages=max(play.stages for play in plays))
     return _read(plays, output, groups)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput
 from ....reference.core.history import Cut, Delivery, History, Line
@@ -41,11 +40,12 @@ from ...registration.bindings import (
 )
 from ...registration.key_space import owner, prefixed_key
 from ...registration.mutants import LogicByHistory
-from ...system.work import temporary_folder
 from ..messages import Message, Staged, Waiting
 from .decode import entries_of
-from .query import StreamOutput, once_more_if_busy, reported_failures
-from .session import spark_session, work_folder
+from .engine import hand_over, schema_of_file
+from .failures import in_own_folder, reported_failures
+from .query import StreamOutput
+from .session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,16 +77,13 @@ def play_staged(
     groups = [together] * bool(together) + [[number] for number, is_alone in enumerate(alone) if is_alone]
     staged: dict[int, Staged] = {}
     for indexes in groups:
-        run = partial(
-            _play_once, [histories[number] for number in indexes], [chosen[number] for number in indexes], strict
-        )
-        staged |= zip(indexes, once_more_if_busy(run), strict=True)
+        own, logic = [histories[number] for number in indexes], [chosen[number] for number in indexes]
+        staged |= zip(indexes, in_own_folder(partial(_play, own, logic, strict)), strict=True)
     return [staged[number] for number in range(len(histories))]
 
 
-def _play_once(histories: Sequence[History], logics: Sequence[MakeStages], strict: bool) -> list[Staged]:
-    with temporary_folder(work_folder()) as folder:
-        return _Stage(histories, logics, folder).play(strict)
+def _play(histories: Sequence[History], logics: Sequence[MakeStages], strict: bool, folder: Path) -> list[Staged]:
+    return _Stage(histories, logics, folder).play(strict)
 
 
 class StagedTopic:
@@ -127,7 +124,7 @@ class StagedTopic:
         """Put what goes on where it is read; False where there is nothing."""
         found, self.going = self.going, []
         if found:
-            _write(pa.Table.from_pylist(found, self.schema), self.folder, step)
+            hand_over(pa.Table.from_pylist(found, self.schema), step, self.folder)
         return bool(found)
 
 
@@ -163,7 +160,7 @@ class _Stage:
                 self.step, rows = step, self.arrive(step, strict)
                 for side in SIDES:
                     if rows[side]:
-                        _write(pa.Table.from_pylist(rows[side], self.input_schema), self.folder / side, step)
+                        hand_over(pa.Table.from_pylist(rows[side], self.input_schema), step, self.folder / side)
                 with reported_failures():
                     if rows["left"]:
                         sender.processAllAvailable()
@@ -177,9 +174,7 @@ class _Stage:
     @contextmanager
     def running(self, spark: SparkSession) -> Iterator[list[StreamingQuery]]:
         """Start the three queries, and stop them at the end."""
-        schema_file = self.folder / "schema.parquet"
-        pq.write_table(self.input_schema.empty_table(), schema_file)
-        schema = spark.read.parquet(str(schema_file)).schema
+        schema = schema_of_file(spark, self.input_schema, self.folder / "schema.parquet")
         for side in SIDES:
             (self.folder / side).mkdir()
         streams = (spark.readStream.schema(schema).parquet(str(self.folder / side)) for side in SIDES)
@@ -282,12 +277,6 @@ def _owned(key: Key) -> tuple[int, Key]:
 
 def _content(channel: str, content: Any) -> Any:
     return content if channel == "subscription" else from_json(content)
-
-
-def _write(table: pa.Table, folder: Path, step: int) -> None:
-    hidden = folder / f"_{step:06d}.parquet"
-    pq.write_table(table, hidden)
-    hidden.rename(folder / f"{step:06d}.parquet")
 
 
 def _subscription_route(message: Mapping[str, Any]) -> Route:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import pyarrow as pa
@@ -24,12 +25,12 @@ from ...registration.bindings import TIMESTAMP
 from ...registration.key_space import owner
 from ...registration.registration import Options, registration_of
 from ...system.spark_versions import arrow_table_of
-from ...system.work import temporary_folder
 from ..run_options import PLAIN, RunOptions
 from .answers import Label
 from .decode import entries_of, milliseconds_of
-from .query import Build, EndedQuery, QueryFailed, StreamOutput, once_more_if_busy, reported_failures, run_stream
-from .session import partitions_setting, session_for_query, work_folder
+from .failures import QueryFailed, in_own_folder, reported_failures
+from .query import Build, OperatorQuery, StreamOutput, run_stream
+from .session import partitions_setting, session_for_query
 from .witness import MANY_GROUPS, SPARK, QueryWitness, Tables, binding_of, state_groups_of
 
 if TYPE_CHECKING:
@@ -91,21 +92,21 @@ class AtEndOf:
     stored: set[int] = field(default_factory=set)
     refused: bool = False
 
-    def look_at_state(self, ended: EndedQuery, typed: Typed) -> None:
+    def look_at_state(self, ended: OperatorQuery, typed: Typed) -> None:
         """Compare what `read_state` reads with what is stored: each key once, with the same fields and times."""
         import msgspec
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         from ....spark_impl.runtime.pages import unpacked
-        from ....spark_impl.runtime.processor import PACKED, STATE
+        from ....spark_impl.runtime.processor import PACKED
         from ....spark_impl.state import read_state
 
         for stage in range(ended.stages):
             raw = {
                 tuple(msgspec.msgpack.decode(of_key)): one
-                for row in ended.stored(STATE, stage)
-                for of_key, one in unpacked(row["value"][PACKED])  # type: ignore[index]
+                for row in ended.stored(stage)
+                for of_key, one in unpacked(row["value"][PACKED])
             }
             try:
                 rows = arrow_table_of(read_state(str(ended.checkpoint), operator=stage)).to_pylist()
@@ -234,12 +235,13 @@ class TypedSparkWitness(QueryWitness):
             if self.layout.is_batch:
                 output = run_batch(spark, pa.concat_tables(tables), build)
             else:
+                # Its layout says whether the state is read, and how.
+                plain = replace(run, read_state=False)
                 output = run_stream(
                     spark,
                     tables,
                     build,
-                    stop_after=run.stop_after,
-                    crash_in=run.crash_in,
+                    plain,
                     at_end=lambda ended: self._look_at_end(ended, cohort, typed, found),
                 )
         answers = [
@@ -270,7 +272,7 @@ class TypedSparkWitness(QueryWitness):
                 answer.failed = "together" if len(answers) > 1 else "alone"
         return answers, output
 
-    def _look_at_end(self, ended: EndedQuery, cohort: Cohort, typed: Typed, found: AtEndOf) -> None:
+    def _look_at_end(self, ended: OperatorQuery, cohort: Cohort, typed: Typed, found: AtEndOf) -> None:
         """Read the state of a query that has ended, and start it under other declarations, where the layout says so."""
         if self.layout.reads_state:
             found.look_at_state(ended, typed)
@@ -396,12 +398,12 @@ def run_batch(spark: SparkSession, records: pa.Table, build: Build) -> StreamOut
         StreamproofError: The query failed.
     """
 
-    def once() -> StreamOutput:
-        with temporary_folder(work_folder()) as folder, reported_failures():
+    def in_folder(folder: Path) -> StreamOutput:
+        with reported_failures():
             pq.write_table(records, folder / "records.parquet")
             return StreamOutput([(0, build(spark.read.parquet(str(folder))).toArrow())])
 
-    return once_more_if_busy(once)
+    return in_own_folder(in_folder)
 
 
 def _in_history(entry: Entry, key: Key | None, starts_at_ms: int, windows_too: bool) -> Entry:

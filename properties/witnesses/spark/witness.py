@@ -16,7 +16,6 @@ from ....reference.core.history import History
 from ....reference.core.operator import operator_named
 from ....reference.core.play import Entry
 from ....reference.core.records import Change
-from ....spark_impl.runtime.processor import STATE
 from ...generators.cohorts import Cohort, cohorts_of, one_cohort, pack, unpack
 from ...outcomes.outcomes import Grain, Outcome
 from ...registration.bindings import Binding, Native
@@ -112,10 +111,8 @@ class QueryWitness(Witness):
                 spark,
                 tables,
                 self.builder(cohort.operator, cohort.options, state_groups_of(cohort, run), tables),
-                stop_after=run.stop_after,
-                crash_in=run.crash_in,
+                run,
                 stepwise=self.stepwise,
-                state=STATE if run.read_state else None,
             )
         entries = self.in_order(entries_of(output, partial(binding.decode, definition), binding.keys))
         return [

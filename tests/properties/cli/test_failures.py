@@ -15,7 +15,7 @@ from py4j.protocol import Py4JNetworkError
 from streamproof.properties.cli.failures import explained
 from streamproof.properties.system import requirements
 from streamproof.properties.witnesses.kafka import jvm as kafka_jvm
-from streamproof.properties.witnesses.spark import disk, query
+from streamproof.properties.witnesses.spark import disk, failures, query
 from streamproof.properties.witnesses.spark import session as spark_session
 from streamproof.reference.core.errors import BadInput, StreamproofError
 from streamproof.spark_impl.runtime import checkpoints
@@ -96,7 +96,7 @@ def test_other_failures_are_no_full_disk() -> None:
 def test_a_query_that_filled_the_disk_names_the_folder(tmp_path: Path) -> None:
     from pyspark.errors import StreamingQueryException
 
-    with pytest.raises(StreamproofError, match=r"no space left in .+: free some"), query.reported_failures():
+    with pytest.raises(StreamproofError, match=r"no space left in .+: free some"), failures.reported_failures():
         raise StreamingQueryException("Caused by: java.io.IOException: No space left on device")
 
 
@@ -107,7 +107,7 @@ def test_a_damaged_offset_names_the_checkpoint(tmp_path: Path, content: str | No
     if content is not None:
         (tmp_path / "offsets" / "0").write_text(content)
     with pytest.raises(StreamproofError, match=rf"^the checkpoint {tmp_path} is damaged: offsets/0: .+: .+|.+; .+"):
-        query.EndedQuery.data_batch(run, 0)
+        query.OperatorQuery.place(run, 0)
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "{}", "[]", "1"])
@@ -137,7 +137,7 @@ Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (c
 Caused by: java.io.EOFException: the stream of the worker ended
 \tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:398)
 """
-    assert query._cause(text) == "EOFException: the stream of the worker ended"
+    assert failures._cause(text) == "EOFException: the stream of the worker ended"
 
 
 WORKER = """\
@@ -154,9 +154,9 @@ ZeroDivisionError: division by zero
 
 def test_the_innermost_line_of_the_users_own_is_named() -> None:
     text = WORKER.format(stdlib=sysconfig.get_path("stdlib"))
-    assert query._user_line(text) == ", in half (/home/me/jobs/visits.py:12): `return 1 / x`"
+    assert failures._user_line(text) == ", in half (/home/me/jobs/visits.py:12): `return 1 / x`"
 
 
 def test_a_failure_outside_of_the_users_code_names_no_line() -> None:
     text = WORKER.format(stdlib=sysconfig.get_path("stdlib")).replace("/home/me/jobs/", "/x/site-packages/y/")
-    assert query._user_line(text) == ""
+    assert failures._user_line(text) == ""

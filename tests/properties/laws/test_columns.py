@@ -38,7 +38,8 @@ from streamproof.properties.outcomes.outcomes import Difference
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.witnesses.spark import typed
 from streamproof.properties.witnesses.spark.decode import milliseconds_of
-from streamproof.properties.witnesses.spark.query import QueryFailed, StreamOutput
+from streamproof.properties.witnesses.spark.failures import QueryFailed
+from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.typed import TypedAnswer
 from streamproof.properties.witnesses.spark.witness import JobWitness
 from streamproof.reference.core.history import History, parse_history

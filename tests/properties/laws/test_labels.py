@@ -13,7 +13,7 @@ from streamproof.properties.laws.on_spark.labels import Labels
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import shared
 from streamproof.properties.witnesses.spark.answers import of_shared
-from streamproof.properties.witnesses.spark.query import QueryFailed
+from streamproof.properties.witnesses.spark.failures import QueryFailed
 from streamproof.properties.witnesses.spark.shared import Play, SharedOutput, run_shared
 from streamproof.reference.core.history import CUT, ClockAdvance
 from streamproof.reference.core.records import Record

@@ -11,8 +11,8 @@ from streamproof import play
 from streamproof.properties.checking.samples import STANDING
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.properties.outcomes.outcomes import Outcome, differences
+from streamproof.properties.witnesses.spark.failures import MachineTooBusy, QueryFailed
 from streamproof.properties.witnesses.spark.isolation import MOST, isolated
-from streamproof.properties.witnesses.spark.query import MachineTooBusy, QueryFailed
 from streamproof.properties.witnesses.spark.shared import Play, run_shared
 from streamproof.spark_impl.table_table_join import TableTableLogic
 

@@ -1,0 +1,223 @@
+"""The one runner of queries: runs a streaming query over prepared micro-batches, in a folder of its own.
+
+Each micro-batch is one parquet file an input, so the cuts are ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ....reference.core.errors import StreamproofError
+from ..run_options import Crash, Moment, RunOptions
+from .failures import PlannedCrash, refused, reported_failures
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.types import StructType
+
+Tables: TypeAlias = Mapping[str, pa.Table]
+"""The rows of one batch, by the name of the input."""
+OfBatch: TypeAlias = "Callable[[DataFrame, int], None]"
+"""What `foreachBatch` is given."""
+
+
+NO_LIMIT = threading.TIMEOUT_MAX
+
+
+def schema_of_file(spark: SparkSession, schema: pa.Schema, path: Path) -> StructType:
+    """Return Spark's schema of arrow's, by way of a file, for there their types agree."""
+    pq.write_table(schema.empty_table(), path)
+    return spark.read.parquet(str(path)).schema
+
+
+def hand_over(table: pa.Table, number: int, source: Path) -> None:
+    """Put a file into the folder of a source as a whole, a second younger than that of the number before it."""
+    hidden = source.parent / f"{number:06d}.writing"
+    pq.write_table(table, hidden)
+    os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
+    hidden.rename(source / f"{number:06d}.parquet")
+
+
+class PreparedQuery(ABC):
+    """A query over prepared micro-batches: fed, stopped, made to die and started again, as its options say.
+
+    A subclass says how the query is started, and keeps what it writes.
+
+    Attributes:
+        spark: The session.
+        checkpoint: The folder of the query's checkpoint.
+        run: How it is run.
+        planned: The crashes that haven't happened yet, in order.
+        available: How many micro-batches it may read.
+        refused: Where Spark refuses it: what the message calls it, and what to do, by a pattern in Spark's reason.
+        seconds: How long it may take after each start, and its declaration.
+    """
+
+    refused: ClassVar[tuple[str, Mapping[str, str]]]
+    seconds: float = NO_LIMIT
+
+    def __init__(
+        self, spark: SparkSession, folder: Path, batches: Sequence[Tables], run: RunOptions, steps: int = 1
+    ) -> None:
+        """Make the folders of the inputs.
+
+        Args:
+            spark: The session.
+            folder: The query's folder.
+            batches: The rows of each batch.
+            run: How it is run.
+            steps: How many micro-batches each batch takes; its rows are in the first.
+        """
+        self.spark, self.batches, self.run, self.steps = spark, [*batches], run, steps
+        self.checkpoint = folder / "checkpoint"
+        self.planned = sorted(run.crash_in, key=lambda crash: crash.sort_key)
+        self.available = 0
+        self.folders: dict[str, Path] = {}
+        self.schemas: dict[str, StructType] = {}
+        for number, (name, table) in enumerate(batches[0].items()):
+            self.folders[name] = folder / f"input {number}"  # Spark skips or splits some of the names
+            self.folders[name].mkdir()
+            self.schemas[name] = schema_of_file(spark, table.schema, folder / f"schema {number}.parquet")
+
+    @abstractmethod
+    def start(self) -> StreamingQuery:
+        """Declare the query and start it, as a job that is started anew does."""
+
+    @abstractmethod
+    def place(self, batch_id: int) -> tuple[int, bool]:
+        """Return the batch that a micro-batch of the query belongs to, and whether it is the one with its rows."""
+
+    def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
+        """Note that a crash happens, in a micro-batch with these rows."""
+        self.planned.remove(crash)
+
+    def stop(self, query: StreamingQuery) -> None:
+        """Stop the query."""
+        with contextlib.suppress(Exception):  # the JVM may have died
+            query.stop()
+
+    def stream(self, name: str) -> DataFrame:
+        """Return an input as a stream."""
+        reader = self.spark.readStream.schema(self.schemas[name]).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(self.folders[name]))
+
+    def make_available(self, count: int) -> None:
+        """Write the files of the first `count` batches, each a second younger than the one before it."""
+        for number in range(self.available * self.steps, count * self.steps):
+            batch, rest = divmod(number, self.steps)
+            for name, table in self.batches[batch].items():
+                hand_over(table.schema.empty_table() if rest else table, number, self.folders[name])
+        self.available = max(self.available, count)
+
+    def run_all(self) -> None:
+        """Run all batches, with the stops and crashes that are planned."""
+        last = len(self.batches) - 1
+        for stop in sorted({*(min(stop, last) for stop in self.run.stop_after), last}):
+            self.make_available(stop + 1)
+            while not self.drained():
+                pass
+
+    def drained(self) -> bool:
+        """Run what is available; return whether all is done, which it isn't where a crash was planned and happened."""
+        crashes = len(self.planned)
+        with self.running() as query:
+            wait(query, self.seconds)
+        return len(self.planned) == crashes
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[StreamingQuery]:
+        """Start the query, stop it at the end, and say why it failed.
+
+        Raises:
+            BadInput: Spark refuses the query as it stands; the message has Spark's reason and the remedy.
+            StreamproofError: The query failed.
+        """
+        with reported_failures(planned=bool(self.planned)), refused(*self.refused):
+            with limited(self.seconds):
+                query = self.start()
+            try:
+                yield query
+            finally:
+                self.stop(query)
+
+    def dying(self, function: OfBatch) -> OfBatch:
+        """Return what `foreachBatch` is given instead of a function, so that it dies where that is planned."""
+
+        def and_die(rows: DataFrame, batch_id: int) -> None:
+            self._die_if_planned(rows, batch_id, "before its output")
+            function(rows, batch_id)
+            self._die_if_planned(rows, batch_id, "between its output and its commit")
+
+        return and_die
+
+    def _die_if_planned(self, rows: DataFrame, batch_id: int, moment: Moment) -> None:
+        for crash in self.planned:
+            if crash.moment == moment and self.place(batch_id) == (crash.batch, crash.data):
+                self.died(crash, rows, batch_id)
+                raise PlannedCrash
+
+
+def wait(query: StreamingQuery, seconds: float) -> None:
+    """Wait until a query has done all that is available.
+
+    Raises:
+        StreamproofError: It took longer than it may, and was stopped.
+    """
+    ends_itself = "ProcessingTime" not in str(query._jsq.streamingQuery().trigger().toString())
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        with contextlib.suppress(Exception):
+            query.stop()
+
+    watch = threading.Timer(seconds, stop)
+    watch.start()
+    try:
+        query.awaitTermination() if ends_itself else query.processAllAvailable()
+    except Exception:
+        if not late.is_set():
+            raise
+    finally:
+        watch.cancel()
+    if late.is_set():
+        raise StreamproofError(
+            f"the job's query took longer than {seconds:g} s: look what it waits for, or give it longer with seconds="
+        )
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Interrupt what runs in the main thread after so many seconds.
+
+    Raises:
+        StreamproofError: It took longer.
+    """
+    if seconds == NO_LIMIT or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        raise StreamproofError(
+            f"the job's function didn't return within {seconds:g} s: it declares a query, and waits for none; "
+            "seconds= gives it longer"
+        )
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,137 @@
+"""What goes wrong with a query, in a sentence: Spark refuses it, it fails, or the machine is too busy for it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from ....reference.core.errors import BadInput, StreamproofError
+from ...system.visible import first_line, visible_path
+from ...system.work import temporary_folder
+from .disk import no_space
+from .session import query_lock, spark_log_path, why_jvm_died, work_folder
+
+Result = TypeVar("Result")
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+_NOT_THE_USERS = (
+    *("site-packages", "pyspark.zip", "<frozen", sysconfig.get_path("stdlib")),
+    *(f"{_PACKAGE}/", f"{_PACKAGE.parent}/spark_impl/"),
+)
+"""What stands in the paths of a traceback where the code isn't the user's."""
+_TOO_BUSY = "Python worker failed to connect back"
+
+
+class QueryFailed(StreamproofError):
+    """A query failed by what runs in it: neither the JVM died, nor is the disk full, nor the machine too busy."""
+
+
+class MachineTooBusy(StreamproofError):
+    """A Python worker didn't start within the 10 s that Spark gives it; Spark has no setting for a longer wait."""
+
+
+class PlannedCrash(Exception):
+    """Raised where a query is to die."""
+
+
+def in_own_folder(run: Callable[[Path], Result]) -> Result:
+    """Call `run` with a folder of its own; where the machine was too busy for it call it once more, with another."""
+
+    def once() -> Result:
+        with temporary_folder(work_folder()) as folder:
+            return run(folder)
+
+    with query_lock():
+        try:
+            return once()
+        except MachineTooBusy:
+            return once()
+
+
+@contextlib.contextmanager
+def refused(query: str, remedies: Mapping[str, str]) -> Iterator[None]:
+    """Turn Spark's refusal of a query into a BadInput with its reason and the remedy.
+
+    Args:
+        query: What the message calls the query.
+        remedies: By a pattern that is looked for in the reason: what to do.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as error:
+        said = first_line(error).rstrip(";. ")
+        remedy = next((f": {remedy}" for pattern, remedy in remedies.items() if re.search(pattern, said)), "")
+        raise BadInput(f"Spark refuses {query}: {said}{remedy}") from None
+
+
+@contextlib.contextmanager
+def reported_failures(planned: bool = False) -> Iterator[None]:
+    """Turn a query's failure into a `StreamproofError` that says what went wrong; a planned crash is none."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import StreamingQueryException
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    # Its client logs the traceback of each function that fails in a batch, which is said here in a line.
+    log = logging.getLogger("py4j.clientserver")
+    log.addFilter(_never)
+    try:
+        yield
+    except (Py4JError, ConnectionError, EOFError) as error:
+        dead = why_jvm_died(error)
+        if dead is None:
+            raise
+        raise StreamproofError(dead) from None
+    except (CapturedException, StreamingQueryException) as error:
+        if planned and PlannedCrash.__name__ in str(error):
+            return
+        if _TOO_BUSY in str(error):
+            raise MachineTooBusy(
+                "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
+                f"run again when less runs beside it (the log is {spark_log_path()})"
+            ) from None
+        full = no_space(str(error), work_folder())
+        kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(str(error)))
+        raise kind(f"the Spark query failed: {cause}{_user_line(str(error))} (the log is {spark_log_path()})") from None
+    finally:
+        log.removeFilter(_never)
+
+
+def _never(record: logging.LogRecord) -> bool:
+    return False
+
+
+def _user_line(text: str) -> str:
+    """Return the innermost line of the user's own code in the traceback of a worker, or nothing."""
+    frames = re.findall(r'^ *File "(.+?)", line (\d+), in (\S+)\n(?: +(.+))?', text, re.MULTILINE)
+    own = [frame for frame in frames if not any(part in frame[0] for part in _NOT_THE_USERS)]
+    if not own:
+        return ""
+    path, line, function, code = own[-1]
+    return f", in {function} ({visible_path(path)}:{line})" + (f": `{code.strip()}`" if code else "")
+
+
+def _cause(text: str) -> str:
+    """The line of a query's failure that says what went wrong: a worker's exception, if there is one."""
+    raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|BadInput)): (.+)$", text, re.MULTILINE)
+    reasons = [
+        (kind, said) for kind, said in raised if kind not in ("PythonException", "SparkException", "Py4JJavaError")
+    ]
+    if not reasons:  # then it is one of the JVM's own, and the innermost says what went wrong
+        reasons = re.findall(r"^Caused by: (?:[\w$]+\.)*(\w+): (.+)$", text, re.MULTILINE)
+    if reasons:
+        kind, said = reasons[-1]
+        return said if kind == "BadInput" else f"{kind}: {said}"
+    clash = re.search(r"_SCHEMA_NOT_COMPATIBLE\] .+\n.+\n(Existing .+)", text)
+    if clash:
+        return (
+            "the checkpoint was written under another declaration, with another key, value, aggregate or state_groups: "
+            f"{clash[1].rstrip('.')}: declare the operator as before, or give the query a new checkpointLocation"
+        )
+    return (first_line(text) or "no message")[:500]
