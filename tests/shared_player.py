@@ -19,6 +19,7 @@ from streamproof.properties.laws import runs
 from streamproof.properties.registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from streamproof.properties.witnesses.run_options import PLAIN, Crash, RunOptions
 from streamproof.properties.witnesses.spark import shared, witness
+from streamproof.properties.witnesses.spark.answers import Answers
 from streamproof.properties.witnesses.spark.dispatch import ROWS, DispatchProcessor
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.shared import (
@@ -27,7 +28,6 @@ from streamproof.properties.witnesses.spark.shared import (
     PARTITION,
     STAGE,
     Play,
-    SharedOutput,
     _read,
     dispatched_of,
     groups_of,
@@ -62,24 +62,24 @@ def play_in_memory(monkeypatch: pytest.MonkeyPatch) -> list[RunOptions]:
     """Let shared queries be played in memory; return how they are run, filled as they are."""
     asked: list[RunOptions] = []
 
-    def played(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
+    def played(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:
         asked.append(run)
         found = play_shared(plays, run)
-        return found if run.read_state else replace(found, state=[[] for _ in plays])
+        return found if run.read_state else replace(found, left=[[] for _ in plays])
 
     monkeypatch.setattr(shared, "_run_query", played)
     monkeypatch.setattr(check, "spark_session", lambda: None)
     return asked
 
 
-def play_all(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
+def play_all(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:
     """Return what shared queries emit of histories, as `run_shared` does."""
     with pytest.MonkeyPatch.context() as patch:
         play_in_memory(patch)
         return shared.run_shared(plays, run)
 
 
-def play_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
+def play_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:
     """Return what one shared query emits of histories, each batch's, and what is left in its state."""
     with _ONE_TASK:
         return _Query(plays, run).played()
@@ -119,7 +119,7 @@ class _Query:
         self.clock = self.served_until = 0
         self.task = _Task(f"query {next(_QUERIES)}")
 
-    def played(self) -> SharedOutput:
+    def played(self) -> Answers:
         last, seen = len(self.tables) - 1, -1
         for stop in [*sorted(min(stop, last) for stop in self.run.stop_after), last]:
             self.start()

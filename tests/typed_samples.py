@@ -68,7 +68,6 @@ def violated_in_memory(operator: str) -> int:
     from streamproof.properties.outcomes.outcomes import Outcome, differences
     from streamproof.properties.registration.registration import registration_of
     from streamproof.properties.witnesses.run_options import RunOptions
-    from streamproof.properties.witnesses.spark.answers import of_shared
     from streamproof.properties.witnesses.spark.shared import GROUPS, Play
     from streamproof.reference.core.play import play
 
@@ -80,7 +79,7 @@ def violated_in_memory(operator: str) -> int:
         plays = [(sample, Play(history)) for sample in pool for history in sample.histories]
         ways = {way for sample in pool for name, ways in sample.ways.items() if name != "partitions" for way in ways}
         for way in (RunOptions(), *sorted(ways, key=repr)):
-            answers = of_shared(play_all([one for _, one in plays], replace(way, read_state=True, state_groups=groups)))
+            answers = play_all([one for _, one in plays], replace(way, read_state=True, state_groups=groups))
             for index, (sample, one) in enumerate(plays):
                 history = one.history
                 ours = Outcome.of_play(history.name, play(history))

@@ -19,7 +19,7 @@ from ..outcomes.outcomes import Outcome
 from ..registration.registration import Registration
 from ..witnesses.duckdb.witness import DuckDBWitness
 from ..witnesses.run_options import ALONE, RunOptions
-from ..witnesses.spark.answers import Answers, Stored, of_shared
+from ..witnesses.spark.answers import Answers, Stored
 from ..witnesses.spark.shared import Play, can_share, run_shared
 from ..witnesses.spark.typed import TypedAnswer
 from ..witnesses.spark.witness import SPARK, QueryWitness, SparkWitness
@@ -260,7 +260,7 @@ class Pool:
                 found[id(member)] = joined([one.answers(part, options) for one in member.witnesses])
                 self.count(len(member.witnesses))
         if plays:
-            together = of_shared(run_shared(plays, options))
+            together = run_shared(plays, options)
             self.count(together.queries)
             found |= {id(member): together.part(start, count) for member, start, count in starts}
         return found

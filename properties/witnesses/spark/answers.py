@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ....reference.core.records import Key
-from ....spark_impl.runtime.logic import DROPPED
 from ...outcomes.outcomes import Outcome
 from ...registration.key_space import owner
 from .query import StreamOutput, stored_in
-from .shared import SharedOutput
 
 
 class Label(NamedTuple):
@@ -54,8 +52,8 @@ class Answers:
         left: Of each, what is stored at the end, by key and stage, where it was read.
         rewritten: Of each, the keys whose rows a batch wrote otherwise when it ran again after a crash.
         replayed: How many batches ran again after a crash.
-        partitions: In how many shuffle partitions the state lay.
-        emitting: From how many of them something came, where that is known.
+        partitions: In how many shuffle partitions the state lay, at the least.
+        emitting: From how many of them something came, at the least, where that is known.
         without_keys: In how many of them no key fell, at the least, where that is known.
         queries: How many queries that took.
         labels: Of each, in order, how each change is labelled; none where that isn't known.
@@ -74,16 +72,12 @@ class Answers:
     def part(self, start: int, count: int) -> Answers:
         """Return the share of `count` histories from `start` on."""
         share = slice(start, start + count)
-        return Answers(
-            self.outcomes[share],
-            self.left[share],
-            self.rewritten[share],
-            self.replayed,
-            self.partitions,
-            self.queries,
-            self.labels[share],
-            self.emitting,
-            self.without_keys,
+        return replace(
+            self,
+            outcomes=self.outcomes[share],
+            left=self.left[share],
+            rewritten=self.rewritten[share],
+            labels=self.labels[share],
         )
 
 
@@ -100,35 +94,6 @@ def of_query(outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callabl
     )
 
 
-def of_shared(output: SharedOutput) -> Answers:
-    """Return what shared queries wrote, history by history."""
-    left = [sorted((Stored(str(one.key[0]), one.fields) for one in state), key=_key) for state in output.state]
-    labels = [
-        [
-            Label(
-                batch,
-                entry.output.key,
-                change.change,
-                change.cause,
-                change.timestamp if change.change == DROPPED else None,
-            )
-            for (batch, change), entry in zip(changes, outcome.entries, strict=True)
-        ]
-        for changes, outcome in zip(output.changes, output.outcomes, strict=True)
-    ]
-    return Answers(
-        output.outcomes,
-        left,
-        output.rewritten,
-        output.replayed,
-        output.partitions,
-        output.queries,
-        labels,
-        output.emitting,
-        output.without_keys,
-    )
-
-
 def leftover(output: StreamOutput, count: int, is_left: Callable[[Sequence[Any]], bool]) -> list[list[Stored]]:
     """Return for each of `count` histories what is stored of its keys at the end.
 
@@ -142,10 +107,6 @@ def leftover(output: StreamOutput, count: int, is_left: Callable[[Sequence[Any]]
         if is_left(fields) and (owned := owner(key)) is not None:
             stored[owned[0]].append(Stored(owned[1], fields))
     return stored
-
-
-def _key(stored: Stored) -> str:
-    return stored.key
 
 
 def keys_replayed_otherwise(output: StreamOutput) -> dict[int, set[Key]]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +28,7 @@ from ...registration.bindings import KEY, ORDER, TIMESTAMP, VALUE
 from ...registration.registration import Registration, registration_of
 from ...registration.shared import FAILED, Shared, SharedChange
 from ..run_options import PLAIN, RunOptions
+from .answers import Answers, Label, Stored
 from .failures import QueryFailed
 from .isolation import isolated
 from .query import StreamOutput, run_stream, stored_in
@@ -57,24 +59,6 @@ SCHEMA = pa.schema(
         (VALUE, pa.binary()),
     ]
 )
-
-
-class StoredKey(NamedTuple):
-    """What is stored of a key of a history.
-
-    Attributes:
-        history: The number of its history.
-        key: The key, a tuple of its parts.
-        fields: What its logic packed.
-        emitted: The clock up to which closings have been emitted (ms).
-        due: When it is served next without a row (ms), if ever.
-    """
-
-    history: int
-    key: tuple[Any, ...]
-    fields: Sequence[Any]
-    emitted: int
-    due: int | None
 
 
 @dataclass(frozen=True)
@@ -134,33 +118,6 @@ class Play:
         return self.registration.by_clock(self.definition)
 
 
-@dataclass
-class SharedOutput:
-    """What came out of histories that shared queries.
-
-    Attributes:
-        outcomes: The outcome of each.
-        changes: Of each: what was emitted, with the batch, as it was emitted.
-        state: Of each: what is stored at the end, by stage and key, where it was read.
-        rewritten: Of each: the keys of which a batch wrote something else when it ran again after a crash.
-        replayed: How many batches ran again after a crash.
-        partitions: In how many shuffle partitions the state lay, at the least.
-        emitting: From how many of them something came, at the least.
-        without_keys: In how many of them no key fell, at the least.
-        queries: How many queries that took.
-    """
-
-    outcomes: list[Outcome] = field(default_factory=list)
-    changes: list[list[tuple[int, SharedChange]]] = field(default_factory=list)
-    state: list[list[StoredKey]] = field(default_factory=list)
-    rewritten: list[set[Key]] = field(default_factory=list)
-    replayed: int = 0
-    partitions: int = 0
-    emitting: int = 0
-    without_keys: int = 0
-    queries: int = 0
-
-
 def can_share(history: History) -> bool:
     """Whether a history can run in a shared query: its operator says how, and it has no schedule of delivery."""
     binding = registration_of(history.operator).spark
@@ -187,7 +144,7 @@ def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
     return [query for query in (*queries, staged) if query]
 
 
-def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
+def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:
     """Run histories in as few queries as their clocks and stages allow.
 
     A definition that makes a query fail is isolated: what comes out of its histories is the failure alone.
@@ -196,8 +153,8 @@ def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
         StreamproofError: Queries fail for another reason than one of a few definitions, or Spark couldn't be started.
     """
     nothing: list[Any] = [None] * len(plays)
-    found = SharedOutput(list(nothing), list(nothing), list(nothing), list(nothing))
-    each: list[SharedOutput] = []
+    found = Answers([*nothing], [*nothing], [*nothing], queries=0, labels=[*nothing])
+    each: list[Answers] = []
     for query in shared_queries(plays):
         for numbers, own in isolated(
             _by_definition(plays, query), partial(_run_numbers, plays, run), others_ran=_succeeded.is_set()
@@ -208,8 +165,8 @@ def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> SharedOutput:
                 each.append(own)
             found.queries, found.replayed = found.queries + own.queries, found.replayed + own.replayed
             for index, number in enumerate(numbers):
-                found.outcomes[number], found.changes[number] = own.outcomes[index], own.changes[index]
-                found.state[number], found.rewritten[number] = own.state[index], own.rewritten[index]
+                found.outcomes[number], found.labels[number] = own.outcomes[index], own.labels[index]
+                found.left[number], found.rewritten[number] = own.left[index], own.rewritten[index]
     found.partitions = min((one.partitions for one in each), default=0)
     found.emitting = min((one.emitting for one in each), default=0)
     found.without_keys = min((one.without_keys for one in each), default=0)
@@ -224,24 +181,23 @@ def _by_definition(plays: Sequence[Play], numbers: Sequence[int]) -> list[list[i
     return [*found.values()]
 
 
-def _run_numbers(plays: Sequence[Play], run: RunOptions, numbers: Sequence[int]) -> SharedOutput:
+def _run_numbers(plays: Sequence[Play], run: RunOptions, numbers: Sequence[int]) -> Answers:
     output = _run_query([plays[number] for number in numbers], run)
     _succeeded.set()
     return output
 
 
-def _failed(plays: Sequence[Play], failure: QueryFailed) -> SharedOutput:
+def _failed(plays: Sequence[Play], failure: QueryFailed) -> Answers:
     """Say what came out of histories that make their query fail."""
     dropped = Entry(-1, 0, Dropped(None, f"{FAILED}: {failure}"))
     outcomes = [
         Outcome(play.history.name, Grain.BATCH, [dropped], is_stream=play.definition.is_stream) for play in plays
     ]
-    change = SharedChange(0, (None,), None, None, None, None, FAILED, str(failure), None)
-    changes = [[(0, change._replace(history=number))] for number in range(len(plays))]
-    return SharedOutput(outcomes, changes, [[] for _ in plays], [set() for _ in plays], queries=1)
+    labels = [[Label(0, None, FAILED, None)] for _ in plays]
+    return Answers(outcomes, [[] for _ in plays], [set() for _ in plays], labels=labels)
 
 
-def _run_query(plays: Sequence[Play], run: RunOptions) -> SharedOutput:
+def _run_query(plays: Sequence[Play], run: RunOptions) -> Answers:
     from pyspark.sql import functions as F
 
     tables = tables_of(plays)
@@ -365,7 +321,7 @@ def _columns(rows: list[tuple[Any, ...]]) -> list[pa.Array]:
     return [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)]
 
 
-def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> SharedOutput:
+def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> Answers:
     """Hand each history what was emitted of it; its keys were spread over so many groups."""
     changes: list[list[tuple[int, SharedChange]]] = [[] for _ in plays]
     # Orders go over all histories; a cause is the number of the record in its own.
@@ -374,13 +330,15 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> SharedOut
         for change in changes_in(table):
             own = None if change.cause is None else change.cause - firsts[change.history]
             changes[change.history].append((batch, change._replace(cause=own)))
-    outcomes = []
+    outcomes, labels = [], []
     for play, own in zip(plays, changes, strict=True):
         definition, shared = play.definition, play.shared
         windowed = shared.windowed(definition)
-        entries = []
+        entries, own_labels = [], []
         for batch, change in own:
             key = shared.key(definition, change)
+            dropped_at = change.timestamp if change.change == DROPPED else None
+            own_labels.append(Label(batch, key, change.change, change.cause, dropped_at))
             if change.change in (DROPPED, FAILED):
                 entries.append(Entry(-1, batch, Dropped(key, change.reason or "")))
                 continue
@@ -388,21 +346,20 @@ def _read(plays: Sequence[Play], output: StreamOutput, groups: int) -> SharedOut
             value = shared.decode(definition, change)
             entries.append(Entry(-1, batch, Change(key, window, value, change.timestamp)))  # type: ignore[arg-type]
         outcomes.append(Outcome(play.history.name, Grain.BATCH, entries, is_stream=definition.is_stream))
-    state: list[list[StoredKey]] = [[] for _ in plays]
-    for of_key, fields, stored in stored_in(output.leftover):
-        state[of_key[0]].append(StoredKey(of_key[0], of_key[1:], fields, stored.emitted, stored.due))
+        labels.append(own_labels)
+    left: list[list[Stored]] = [[] for _ in plays]
+    for (history, key, *_), fields, _ in stored_in(output.leftover):
+        left[history].append(Stored(str(key), fields))
     emitting = {partition for _, table in output.batches for partition in table.column(PARTITION).to_pylist()}
-    return SharedOutput(
+    return Answers(
         outcomes,
-        changes,
-        state,
+        [sorted(stored, key=attrgetter("key")) for stored in left],
         _rewritten(len(plays), output),
         len(output.replayed),
         output.partitions,
-        len(emitting),
-        # A group lies in one partition.
-        max(0, output.partitions - groups),
-        queries=1,
+        labels=labels,
+        emitting=len(emitting),
+        without_keys=max(0, output.partitions - groups),  # a group lies in one partition
     )
 
 

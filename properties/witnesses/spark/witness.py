@@ -22,7 +22,7 @@ from ...registration.bindings import Binding, Native
 from ...registration.registration import Options, registration_of
 from ..base import Witness
 from ..run_options import PLAIN, RunOptions
-from .answers import Answers, of_query, of_shared
+from .answers import Answers, of_query
 from .decode import entries_of
 from .query import Build, StreamOutput, run_stream
 from .session import partitions_setting, session_for_query
@@ -75,10 +75,18 @@ class QueryWitness(Witness):
     def refuses(self, history: History) -> str | None:
         """Say why the witness can't answer a history, or None where it can."""
         try:
-            self.builder(history.operator, history.options)
+            self.check(history)
         except BadInput as error:
             return str(error)
         return None
+
+    def check(self, history: History) -> None:
+        """Check that the witness can answer a history.
+
+        Raises:
+            BadInput: It can't.
+        """
+        self.builder(history.operator, history.options)
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
         """Return what comes out of each history; those that may share a cohort do.
@@ -188,7 +196,7 @@ class SparkWitness(QueryWitness):
         """Run histories in shared queries, where their operators can; as `QueryWitness.answers`."""
         if not self.shares(histories):
             return super().answers(histories, run)
-        return of_shared(run_shared([Play(history, self.logic_for(history)) for history in histories], run))
+        return run_shared([Play(history, self.logic_for(history)) for history in histories], run)
 
     def shares(self, histories: Sequence[History]) -> bool:
         """Whether they can run in shared queries."""
@@ -234,14 +242,10 @@ class NativeSparkWitness(QueryWitness):
         native.check(definition)
         return lambda frame: native.build(definition, frame, batches)
 
-    def refuses(self, history: History) -> str | None:
-        """Say why Spark's own operator can't answer a history, or None where it can."""
-        try:
-            self.builder(history.operator, history.options)
-            native_of(history.operator).check_history(history)
-        except BadInput as error:
-            return str(error)
-        return None
+    def check(self, history: History) -> None:
+        """Check that Spark's own operator can answer a history; as `QueryWitness.check`."""
+        super().check(history)
+        native_of(history.operator).check_history(history)
 
     def settings(self) -> dict[str, str]:
         """Return the settings of Spark's own operators."""

@@ -12,9 +12,9 @@ from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.on_spark.labels import Labels
 from streamproof.properties.witnesses.run_options import PLAIN, RunOptions
 from streamproof.properties.witnesses.spark import shared
-from streamproof.properties.witnesses.spark.answers import of_shared
+from streamproof.properties.witnesses.spark.answers import Answers
 from streamproof.properties.witnesses.spark.failures import QueryFailed
-from streamproof.properties.witnesses.spark.shared import Play, SharedOutput, run_shared
+from streamproof.properties.witnesses.spark.shared import Play, run_shared
 from streamproof.reference.core.history import CUT, ClockAdvance
 from streamproof.reference.core.records import Record
 from streamproof.spark_impl.stream_stream_join import StreamStreamLogic
@@ -38,7 +38,7 @@ def test_of_a_dropped_row_the_time_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     play_in_memory(monkeypatch)
     (comparison,) = Labels().recheck([Case(LATE)])
     assert comparison.differences == []
-    (label,) = [one for one in of_shared(run_shared([Play(LATE)])).labels[0] if one.change == "dropped"]
+    (label,) = [one for one in run_shared([Play(LATE)]).labels[0] if one.change == "dropped"]
     assert (label.cause, label.timestamp) == (1, 5)
 
 
@@ -46,13 +46,13 @@ def test_a_definition_whose_query_fails_is_compared_too(monkeypatch: pytest.Monk
     play_in_memory(monkeypatch)
     played = shared._run_query
 
-    def run(plays: Sequence[Play], options: RunOptions = PLAIN) -> SharedOutput:
+    def run(plays: Sequence[Play], options: RunOptions = PLAIN) -> Answers:
         if any(play.logic is not None for play in plays):
             raise QueryFailed("a worker ended")
         return played(plays, options)
 
     monkeypatch.setattr(shared, "_run_query", run)
-    answers = of_shared(run_shared([Play(LATE), Play(LATE, StreamStreamLogic)]))
+    answers = run_shared([Play(LATE), Play(LATE, StreamStreamLogic)])
     (failed,) = answers.outcomes[1].entries
     assert failed.output.reason == "failed: a worker ended"  # type: ignore[union-attr]
     assert len(answers.labels[1]) == 1

@@ -19,13 +19,13 @@ from streamproof.properties.outcomes.outcomes import Outcome, differences
 from streamproof.properties.registration.registration import registration_of, unregister
 from streamproof.properties.registration.shared import FAILED, SharedChange
 from streamproof.properties.witnesses.run_options import RunOptions
+from streamproof.properties.witnesses.spark.answers import Label
 from streamproof.properties.witnesses.spark.dispatch import NOBODY
 from streamproof.properties.witnesses.spark.query import StreamOutput
 from streamproof.properties.witnesses.spark.shared import (
     GROUPS,
     PARTITION,
     Play,
-    StoredKey,
     _read,
     groups_of,
     shared_queries,
@@ -182,7 +182,7 @@ def test_histories_are_spread_over_the_groups() -> None:
     found = play_shared(plays, RunOptions(partitions=8))
     # As many partitions as there are: no history waits for all others.
     assert found.emitting == 8
-    assert [len(changes) for changes in found.changes] == [1] * len(plays)
+    assert [len(labels) for labels in found.labels] == [1] * len(plays)
 
 
 def test_rows_of_stages_go_to_their_stage_and_operators_of_fewer_stages_take_part_in_the_last_ones() -> None:
@@ -222,12 +222,12 @@ def written(*changes: SharedChange) -> pa.Table:
     return pa.Table.from_pylist(rows[::-1], CHANGELOG)
 
 
-def packed(*keys: StoredKey) -> dict[str, Any]:
-    """Make a group's row of Spark's state data source."""
+def packed(*keys: tuple[tuple[Any, ...], list[Any], int, int | None]) -> dict[str, Any]:
+    """Make a group's row of Spark's state data source: of each key its fields, when it emitted and when it is due."""
     pages = Pages(None)
-    for one in keys:
-        of_key = encode((one.history, *one.key))
-        pages.page_of(of_key)[of_key] = Stored(Raw(encode(one.fields)), one.emitted, one.due)
+    for key, fields, emitted, due in keys:
+        of_key = encode(key)
+        pages.page_of(of_key)[of_key] = Stored(Raw(encode(fields)), emitted, due)
     found = pages.packed()
     assert found is not None
     return {"value": {PACKED: found[0]}}
@@ -239,7 +239,7 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_its_cause_an
     # Its cause is the second record of all, and the first of its own history.
     gone = SharedChange(1, ("a",), None, None, None, 9, TOMBSTONE, None, 1)
     failed = SharedChange(1, ("b",), None, None, None, None, FAILED, "failed: ValueError: no", None)
-    kept, other = StoredKey(1, ("a",), [1, 2], 0, None), StoredKey(1, (None,), [[None]], 7, 9)
+    kept, other = ((1, "a"), [1, 2], 0, None), ((1, None), [[None]], 7, 9)
     output = StreamOutput(
         [(0, written(session)), (2, written(gone, failed))],
         replayed=[(written(session, gone), written(gone, session._replace(value=3)))],
@@ -252,8 +252,11 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_its_cause_an
         [(0, "a", (0, 5), 2, 5)],
         [(2, "a", None, None, 9), (2, "b", "failed: ValueError: no")],
     ]
-    assert read.changes == [[(0, session)], [(2, gone._replace(cause=0)), (2, failed)]]
-    assert read.state == [[], [kept, other]]
+    assert read.labels == [
+        [Label(0, "a", UPDATE, 0)],
+        [Label(2, "a", TOMBSTONE, 0), Label(2, "b", FAILED, None)],
+    ]
+    assert read.left == [[], [("None", [[None]]), ("a", [1, 2])]]
     assert read.rewritten == [{"a"}, set()]
     assert (read.replayed, read.queries) == (1, 1)
     assert (read.partitions, read.emitting, read.without_keys) == (5, 2, 2)
@@ -261,9 +264,9 @@ def test_what_is_read_goes_to_its_history_with_its_batch_its_window_its_cause_an
 
 
 def test_all_keys_of_a_group_are_read_from_its_state() -> None:
-    keys = [StoredKey(number, ("a",), [number], 0, None) for number in range(200)]
+    keys = [((number, "a"), [number], 0, None) for number in range(200)]
     found = stored_in([packed(*keys)])
-    assert sorted(StoredKey(key[0], key[1:], fields, one.emitted, one.due) for key, fields, one in found) == keys
+    assert sorted((key, fields, one.emitted, one.due) for key, fields, one in found) == keys
 
 
 def differing(plays: Sequence[Play]) -> list[History]:
