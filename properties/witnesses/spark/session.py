@@ -13,16 +13,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, ParamSpec
+from typing import TYPE_CHECKING, BinaryIO
 
 from ....reference.core.errors import BadInput, MissingTool, StreamproofError
 from ....specs.java import Java, find_java, low_limits
 from ...system import requirements
 from ...system.spark_versions import checkpoint_file_manager, condition_of
+from ...system.visible import first_line
 from ...system.work import log_path, open_log, own_folder
 from . import jvm as spark_jvm
 from .class_archive import java_options
@@ -84,7 +84,6 @@ _ONE_QUERY = threading.RLock()
 """Queries of threads without a session of their own run one after the other, for they share its settings."""
 _STARTING = threading.RLock()
 """Held while a session is started, which a second thread waits for."""
-_Arguments = ParamSpec("_Arguments")
 
 
 class _OfThread(threading.local):
@@ -99,24 +98,6 @@ _log: Path | None = None
 _shared: Path | None = None
 
 
-def _for_this_thread(start: Callable[_Arguments, SparkSession]) -> Callable[_Arguments, SparkSession]:
-    """Let one thread after the other ask for the process's session, and give each its own where it has one."""
-
-    @wraps(start)
-    def started(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> SparkSession:
-        with _STARTING:
-            session = start(*arguments, **named)
-            if _of_thread.number is None:
-                return session
-            own = _own_sessions.get(_of_thread.number)
-            if own is None or own.sparkContext is not session.sparkContext:
-                own = _own_sessions[_of_thread.number] = session.newSession()
-            return own
-
-    return started
-
-
-@_for_this_thread
 def spark_session(
     *,
     cores: int | None = None,
@@ -157,12 +138,36 @@ def spark_session(
         StreamproofError: The cluster can't be reached or has no worker that can do the work. It is reported after 5 s
             where no master listens, after 90 s where none of its workers is free.
     """
-    global _session, _log, _shared
     require_packages()
-    running = _running_session()
-    if running is not None:
-        _require_master(running, master)
-        return running if running is _session or any_provider else _checked(running)
+    with _STARTING:
+        session = _running_session()
+        if session is None:
+            session = _start(cores, partitions, memory, master, shared, log, settings or {})
+        else:
+            _check_running(session, master, any_provider)
+        return _of_this_thread(session)
+
+
+def _of_this_thread(session: SparkSession) -> SparkSession:
+    number = _of_thread.number
+    if number is None:
+        return session
+    own = _own_sessions.get(number)
+    if own is None or own.sparkContext is not session.sparkContext:
+        own = _own_sessions[number] = session.newSession()
+    return own
+
+
+def _start(
+    cores: int | None,
+    partitions: int | None,
+    memory: str,
+    master: str | None,
+    shared: Path | None,
+    log: Path | None,
+    settings: Mapping[str, str],
+) -> SparkSession:
+    global _session, _log, _shared
     if cores is None:
         master = master or os.environ.get(MASTER_VARIABLE) or None
     if partitions is None:
@@ -187,22 +192,26 @@ def spark_session(
         **({} if cluster else socket_settings(own_folder())),
         **partitions_setting(partitions),
         "spark.driver.memory": memory,
-        **(settings or {}),
+        **settings,
     }
     _log = log or default_log_path()
     session = _started(chosen, java, _log)
-    if not cluster:
+    if cluster:
+        _prepare_workers(session, folder)
+    else:
         start_quickly(session, own_folder())
         quicken(session)
-    else:
-        try:
-            send_code(session)
-            look_at_workers(session, folder)
-        except BaseException:
-            session.stop()
-            raise
     _session, _shared = session, folder
     return session
+
+
+def _prepare_workers(session: SparkSession, folder: Path | None) -> None:
+    try:
+        send_code(session)
+        look_at_workers(session, folder)
+    except BaseException:
+        session.stop()
+        raise
 
 
 def use_own_session(number: int) -> None:
@@ -254,7 +263,7 @@ def _changed(spark: SparkSession, name: str, value: str) -> str | None:
         earlier: str | None = spark.conf.get(name, None)
         spark.conf.set(name, value)
     except PySparkException as error:
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "").rstrip(".")
+        said = first_line(error).rstrip(".")
         raise BadInput(
             f"settings has {name!r}: Spark refuses {value!r}: {said}: give another value, or start the session with it"
         ) from None
@@ -373,13 +382,6 @@ def _driver_at(address: str | None) -> dict[str, str]:
     return {} if address is None or named else {"spark.driver.host": address}
 
 
-def _require_master(running: SparkSession, master: str | None) -> None:
-    if master and running.sparkContext.master != master:
-        raise BadInput(
-            f"a Spark session runs on {running.sparkContext.master}, not on {master}: stop it, or start it there."
-        )
-
-
 def _running_session() -> SparkSession | None:
     """The session of this process whose context hasn't been stopped, ours or the caller's."""
     from pyspark import SparkContext
@@ -393,14 +395,19 @@ def _running_session() -> SparkSession | None:
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
-def _checked(session: SparkSession) -> SparkSession:
+def _check_running(session: SparkSession, master: str | None, any_provider: bool) -> None:
+    if master and session.sparkContext.master != master:
+        raise BadInput(
+            f"a Spark session runs on {session.sparkContext.master}, not on {master}: stop it, or start it there."
+        )
+    if session is _session or any_provider:
+        return
     provider = session.conf.get(_PROVIDER)
     if provider != ROCKSDB:
         raise BadInput(
             f"The running Spark session keeps state in {provider}, and transformWithState needs RocksDB: "
             f'set it with `spark.conf.set("{_PROVIDER}", "{ROCKSDB}")`, or stop the session.'
         )
-    return session
 
 
 def _started(settings: Mapping[str, str], java: Java, log: Path) -> SparkSession:
