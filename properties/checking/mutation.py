@@ -20,7 +20,7 @@ from ..laws.on_spark.retention import Retention
 from ..laws.runs import Pool, Run
 from ..registration.mutants import Mutant
 from ..registration.registration import Registration, registered, registration_of
-from ..witnesses.spark.witness import LogicsWitness, SparkWitness
+from ..witnesses.spark.witness import SparkWitness
 from .check import shares_queries
 from .pools import pools_on_spark
 from .running import AnyRun, Progress, cohort_run, run_sample
@@ -195,7 +195,7 @@ def _shrink(kills: Sequence[Kill], rounds: int, progress: Progress) -> None:
         ) -> list[list[bool]]:
             progress(f"shrinking: {sum(map(len, asked))} candidates in one query")
             logics = {id(one): kill.mutant.logic for kill, of_one in zip(killed, asked, strict=True) for one in of_one}
-            witness = LogicsWitness(logics=logics)
+            witness = SparkWitness(logics=logics)
             cases = [Case(history) for of_one in asked for history in of_one]
             broken = iter(law.recheck(cases, witness))
             return [[bool(next(broken).differences) for _ in of_one] for of_one in asked]

@@ -164,10 +164,12 @@ class SparkWitness(QueryWitness):
     Attributes:
         logic: What decides instead of the operator's own logic, or that of its stages: a mutant.
         mutant: The name of the mutant that `logic` is, if it is one; a counterexample of it is rechecked by it.
+        logics: In shared queries, by the identity of a history: what decides about it instead.
     """
 
     logic: Callable[[Any], Any] | None = None
     mutant: str | None = None
+    logics: Mapping[int, Callable[[Any], Any]] = field(default_factory=dict, hash=False)
 
     name = "spark"
     knows_dropped = True
@@ -196,30 +198,11 @@ class SparkWitness(QueryWitness):
         """Run histories in shared queries, where their operators can; as `QueryWitness.answers`."""
         if not self.shares(histories):
             return super().answers(histories, run)
-        return run_shared([Play(history, self.logic_for(history)) for history in histories], run)
+        return run_shared([Play(history, self.logics.get(id(history), self.logic)) for history in histories], run)
 
     def shares(self, histories: Sequence[History]) -> bool:
         """Whether they can run in shared queries."""
         return all(map(can_share, histories))
-
-    def logic_for(self, history: History) -> Callable[[Any], Any] | None:
-        """Return what decides about a history; None: the operator's own logic."""
-        return self.logic
-
-
-@dataclass(frozen=True)
-class LogicsWitness(SparkWitness):
-    """The operators of `spark_impl`, each history with a logic of its own.
-
-    Attributes:
-        logics: By the identity of a history: what decides about it.
-    """
-
-    logics: Mapping[int, Callable[[Any], Any]] = field(default_factory=dict)
-
-    def logic_for(self, history: History) -> Callable[[Any], Any] | None:
-        """Return what decides about a history."""
-        return self.logics[id(history)]
 
 
 @dataclass(frozen=True)
