@@ -30,11 +30,6 @@ class Crash(NamedTuple):
     def __str__(self) -> str:
         return f"batch {self.batch}{'' if self.data else ' without data'}, {self.moment}"
 
-    @property
-    def sort_key(self) -> tuple[int, bool, Moment]:
-        """The crash's order among those of a query."""
-        return self.batch, not self.data, self.moment
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
@@ -154,12 +149,9 @@ def crash_of(value: Any) -> Crash | None:
     match value:
         case int(batch) if _is_batch(batch):
             return Crash(batch)
-        case [batch, bool(data), "before its output"] if _is_batch(batch):
-            return Crash(batch, data, "before its output")
-        case [batch, bool(data), "between its output and its commit"] if _is_batch(batch):
-            return Crash(batch, data)
-        case _:
-            return None
+        case [batch, bool(data), moment] if _is_batch(batch) and moment in get_args(Moment):
+            return Crash(batch, data, moment)
+    return None
 
 
 def _is_batch(value: Any) -> bool:

@@ -77,5 +77,4 @@ def _ids_used(expression: Any) -> set[int]:
 
 
 def _aggregates(expression: Any) -> bool:
-    """Return whether an expression has an aggregate function within it."""
     return class_of(expression) in _AGGREGATES or any(map(_aggregates, members(expression.children())))

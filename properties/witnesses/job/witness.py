@@ -105,7 +105,6 @@ class RowsWitness:
         return output
 
     def _unpacked(self, rows: Sequence[Row], histories: Sequence[JobHistory]) -> list[list[Row]]:
-        """Return the rows of each history."""
         if not rows:
             return [[] for _ in histories]
         carriers = set(key_space(self.sources).columns.values())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from ....reference.core.records import Key
 from ...outcomes.outcomes import Outcome
@@ -82,46 +84,28 @@ class Answers:
 
 
 def of_query(outcomes: Sequence[Outcome], output: StreamOutput, is_left: Callable[[Sequence[Any]], bool]) -> Answers:
-    """Return what a query over typed columns wrote, history by history; `is_left` as in `leftover`."""
-    count = len(outcomes)
-    wrong = keys_replayed_otherwise(output)
-    return Answers(
-        list(outcomes),
-        leftover(output, count, is_left),
-        [wrong[index] for index in range(count)],
-        len(output.replayed),
-        output.partitions,
-    )
-
-
-def leftover(output: StreamOutput, count: int, is_left: Callable[[Sequence[Any]], bool]) -> list[list[Stored]]:
-    """Return for each of `count` histories what is stored of its keys at the end.
+    """Return what a query over typed columns wrote, history by history.
 
     Args:
+        outcomes: The outcome of each history.
         output: What the query wrote, and its state.
-        count: How many histories the cohort has.
         is_left: Whether what is left of a key counts.
     """
-    stored: list[list[Stored]] = [[] for _ in range(count)]
+    left: list[list[Stored]] = [[] for _ in outcomes]
     for (key,), fields, _ in stored_in(output.leftover):
         if is_left(fields) and (owned := owner(key)) is not None:
-            stored[owned[0]].append(Stored(owned[1], fields))
-    return stored
+            left[owned[0]].append(Stored(owned[1], fields))
+    rewritten: list[set[Key]] = [set() for _ in outcomes]
+    for tables in output.replayed:
+        first, again = map(_rows_by_key, tables)
+        for key in first.keys() | again.keys():
+            if first.get(key) != again.get(key) and (owned := owner(key)) is not None:
+                rewritten[owned[0]].add(owned[1])
+    return Answers([*outcomes], left, rewritten, len(output.replayed), output.partitions)
 
 
-def keys_replayed_otherwise(output: StreamOutput) -> dict[int, set[Key]]:
-    """Return by the history's index in its cohort the keys whose rows a replayed batch wrote otherwise."""
-    wrong: dict[int, set[Key]] = defaultdict(set)
-    for before, after in output.replayed:
-        first, second = (_rows_by_key(table.to_pylist()) for table in (before, after))
-        for key in first.keys() | second.keys():
-            if first.get(key) != second.get(key) and (owned := owner(key)) is not None:
-                wrong[owned[0]].add(owned[1])
-    return wrong
-
-
-def _rows_by_key(rows: Iterable[dict[str, object]]) -> dict[str, list[dict[str, object]]]:
+def _rows_by_key(table: pa.Table) -> dict[str, list[dict[str, object]]]:
     by_key: dict[str, list[dict[str, object]]] = defaultdict(list)
-    for row in rows:
+    for row in table.to_pylist():
         by_key[str(row["key"])].append({name: value for name, value in row.items() if name != "ordinal"})
     return by_key

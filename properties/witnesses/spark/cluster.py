@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....reference.core.errors import BadInput, StreamproofError
+from ...system.visible import first_line
 from ...system.work import own_folder, temporary_folder
 
 if TYPE_CHECKING:
@@ -241,8 +242,7 @@ def last_cause(text: str) -> str:
     reasons = [f"{kind}: {said}" for kind, said in raised if kind not in ("PythonException", "SparkException")]
     if reasons:
         return reasons[-1]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return (raised[0][1] if raised else lines[0] if lines else "no reason was given")[:500]
+    return (raised[0][1] if raised else first_line(text) or "no reason was given")[:500]
 
 
 def tasks_of_executors(spark: SparkSession) -> dict[str, int]:

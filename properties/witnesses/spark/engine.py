@@ -54,12 +54,17 @@ class PreparedQuery(ABC):
 
     A subclass says how the query is started, and keeps what it writes.
 
-    Attributes:
+    Args:
         spark: The session.
-        checkpoint: The folder of the query's checkpoint.
+        folder: The query's folder.
+        batches: The rows of each batch.
         run: How it is run.
-        planned: The crashes that haven't happened yet, in order.
-        available: How many micro-batches it may read.
+        steps: How many micro-batches each batch takes; its rows are in the first.
+
+    Attributes:
+        checkpoint: The folder of the query's checkpoint.
+        planned: The crashes that haven't happened yet.
+        available: How many batches it may read.
         refused: Where Spark refuses it: what the message calls it, and what to do, by a pattern in Spark's reason.
         seconds: How long it may take after each start, and its declaration.
     """
@@ -70,18 +75,9 @@ class PreparedQuery(ABC):
     def __init__(
         self, spark: SparkSession, folder: Path, batches: Sequence[Tables], run: RunOptions, steps: int = 1
     ) -> None:
-        """Make the folders of the inputs.
-
-        Args:
-            spark: The session.
-            folder: The query's folder.
-            batches: The rows of each batch.
-            run: How it is run.
-            steps: How many micro-batches each batch takes; its rows are in the first.
-        """
         self.spark, self.batches, self.run, self.steps = spark, [*batches], run, steps
         self.checkpoint = folder / "checkpoint"
-        self.planned = sorted(run.crash_in, key=lambda crash: crash.sort_key)
+        self.planned = [*run.crash_in]
         self.available = 0
         self.folders: dict[str, Path] = {}
         self.schemas: dict[str, StructType] = {}
@@ -183,6 +179,7 @@ def wait(query: StreamingQuery, seconds: float) -> None:
             query.stop()
 
     watch = threading.Timer(seconds, stop)
+    watch.daemon = True  # an interrupt before its cancellation mustn't keep the process
     watch.start()
     try:
         query.awaitTermination() if ends_itself else query.processAllAvailable()

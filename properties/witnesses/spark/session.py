@@ -49,7 +49,6 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 """The only state store provider that `transformWithState` accepts."""
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-_ZONE = "spark.sql.session.timeZone"
 
 # Only the quick compiler, and the collector without threads of its own: most sessions end before they are warm.
 # With that compiler alone Java has 48 MB for its code: some dozens of queries fill them, then it only interprets.
@@ -58,7 +57,7 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseS
 
 _SETTINGS: dict[str, str] = {
     _PROVIDER: ROCKSDB,
-    _ZONE: "UTC",
+    "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -254,7 +253,6 @@ def session_for_query(settings: Mapping[str, str], *, any_provider: bool = False
 
 
 def _changed(spark: SparkSession, name: str, value: str) -> str | None:
-    """Change a setting of a session that runs, and return the earlier value."""
     from pyspark.errors import PySparkException
 
     if name.startswith(_OF_CONTEXT):
@@ -287,11 +285,6 @@ def partitions_of_users_session() -> int | None:
 def partitions_setting(partitions: int | None) -> dict[str, str]:
     """Return the setting of so many shuffle partitions; None: none, for the session says how many."""
     return {} if partitions is None else {_SHUFFLE_PARTITIONS: str(partitions)}
-
-
-def time_zone_of(settings: Mapping[str, str]) -> str:
-    """Return the time zone that queries run in under these settings: theirs, or this process's session's."""
-    return settings.get(_ZONE) or spark_session(any_provider=True).conf.get(_ZONE, "UTC") or "UTC"
 
 
 def sessions() -> list[SparkSession]:

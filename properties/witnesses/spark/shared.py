@@ -29,6 +29,7 @@ from ...registration.registration import Registration, registration_of
 from ...registration.shared import FAILED, Shared, SharedChange
 from ..run_options import PLAIN, RunOptions
 from .answers import Answers, Label, Stored
+from .decode import milliseconds_of
 from .failures import QueryFailed
 from .isolation import isolated
 from .query import StreamOutput, run_stream, stored_in
@@ -129,13 +130,12 @@ def shared_queries(plays: Sequence[Play]) -> list[list[int]]:
 
     Where the clock means nothing, a history goes with any schedule, so with the first one.
     """
-    staged = [number for number, play in enumerate(plays) if play.is_staged]
     timed: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    others = []
+    staged, others = [], []
     for number, play in enumerate(plays):
         if play.is_staged:
-            continue
-        if play.by_clock:
+            staged.append(number)
+        elif play.by_clock:
             timed[clock_schedule(play.history)].append(number)
         else:
             others.append(number)
@@ -174,7 +174,6 @@ def run_shared(plays: Sequence[Play], run: RunOptions = PLAIN) -> Answers:
 
 
 def _by_definition(plays: Sequence[Play], numbers: Sequence[int]) -> list[list[int]]:
-    """Return the numbers of the plays of each definition and logic."""
     found: dict[Any, list[int]] = defaultdict(list)
     for number in numbers:
         found[plays[number].logic_key].append(number)
@@ -188,7 +187,6 @@ def _run_numbers(plays: Sequence[Play], run: RunOptions, numbers: Sequence[int])
 
 
 def _failed(plays: Sequence[Play], failure: QueryFailed) -> Answers:
-    """Say what came out of histories that make their query fail."""
     dropped = Entry(-1, 0, Dropped(None, f"{FAILED}: {failure}"))
     outcomes = [
         Outcome(play.history.name, Grain.BATCH, [dropped], is_stream=play.definition.is_stream) for play in plays
@@ -373,17 +371,13 @@ def changes_in(table: pa.Table) -> Iterator[SharedChange]:
     columns = (
         table.column(HISTORY).to_pylist(),
         table.column(KEY).to_pylist(),
-        *(_ms(pc.struct_field(bounds, name)) for name in ("start", "end")),
+        *(milliseconds_of(pc.struct_field(bounds, name)) for name in ("start", "end")),
         [None if value is None else decode(value) for value in table.column("value").to_pylist()],
-        _ms(table.column("timestamp")),
+        milliseconds_of(table.column("timestamp")),
         *(table.column(name).to_pylist() for name in ("change", "reason", "cause")),
     )
     for history, key, *rest in zip(*columns, strict=True):
         yield SharedChange(history, (key,), *rest)
-
-
-def _ms(times: Any) -> list[int | None]:
-    return pc.cast(times, pa.timestamp("ms", times.type.tz)).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
 
 
 def _rewritten(count: int, output: StreamOutput) -> list[set[Key]]:

@@ -129,8 +129,6 @@ class StagedTopic:
 
 
 class _Stage:
-    """Three queries, and the histories that are played on them."""
-
     def __init__(self, histories: Sequence[History], logics: Sequence[MakeStages], folder: Path) -> None:
         self.histories, self.folder = histories, folder
         self.definitions: list[ForeignKeyJoin] = [

@@ -29,7 +29,7 @@ from ..run_options import PLAIN, RunOptions
 from .answers import Label
 from .decode import entries_of, milliseconds_of
 from .failures import QueryFailed, in_own_folder, reported_failures
-from .query import Build, OperatorQuery, StreamOutput, run_stream
+from .query import Build, OperatorQuery, StreamOutput, run_stream, stored_in
 from .session import partitions_setting, session_for_query
 from .witness import MANY_GROUPS, SPARK, QueryWitness, Tables, binding_of, state_groups_of
 
@@ -94,20 +94,13 @@ class AtEndOf:
 
     def look_at_state(self, ended: OperatorQuery, typed: Typed) -> None:
         """Compare what `read_state` reads with what is stored: each key once, with the same fields and times."""
-        import msgspec
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        from ....spark_impl.runtime.pages import unpacked
-        from ....spark_impl.runtime.processor import PACKED
         from ....spark_impl.state import read_state
 
         for stage in range(ended.stages):
-            raw = {
-                tuple(msgspec.msgpack.decode(of_key)): one
-                for row in ended.stored(stage)
-                for of_key, one in unpacked(row["value"][PACKED])
-            }
+            raw = {parts: (fields, stored) for parts, fields, stored in stored_in(ended.stored(stage))}
             try:
                 rows = arrow_table_of(read_state(str(ended.checkpoint), operator=stage)).to_pylist()
             except (StreamproofError, PySparkException, Py4JError) as error:
@@ -116,11 +109,11 @@ class AtEndOf:
             read = {tuple(row["key"].values()): row for row in rows}
             if len(rows) != len(raw):
                 self.of_all.append(Difference("", None, None, [f"{len(raw)} keys"], [f"{len(rows)} rows"]))
-            for parts, stored in raw.items():
+            for parts, (fields, stored) in raw.items():
                 key = typed.keys.get(parts)
                 # A wrong operator may store a key that belongs to no history.
                 owned = owner(key) if key and "|" in key else None
-                wanted = [msgspec.msgpack.decode(stored.fields), stored.emitted, stored.due, bytes(stored.fields)]
+                wanted = [fields, stored.emitted, stored.due, bytes(stored.fields)]
                 row = read.get(parts)
                 has = None if row is None else [row[name] for name in ("state", "closed", "due", "packed")]
                 if owned is not None:
@@ -235,13 +228,11 @@ class TypedSparkWitness(QueryWitness):
             if self.layout.is_batch:
                 output = run_batch(spark, pa.concat_tables(tables), build)
             else:
-                # Its layout says whether the state is read, and how.
-                plain = replace(run, read_state=False)
                 output = run_stream(
                     spark,
                     tables,
                     build,
-                    plain,
+                    replace(run, read_state=False),  # the layout says whether it is read, and how
                     at_end=lambda ended: self._look_at_end(ended, cohort, typed, found),
                 )
         answers = [
@@ -338,13 +329,7 @@ class TypedSparkWitness(QueryWitness):
         return rows
 
     def _wrong_in(self, place: dict[str, Any], ordinal: int, at: int | None) -> str | None:
-        """Say what is wrong with a place, by which the next operator orders changes.
-
-        Args:
-            place: The place.
-            ordinal: The change's ordinal.
-            at: The time (ms) of the row that set it off; None where the clock did, or it isn't known.
-        """
+        # The next operator orders changes by their places. `at` is the time (ms) of the row that set a change off.
         if place["step"] != ordinal:
             return f"the step {place['step']} of the ordinal {ordinal}"
         if at is not None and (place["phase"], place["at"]) != (0, at):
