@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from ..checking.report import Report
 from ..checking.shrinking import size
 from ..counterexamples.counterexample import Counterexample, Saved
 from ..counterexamples.of_jobs import SAVED, folder_of
-from ..counterexamples.of_operators import FolderStore
+from ..counterexamples.of_operators import FolderStore, saved
 from ..counterexamples.text import counterexample_text, test_to_paste
 from ..generators.coverage import draw_covering, goals
 from ..laws.all import Subject
@@ -186,8 +187,8 @@ class _OfOptions(FolderStore):
         return super().save(counterexample) if self.saves else self.folder
 
     def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Saved]:
-        """Return the saved counterexamples of the options; a warning names those of others."""
-        found = super().saved(operator, subject, mutant) if self.saves else []
+        """Return the counterexamples of the options, whichever check saved them; a warning names those of others."""
+        found = [*saved(self.folder, operator)] if self.saves else []
         others = [metadata.folder.name for history, metadata in found if dict(history.options) != self.options]
         if others:
             warnings.warn(
@@ -195,7 +196,11 @@ class _OfOptions(FolderStore):
                 "remove what is of no more use",
                 stacklevel=6,
             )
-        return [each for each in found if dict(each[0].options) == self.options]
+        return [
+            (history, replace(metadata, law=Changelog.name, original=None, way=None))
+            for history, metadata in found
+            if dict(history.options) == self.options
+        ]
 
 
 def _violated(head: str, counterexample: Counterexample, path: Path, store: _OfOptions) -> Violated:

@@ -345,6 +345,19 @@ def test_the_next_run_replays_the_saved_one_first_and_draws_nothing_while_it_fai
     assert asked == [1]
 
 
+@pytest.mark.parametrize("subject", [None, "spark"])
+def test_what_an_earlier_version_or_the_gate_has_saved_is_replayed_too(tmp_path: Path, subject: str | None) -> None:
+    with pytest.raises(AssertionError):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+    (path,) = tmp_path.rglob("counterexample.json")
+    if subject is None:
+        path.unlink()
+    else:
+        path.write_text(json.dumps({**json.loads(path.read_text()), "subject": subject, "law": "restart"}))
+    with pytest.raises(AssertionError, match="1 of 1 saved counterexamples still differ"):
+        check_witness(wrong, ISSUE, 60, folder=tmp_path)
+
+
 def test_the_right_job_passes_with_what_was_saved(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         check_witness(wrong, ISSUE, 60, folder=tmp_path)
