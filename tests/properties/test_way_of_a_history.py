@@ -1,0 +1,82 @@
+"""The way of a history: those of operators and of jobs pass the same rooms in the same order (`CONTRIBUTING.md`)."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import pytest
+import streamproof.properties
+from memory_jobs import RUN, Batches, copy, options
+from shared_player import play_in_memory
+from streamproof import Violated
+from streamproof.properties.checking import check as check_module
+from streamproof.properties.checking.check import check
+from streamproof.properties.checking.jobs.check import JobCheck
+from streamproof.properties.checking.mutation import LAWS
+from streamproof.properties.checking.recheck import witness_of
+from streamproof.properties.counterexamples.of_operators import FolderStore
+from streamproof.properties.laws.expected.oracles import BatchOracle
+from streamproof.properties.laws.variation import Variation
+from streamproof.properties.report.making import content
+
+HOME = Path(streamproof.properties.__file__).parent
+ROOMS = {
+    "draw": {"generators/draws.py draw_histories", "generators/columns/drawing.py draw_histories"},
+    "run": {"witnesses/spark/shared.py run_shared", "witnesses/job/witness.py evaluate"},
+    "judge": {"laws/on_spark/judging.py judge", "laws/expected/judging.py difference"},
+    "save": {"counterexamples/store.py put"},
+    "shrink": {"generators/shrinking.py shrink"},
+    "report": {"report/making.py content"},
+}
+BY_DOOR = {door: room for room, doors in ROOMS.items() for door in doors}
+
+
+def rooms_entered(work: Callable[[], object]) -> list[str]:
+    """Return the rooms in the order in which they are first entered, in whatever thread."""
+    entered: dict[str, None] = {}
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and (file := Path(frame.f_code.co_filename)).is_relative_to(HOME):
+            door = f"{file.relative_to(HOME).as_posix()} {frame.f_code.co_name}"
+            if door in BY_DOOR:
+                entered.setdefault(BY_DOOR[door])
+
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return list(entered)
+
+
+def without_the_last(batches: Batches) -> Batches:
+    return [rows[:-1] for rows in batches]
+
+
+def test_an_operators_history(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    play_in_memory(monkeypatch)
+    monkeypatch.setattr(check_module, "ON_SPARK", LAWS)
+    monkeypatch.setattr(check_module, "plan_of_their_own", lambda *arguments: [])
+
+    def work() -> None:
+        mutant = witness_of("table_table_join", "sides_swapped")
+        report = check("table_table_join", FolderStore(tmp_path / "found"), 10, witness=mutant)
+        assert report.found
+        content([report])
+
+    assert rooms_entered(work) == [*ROOMS]
+
+
+def test_a_jobs_history(tmp_path: Path) -> None:
+    def work() -> None:
+        with pytest.raises(Violated) as raised:
+            JobCheck(options(without_the_last), BatchOracle(copy), Variation(RUN), folder=tmp_path).check(20)
+        content([raised.value])
+
+    assert rooms_entered(work) == [*ROOMS]
