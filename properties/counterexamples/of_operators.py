@@ -16,7 +16,7 @@ from ..laws.all import Subject
 from ..system.visible import visible
 from ..witnesses.run_options import run_options
 from .counterexample import NOT_RECHECKED, Counterexample, Metadata, Saved, name_of
-from .store import HISTORY, METADATA, ORIGINAL, TEXT, Refresh, Store, put, read_each, read_metadata
+from .store import HISTORY, METADATA, ORIGINAL, TEXT, Refresh, Store, Version, put, read_each, read_metadata
 from .text import counterexample_text, test_to_paste, versions
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
@@ -100,7 +100,7 @@ def save_history(
     metadata: Metadata,
     others: Mapping[str, str] | None = None,
     refresh: Refresh = "unconfirmed",
-) -> tuple[Path, bool]:
+) -> tuple[Path, Version | None]:
     """Save a counterexample as a folder `metadata.folder/operator/name`.
 
     Args:
@@ -110,7 +110,7 @@ def save_history(
         refresh: When today's metadata and texts replace the saved ones.
 
     Returns:
-        The folder, and whether this call made it.
+        The folder, and its version if this call made it.
 
     Raises:
         BadInput: It can't be written.

@@ -28,6 +28,8 @@ Refresh: TypeAlias = Literal["never", "unconfirmed", "always"]
 today and wasn't, or isn't confirmed; or always."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """The errors of a rename onto a name that is taken."""
+Version: TypeAlias = tuple[int, int]
+"""The inode and the time of change (ns) of the metadata: another one where the counterexample was refreshed."""
 T = TypeVar("T")
 
 
@@ -35,19 +37,24 @@ class Store:
     """Folders of counterexamples, in which nothing is overwritten; any number of processes may share them."""
 
     def __init__(self) -> None:
-        self._written: set[tuple[int, Path]] = set()
+        self._written: dict[tuple[int, Path], Version] = {}
 
-    def remembered(self, path: Path, is_new: bool) -> Path:
-        """Note whether this process has made a folder, and return it."""
-        if is_new:
-            self._written.add((os.getpid(), path))
+    def remembered(self, path: Path, written: Version | None) -> Path:
+        """Note what this process has written into a folder that it made, and return the folder."""
+        if written is not None:
+            self._written[os.getpid(), path] = written
         return path
 
     def forget(self, path: Path | None) -> None:
-        """Remove a counterexample that this process wrote, for a smaller one is saved; those of others stay."""
-        if path is not None and (os.getpid(), path) in self._written:
-            self._written.discard((os.getpid(), path))
-            remove_folder(path)
+        """Remove a counterexample that this process wrote, for a smaller one is saved; those of others stay.
+
+        It stays too where another process has found it meanwhile.
+        """
+        written = None if path is None else self._written.pop((os.getpid(), path), None)
+        if path is not None and written is not None:
+            with _alone_in(path.parent):
+                if _version(path) == written:
+                    remove_folder(path)
 
 
 def put(
@@ -57,7 +64,7 @@ def put(
     *,
     identity: Sequence[str] = (),
     refresh: Refresh = "unconfirmed",
-) -> tuple[Path, bool]:
+) -> tuple[Path, Version | None]:
     """Write a counterexample's folder, whole or not at all; where its name is taken by another content, beside it.
 
     Args:
@@ -68,7 +75,7 @@ def put(
         refresh: When today's metadata and texts replace the saved ones.
 
     Returns:
-        The folder, and whether this call made it.
+        The folder, and its version if this call made it.
 
     Raises:
         OSError: It can't be written; nothing is left of it then.
@@ -81,6 +88,7 @@ def put(
         for file, text in {**files, METADATA: of_metadata}.items():
             _write(hidden / file, text)
         _sync(hidden)
+        version = _version(hidden)
         number = 1
         while True:
             target = path if number == 1 else path.with_name(f"{path.name}-{number}")
@@ -89,14 +97,15 @@ def put(
             except OSError as error:
                 if error.errno not in TAKEN:
                     raise
-                if _is_same(target, files, metadata, identity):
-                    if refresh != "never":
-                        _refresh(hidden, target, metadata, refresh)
-                    return target, False
+                with _alone_in(parent):
+                    if _is_same(target, files, metadata, identity):
+                        if refresh != "never":
+                            _refresh(hidden, target, metadata, refresh)
+                        return target, None
                 number += os.path.lexists(target)  # else another process has removed it meanwhile
             else:
                 _sync(parent)
-                return target, True
+                return target, version
 
 
 def remove_folder(folder: Path) -> None:
@@ -200,6 +209,26 @@ def _hidden(parent: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
             os.close(descriptor)
+
+
+@contextmanager
+def _alone_in(parent: Path) -> Iterator[None]:
+    """Keep other processes from refreshing or forgetting a counterexample in a folder."""
+    descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        hold(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _version(folder: Path) -> Version | None:
+    """Return the version of a saved counterexample; None where it is gone."""
+    try:
+        status = (folder / METADATA).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def _write(path: Path, text: str) -> None:

@@ -65,9 +65,9 @@ def test_counterexamples_of_one_law_and_length_lie_side_by_side(tmp_path: Path) 
 
 
 def test_the_same_one_again_leaves_what_is_there(tmp_path: Path) -> None:
-    path, is_new = save_history(history(), metadata(tmp_path))
-    again, is_new_again = save_history(history(), metadata(tmp_path, seed=8))
-    assert (path, is_new, is_new_again) == (again, True, False)
+    path, version = save_history(history(), metadata(tmp_path))
+    again, version_again = save_history(history(), metadata(tmp_path, seed=8))
+    assert (path, version is not None, version_again) == (again, True, None)
     assert json.loads((path / "counterexample.json").read_text())["seed"] == 7
     assert names(tmp_path) == [path.name]
 
@@ -350,7 +350,19 @@ def test_one_that_is_taken_away_between_is_written_again(tmp_path: Path, monkeyp
         return False
 
     monkeypatch.setattr(store, "_is_same", gone)
-    assert save_history(history(), metadata(tmp_path)) == (path, True)
+    again, version = save_history(history(), metadata(tmp_path))
+    assert (again, version is not None) == (path, True)
+
+
+def test_what_another_process_has_found_meanwhile_is_not_forgotten(tmp_path: Path) -> None:
+    mine, theirs = store.Store(), store.Store()
+    for refresh, stays in (("unconfirmed", True), ("never", False)):
+        folder = tmp_path / refresh
+        path = mine.remembered(*save_history(history(), metadata(folder, confirmed=False), refresh="never"))
+        theirs.remembered(*save_history(history(), metadata(folder), refresh=refresh))  # type: ignore[arg-type]
+        theirs.forget(path)
+        mine.forget(path)
+        assert path.exists() == stays
 
 
 def test_one_that_is_taken_away_while_it_is_read_is_passed_over(
@@ -467,7 +479,7 @@ def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and
 
 def test_files_are_put_under_any_name(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "er" / "name"
-    assert put(path, {"history.jsonl": ""}, {}) == (path, True)
+    assert put(path, {"history.jsonl": ""}, {})[0] == path
     assert json.loads((path / METADATA).read_text()) == {}
 
 
