@@ -236,10 +236,17 @@ class JobCheck:
         missing = unmet_goals(self.judge, self.draws, self.variation, histories, expecting)
         if missing:
             count = len(histories)
-            agreement = f"{self.oracle.name} on all {count} histories, but that shows nothing"
             more = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
             alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
-            raise inconclusive(self.name, agreement, missing, f"more, such as {more}", self.options.seed, alone)
+            raise inconclusive(
+                self.name,
+                self.oracle.name,
+                histories=count,
+                missing=missing,
+                more=f"more, such as {more}",
+                seed=self.options.seed,
+                alone=alone,
+            )
         return JobReport(
             job=self.name,
             oracle=self.oracle.name,

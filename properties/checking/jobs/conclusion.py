@@ -21,13 +21,14 @@ MAX_GOALS_SHOWN = 5
 
 
 def inconclusive(
-    job: str, agreement: str, missing: Sequence[str], more: str, seed: int, alone: str = ""
+    job: str, oracle: str, histories: int, missing: Sequence[str], more: str, seed: int, alone: str = ""
 ) -> Inconclusive:
     """Return the failure of a check that found no difference and leaves coverage goals unmet.
 
     Args:
         job: The job's name.
-        agreement: With what it agrees, and on which histories.
+        oracle: The oracle that it agrees with.
+        histories: The number of histories.
         missing: The goals, the most important first.
         more: What may meet them.
         seed: The seed that the histories were drawn from.
@@ -36,8 +37,8 @@ def inconclusive(
     rest = len(missing) - MAX_GOALS_SHOWN
     named = "; ".join([*missing[:MAX_GOALS_SHOWN], *[f"and {rest} more"] * (rest > 0)])
     return Inconclusive(
-        f"inconclusive: {job} agrees with {agreement}, for they leave unmet: {named}. Give {more}, or another seed "
-        f"than {seed}.{alone}",
+        f"inconclusive: {job} agrees with {oracle} on all {histories} histories, but that shows nothing, for they "
+        f"leave unmet: {named}. Give {more}, or another seed than {seed}.{alone}",
         job=job,
     )
 

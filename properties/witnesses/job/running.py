@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 REPEATED = "rows in a repeated batch"
 RESTORED = "state before a stop, rows after it"
 REFUSED = (
-    "the job's query",
+    "Spark refuses the job's query: ",
     {
         "watermark": 'give the event time one in the job, such as .withWatermark("time", "5 minutes")',
         "(?i)output mode": 'name another with mode="append", "update" or "complete"',
     },
 )
-"""What messages call a job's query that Spark refuses, and what to do, by a pattern in Spark's reason."""
+"""What the message says before Spark's reason, and what to do, by a pattern in the reason."""
 
 
 @checked

@@ -54,11 +54,11 @@ def in_own_folder(run: Callable[[Path], Result]) -> Result:
 
 
 @contextlib.contextmanager
-def refused(query: str, remedies: Mapping[str, str]) -> Iterator[None]:
+def refused(refusal: str, remedies: Mapping[str, str]) -> Iterator[None]:
     """Turn Spark's refusal of a query into a BadInput with its reason and the remedy.
 
     Args:
-        query: What the message calls the query.
+        refusal: What the message says before the reason, such as `Spark refuses the query: `.
         remedies: By a pattern that is looked for in the reason: what to do.
     """
     from pyspark.errors import AnalysisException
@@ -68,7 +68,7 @@ def refused(query: str, remedies: Mapping[str, str]) -> Iterator[None]:
     except AnalysisException as error:
         said = first_line(error).rstrip(";. ")
         remedy = next((f": {remedy}" for pattern, remedy in remedies.items() if re.search(pattern, said)), "")
-        raise BadInput(f"Spark refuses {query}: {said}{remedy}") from None
+        raise BadInput(f"{refusal}{said}{remedy}") from None
 
 
 @contextlib.contextmanager
