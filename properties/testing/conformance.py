@@ -135,9 +135,14 @@ def check_witness(
     name = witness.name if job is None else location(job)
     missing = [*[f"{MIN_HISTORIES} histories at the least"] * (histories < MIN_HISTORIES), *result.missing]
     if missing:
-        agreement = f"the reference on all histories ({histories}), but that shows nothing of {operator}"
-        more = f"more histories, such as histories={max(300, 4 * histories)}"
-        raise inconclusive(name, agreement, missing, more, seed)
+        raise inconclusive(
+            name,
+            f"the reference of {operator}",
+            histories=histories,
+            missing=missing,
+            more=f"more histories, such as histories={max(300, 4 * histories)}",
+            seed=seed,
+        )
     return ConformanceReport(name, operator, dict(options), histories, seed, result.covered)
 
 
@@ -182,8 +187,13 @@ class _OfOptions(FolderStore):
     def __init__(self, folder: Path | None, job: object, options: Mapping[str, Any]) -> None:
         super().__init__(folder or Path(), job)
         self.saves, self.options = folder is not None, dict(options)
+        self.replayed: dict[str, Path] = {}
 
     def save(self, counterexample: Counterexample) -> Path:
+        """Save a counterexample, but for one that is saved already, whichever check did, and one without a folder."""
+        known = self.replayed.get(counterexample.history.to_text())
+        if known is not None:
+            return known
         return super().save(counterexample) if self.saves else self.folder
 
     def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Saved]:
@@ -196,11 +206,9 @@ class _OfOptions(FolderStore):
                 "remove what is of no more use",
                 stacklevel=6,
             )
-        return [
-            (history, replace(metadata, law=Changelog.name, original=None, way=None))
-            for history, metadata in found
-            if dict(history.options) == self.options
-        ]
+        own = [(history, known) for history, known in found if dict(history.options) == self.options]
+        self.replayed = {history.to_text(): known.folder for history, known in own}
+        return [(history, replace(known, law=Changelog.name, original=None, way=None)) for history, known in own]
 
 
 def _violated(head: str, counterexample: Counterexample, path: Path, store: _OfOptions) -> Violated:
