@@ -121,7 +121,7 @@ class _Query:
 
     def played(self) -> Answers:
         last, seen = len(self.tables) - 1, -1
-        for stop in sorted({*(min(stop, last) for stop in self.run.stop_after), last}):
+        for stop in [*sorted(min(stop, last) for stop in self.run.stop_after), last]:
             self.start()
             for number in range(seen + 1, stop + 1):
                 crashes = self.run.crash_in.count(Crash(number))

@@ -121,7 +121,7 @@ class Law:
     name: ClassVar[str]
     says: ClassVar[str] = ""
     between: ClassVar[tuple[str, ...]] = ("spark",)
-    kinds: ClassVar[tuple[Kind, ...]] = ()
+    kinds: ClassVar[tuple[Kind, ...]]
     needs: ClassVar[str] = ""
     reason: ClassVar[str] = ""
     follows_changelog: ClassVar[bool] = False

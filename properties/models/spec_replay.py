@@ -7,6 +7,7 @@ then played in one query, whose result after each change must be the join of the
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.play import Entry
-from ...reference.core.records import Key, Record, fold
+from ...reference.core.records import Key, Output, Record, fold
 from ...specs.pytla import Step, Trace
 from ...specs.races import OPERATOR, meant, values_of
 from ...specs.replay import Disagreement, Replayed
@@ -188,7 +189,10 @@ def table_of(entries: Sequence[Entry]) -> Table:
 def tables_of(entries: Sequence[Entry], when: Callable[[Entry], int], count: int) -> list[Table]:
     """Return the table after each arrival, or after each batch."""
     table: Any = {}
-    return [values_of(fold((one.output for one in entries if when(one) == number), table)) for number in range(count)]
+    by_step: dict[int, list[Output]] = defaultdict(list)
+    for entry in entries:
+        by_step[when(entry)].append(entry.output)
+    return [values_of(fold(by_step[number], table)) for number in range(count)]
 
 
 # In one query.

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from ...reference.core.errors import BadInput, StreamproofError
 from ...reference.core.history import History
+from ..checking.checked import Checked
 from ..checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport
 from ..checking.jobs.verdicts import Inconclusive, NotFinished, Violated
 from ..checking.report import Report
@@ -77,11 +78,12 @@ def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: s
     for outcome in outcomes:
         if isinstance(outcome, StreamproofError):
             outcome = NotFinished("a check", f"could not run: {outcome.message}")
-        if not hasattr(outcome, "checked"):
+        check = getattr(outcome, "checked", None)
+        if not isinstance(check, Checked):
             kind = type(outcome).__name__
             raise BadInput(f"a {kind} is no outcome of a job's check: give what check_job returned or raised")
-        checks.append(outcome.checked)
-        name = checks[-1].name
+        checks.append(check)
+        name = check.name
         if isinstance(outcome, Report):
             found += [counterexample_found(one, name, str(path), not ended) for one, path in outcome.found]
         elif isinstance(outcome, Violated):

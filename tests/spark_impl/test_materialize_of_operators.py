@@ -47,13 +47,14 @@ def plays() -> list[Play]:
 def changelog(plays: list[Play]) -> pa.Table:
     """What they emit, as the columns of one changelog: of each history and batch."""
     rows = []
-    for index, (one, changes) in enumerate(zip(plays, play_all(plays).changes, strict=True)):
-        for ordinal, (batch, emitted) in enumerate(changes):
-            windowed = emitted.start is not None and one.shared.windowed(one.definition)
-            window = {"start": emitted.start, "end": emitted.end} if windowed else None
-            key = one.shared.key(one.definition, emitted)
-            value = None if emitted.value is None else json.dumps(one.shared.decode(one.definition, emitted))
-            rows.append((index, batch, key, window, value, emitted.timestamp, emitted.change, ordinal))
+    answers = play_all(plays)
+    for index, (outcome, labels) in enumerate(zip(answers.outcomes, answers.labels, strict=True)):
+        for ordinal, (entry, label) in enumerate(zip(outcome.entries, labels, strict=True)):
+            if isinstance(entry.output, Change):
+                key, window, value, timestamp = entry.output
+                edges = None if window is None else {"start": window[0], "end": window[1]}
+                text = None if value is None else json.dumps(value)
+                rows.append((index, entry.batch, key, edges, text, timestamp, label.change, ordinal))
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)], SCHEMA
     )

@@ -23,6 +23,8 @@ def logics_in(names: Mapping[str, Any], *right: type) -> list[type]:
     """
     logics = {name: one for name, one in names.items() if isinstance(one, type) and issubclass(one, right)}
     found = {name: logic for name, logic in logics.items() if logic not in right}
+    if len(found) > len({*found.values()}):
+        raise ValueError(f"{names['__name__']} has a mutant under two names")
     for name, logic in found.items():
         # Spark's workers import a class by its module and name.
         logic.__module__, logic.__name__, logic.__qualname__ = names["__name__"], name, name

@@ -229,8 +229,9 @@ _ALL = {
     )
 }
 DIVERGENCES = {name: divergence for name, divergence in _ALL.items() if divergence.is_in(DEFAULT)}
+"""The divergences that the default release shows."""
 REPAIRED = {name: divergence for name, divergence in _ALL.items() if name not in DIVERGENCES}
-"""Those that the default release no longer shows."""
+"""The divergences that the default release no longer shows."""
 
 
 def chosen(names: Sequence[str], version: str | None = None) -> list[Divergence]:

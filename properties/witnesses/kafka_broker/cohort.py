@@ -18,7 +18,6 @@ from ...generators.cohorts import record_batches
 from ...registration.kafka import as_text
 from ...registration.key_space import owner, prefixed_key
 from ...registration.registration import registration_of
-from ..kafka.held import unprefixed
 from .application import Application
 from .clients import Received, Sent
 
@@ -178,6 +177,7 @@ def tables(
     """
     found: list[dict[Key, tuple[Value, int]]] = [{} for _ in histories]
     registration = registration_of(OPERATOR)
+    definitions = [registration.declare(history.options) for history in histories]
     for record in output:
         whose = owner(record.key)
         assert whose is not None
@@ -188,6 +188,12 @@ def tables(
             found[index].pop(key, None)
         else:
             left, right = json.loads(record.value)
-            definition = registration.declare(histories[index].options)
-            found[index][key] = [registration.domain.renamed(definition, left, unprefixed), right], record.timestamp
+            definition = definitions[index]
+            found[index][key] = [registration.domain.renamed(definition, left, _own), right], record.timestamp
     return found
+
+
+def _own(key: Key) -> Key:
+    """Return a cohort's key as its own history has it; a key that belongs to no history stays as it came."""
+    owned = owner(key)
+    return key if owned is None else owned[1]

@@ -65,7 +65,7 @@ class PreparedQuery(ABC):
         checkpoint: The folder of the query's checkpoint.
         planned: The crashes that haven't happened yet.
         available: How many batches it may read.
-        refused: Where Spark refuses it: what the message calls it, and what to do, by a pattern in Spark's reason.
+        refused: Where Spark refuses it: what the message says before the reason, and what to do, by a pattern in that.
         seconds: How long it may take after each start, and its declaration.
     """
 
@@ -119,7 +119,7 @@ class PreparedQuery(ABC):
     def run_all(self) -> None:
         """Run all batches, with the stops and crashes that are planned."""
         last = len(self.batches) - 1
-        for stop in sorted({*(min(stop, last) for stop in self.run.stop_after), last}):
+        for stop in [*sorted(min(stop, last) for stop in self.run.stop_after), last]:
             self.make_available(stop + 1)
             while not self.drained():
                 pass

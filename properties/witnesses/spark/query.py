@@ -121,7 +121,7 @@ class OperatorQuery(PreparedQuery):
     """
 
     refused = (
-        "the query",
+        "Spark refuses the query: ",
         {"watermark": 'give the event time one, such as .withWatermark("time", "5 milliseconds"), before the operator'},
     )
 
@@ -172,6 +172,7 @@ class OperatorQuery(PreparedQuery):
                 raise StreamproofError(
                     f"the query was to die in {crash}, and never came there: name a batch that it runs"
                 )
+        self.planned.clear()
 
     @property
     def stages(self) -> int:

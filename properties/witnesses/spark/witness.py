@@ -198,7 +198,8 @@ class SparkWitness(QueryWitness):
         """Run histories in shared queries, where their operators can; as `QueryWitness.answers`."""
         if not self.shares(histories):
             return super().answers(histories, run)
-        return run_shared([Play(history, self.logics.get(id(history), self.logic)) for history in histories], run)
+        logics = [self.logics[id(history)] if self.logics else self.logic for history in histories]
+        return run_shared([Play(*each) for each in zip(histories, logics, strict=True)], run)
 
     def shares(self, histories: Sequence[History]) -> bool:
         """Whether they can run in shared queries."""
