@@ -17,7 +17,7 @@ from .terminal import EXITS, STYLES, results, steps, titled_table
 from .witnesses import ON_SPARK, WitnessName, start_spark
 
 if TYPE_CHECKING:
-    from ..datasets.compare import Comparison
+    from ..datasets.compare import DataComparison
     from ..datasets.data import DataSet
 
 
@@ -79,7 +79,7 @@ def compare(
     raise typer.Exit(EXITS[comparison.verdict])
 
 
-def _print(comparison: Comparison, data_set: DataSet) -> None:
+def _print(comparison: DataComparison, data_set: DataSet) -> None:
     from ..outcomes.shown import both_shown
 
     disorder = data_set.disorder()

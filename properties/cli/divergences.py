@@ -14,7 +14,7 @@ from .terminal import EXITS, Steps, results, steps
 if TYPE_CHECKING:
     from ..models.races import Raced
     from ..witnesses.kafka.divergences import Divergence
-    from ..witnesses.kafka.releases import Answer
+    from ..witnesses.kafka.releases import ReleaseAnswer
 
 
 def divergences(
@@ -53,7 +53,7 @@ def divergences(
 class _Asked(NamedTuple):
     """What a release says of divergences, and what becomes of the races on it, each with whether it is known to."""
 
-    answers: dict[Divergence, list[Answer]]
+    answers: dict[Divergence, list[ReleaseAnswer]]
     races: list[tuple[Raced, bool]]
 
 
@@ -88,7 +88,7 @@ def _silence(divergence: Divergence, expected: bool) -> str:
     return f"doesn't show it: it is known since {divergence.since}{repaired}"
 
 
-def _shown(divergence: Divergence, asked: list[Answer], version: str) -> str:
+def _shown(divergence: Divergence, asked: list[ReleaseAnswer], version: str) -> str:
     from ..counterexamples.text import side_by_side
 
     setting = "" if divergence.setting == "plain" else f" Shown with: {divergence.setting}."
@@ -112,7 +112,7 @@ def _shown(divergence: Divergence, asked: list[Answer], version: str) -> str:
     return "\n".join(lines)
 
 
-def _print_table(wanted: list[Divergence], asked: dict[str, _Asked], every: list[Answer]) -> None:
+def _print_table(wanted: list[Divergence], asked: dict[str, _Asked], every: list[ReleaseAnswer]) -> None:
     """Print which release shows what, as a table in Markdown."""
     from ..witnesses.kafka.releases import cell
 

@@ -20,7 +20,7 @@ from .terminal import EXITS, STYLES, messages, results, steps
 
 if TYPE_CHECKING:
     from ..witnesses.kafka_broker.cohort import Pauses
-    from ..witnesses.kafka_broker.run import Answer, Plan, Report
+    from ..witnesses.kafka_broker.run import Plan, RaceAnswer, RaceReport
 
 
 class Join(StrEnum):
@@ -152,7 +152,7 @@ def _pauses(text: str) -> Pauses:
     return Pauses(int(least), int(most or least))
 
 
-def _print(report: Report, plan: Plan) -> None:
+def _print(report: RaceReport, plan: Plan) -> None:
     from ..witnesses.kafka_broker.races import changes_of
 
     later = list(report.answers[0].after)
@@ -189,14 +189,14 @@ def _print(report: Report, plan: Plan) -> None:
     results.print(f"[{STYLES[report.verdict]}]{report.verdict}[/]: {stale:,} of {report.histories:,} results are stale")
 
 
-def _how(answer: Answer) -> str:
+def _how(answer: RaceAnswer) -> str:
     from ..witnesses.kafka_broker.judging import counted
 
     kinds = counted(answer.stale)
     return ", ".join(kind if len(kinds) == 1 else f"{kind}: {count:,}" for kind, count in kinds.items())
 
 
-def _print_smallest(answer: Answer) -> None:
+def _print_smallest(answer: RaceAnswer) -> None:
     from ..witnesses.kafka_broker.shrinking import REPEATS
 
     for kind, one in answer.smallest.items():

@@ -32,7 +32,7 @@ ARRIVALS = 12  # of a recorded history: enough for every coverage goal, and a fi
 
 
 @dataclass
-class Comparison:
+class RecordedComparison:
     """What today's answers are against the recorded ones.
 
     Attributes:
@@ -257,13 +257,15 @@ def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def compare_recorded(paths: Sequence[Path], evaluate: Callable[[Sequence[History]], list[Outcome]]) -> Comparison:
+def compare_recorded(
+    paths: Sequence[Path], evaluate: Callable[[Sequence[History]], list[Outcome]]
+) -> RecordedComparison:
     """Compare what a witness says of every recorded history with what was recorded.
 
     Raises:
         BadInput: A file isn't a recording, or the witness refuses a history.
     """
-    comparison = Comparison()
+    comparison = RecordedComparison()
     for of_file in [list(recorded(path)) for path in paths]:  # all are read before a witness is asked
         answers = evaluate([history for _, history, _ in of_file])
         for (on, history, before), now in zip(of_file, answers, strict=True):

@@ -16,7 +16,7 @@ from .witness import KafkaWitness
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReleaseAnswer:
     """What a release says of a divergence's history.
 
     Attributes:
@@ -41,7 +41,7 @@ class Answer:
         return None if self.kafka is None else bool(differences(self.reference, self.kafka))
 
 
-def answers(divergence: Divergence, version: str) -> list[Answer]:
+def answers(divergence: Divergence, version: str) -> list[ReleaseAnswer]:
     """Return what a release says of a divergence's history, on each kind of store.
 
     Raises:
@@ -50,20 +50,20 @@ def answers(divergence: Divergence, version: str) -> list[Answer]:
     return [answer_of(divergence, stores, version) for stores in STORES]
 
 
-def answer_of(divergence: Divergence, stores: Stores = "in memory", version: str | None = None) -> Answer:
+def answer_of(divergence: Divergence, stores: Stores = "in memory", version: str | None = None) -> ReleaseAnswer:
     """Return what a release, by default the one in use, says of a divergence's history; as `answers`."""
     version = version_in_use() if version is None else version
     history = divergence.history_on(stores)
     reference = Outcome.of_play(history.name, play(history))
     witness = KafkaWitness(replace(DIALECTS[divergence.setting], stores=stores), version)
-    answer = Answer(stores, history, reference, None, divergence.is_in(version))
+    answer = ReleaseAnswer(stores, history, reference, None, divergence.is_in(version))
     try:
         return replace(answer, kafka=witness.evaluate([history])[0])
     except MissingTool as missing:
         return replace(answer, why=str(missing))
 
 
-def cell(asked: Sequence[Answer]) -> str:
+def cell(asked: Sequence[ReleaseAnswer]) -> str:
     """Return in a word or two on which stores a divergence shows."""
     if any(answer.kafka is None for answer in asked):
         return "?"
@@ -71,7 +71,7 @@ def cell(asked: Sequence[Answer]) -> str:
     return "yes" if len(showing) == len(asked) else ", ".join(showing) or "no"
 
 
-def verdict_of(asked: Iterable[Answer]) -> Literal["conforms", "violated", "inconclusive"]:
+def verdict_of(asked: Iterable[ReleaseAnswer]) -> Literal["conforms", "violated", "inconclusive"]:
     """Return whether each answer is as it is known to be; inconclusive where Kafka couldn't be asked."""
     shown = [(answer.shows, answer.expected) for answer in asked]
     if any(shows is not None and shows != expected for shows, expected in shown):

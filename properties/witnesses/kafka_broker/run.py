@@ -50,7 +50,7 @@ class Plan:
 
 
 @dataclass
-class Answer:
+class RaceAnswer:
     """What became of the histories that were played under one name.
 
     Attributes:
@@ -87,7 +87,7 @@ class Answer:
 
 
 @dataclass
-class Report:
+class RaceReport:
     """What came of a run.
 
     Attributes:
@@ -97,7 +97,7 @@ class Report:
         trace: What its topics have, where that was asked for.
     """
 
-    answers: list[Answer]
+    answers: list[RaceAnswer]
     timing: Timing
     seconds: float = 0
     trace: JoinTrace | None = None
@@ -155,7 +155,7 @@ def clients_of(cluster: Cluster | None, progress: Progress) -> Iterator[Clients]
                 clients.close()
 
 
-def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress: Progress) -> Report:
+def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress: Progress) -> RaceReport:
     """Play histories at once, each under its own keys, and judge what came of them.
 
     Args:
@@ -180,7 +180,7 @@ def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress:
             progress("judging")
             found = _judged(application, histories)
             answers = [
-                Answer(one, [stale for stale in found[index :: len(played)] if stale is not None])
+                RaceAnswer(one, [stale for stale in found[index :: len(played)] if stale is not None])
                 for index, one in enumerate(played)
             ]
             trace = recorded(application) if plan.record else None
@@ -204,7 +204,7 @@ def run(played: Sequence[Played], plan: Plan, cluster: Cluster | None, progress:
                 for kind, one in smallest(answer.stale).items() if answer.played.name not in RACES else ():
                     progress(f"shrinking: {kind}")
                     answer.shrunk[kind] = shrink(one, kind, ask)
-    return Report(answers, timing, time.monotonic() - began, trace)
+    return RaceReport(answers, timing, time.monotonic() - began, trace)
 
 
 def _steps(application: Application, plan: Plan) -> list[tuple[str, Callable[[], None]]]:
