@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -219,7 +219,9 @@ class JobQuery(PreparedQuery):
         clock: Sequence[int],
         run: RunOptions,
     ) -> None:
-        super().__init__(spark, folder, with_clock(batches, clock), run, run.steps)
+        # A smaller history ends before stops that it was found with: a job has nothing to do after them.
+        stops = tuple(stop for stop in dict.fromkeys(run.stop_after) if stop < len(batches) - 1)
+        super().__init__(spark, folder, with_clock(batches, clock), replace(run, stop_after=stops), run.steps)
         self.runner, self.folder, self.clock, self.seconds = runner, folder, clock, run.seconds
         self.tables: dict[int, pa.Table] = {}
         self.happened: list[tuple[Crash, bool]] = []

@@ -12,7 +12,7 @@ import test_examples
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
-from streamproof import Sink
+from streamproof import Input, Sink
 from streamproof.properties.checking.jobs.arguments import runner_of
 from streamproof.properties.witnesses.job.plans import EventTime, Plan, plan_of
 from streamproof.properties.witnesses.run_options import RunOptions
@@ -203,3 +203,17 @@ def test_the_durations_of_the_examples_are_found(
     assert isinstance(found, Sink) == (minutes is None)
     if minutes is not None:
         assert found.plan.durations_us == [each * MINUTE_US for each in minutes]
+
+
+@pytest.mark.spark
+def test_a_job_is_started_again_after_a_batch_once_and_not_after_the_last(spark: SparkSession) -> None:
+    started: list[int] = []
+
+    def job(rows: DataFrame) -> DataFrame:
+        started.append(1)
+        return rows
+
+    (given,), runner = runner_of(job, [Input("user string, at timestamp", key="user", name="clicks")], 0, None)
+    tables = [{"clicks": given.source.schema.empty_table()} for _ in range(3)]
+    runner.run(tables, run=RunOptions(stop_after=(0, 0, 2, 5), empty_batches=True, seconds=60))
+    assert len(started) == 2
