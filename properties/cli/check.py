@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..checking.rounds import Budget, Round
     from ..counterexamples.of_operators import FolderStore
     from ..laws.base import LawResult
+    from ..report.content import Content
 
 
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
@@ -87,7 +88,6 @@ def check(
     from ..checking.rounds import Budget
     from ..counterexamples.of_operators import FolderStore
     from ..laws.base import worst
-    from ..report.making import content
 
     use_version(kafka_version)
     of_inputs = (input or (), key or (), time or (), static or ())
@@ -108,7 +108,13 @@ def check(
     asked = {"histories": histories, "seed": seed, **of_operators, "kafka_version": kafka_version}
     command = again("check", operators or [], **asked)
     gate = _Gate(names, FolderStore(folder), histories, seed, mutant, only, Budget(minutes))
-    with reporting(report, lambda ended: content(gate.reports, command, ended)):
+
+    def content(ended: str) -> Content:
+        from ..report.making import content
+
+        return content(gate.reports, command, ended)
+
+    with reporting(report, content):
         if gate.on_spark:
             _require_room(shared, "; `--only reference` needs no Spark")
             start_spark(master, partitions, shared)

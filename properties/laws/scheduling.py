@@ -45,7 +45,7 @@ class StagedLaw(ScheduledLaw):
     """A law that asks a witness to play schedules message by message, as the protocol's model does."""
 
     def stage(self, histories: Sequence[History], witness: QueryWitness) -> Sequence[Staged]:
-        """Return what comes out of each history, and the messages that wait."""
+        """Return the outcome of each history, and the messages that wait."""
         raise NotImplementedError
 
     def compared(self, history: History, staged: Staged, result: LawResult) -> Comparison:

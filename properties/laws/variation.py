@@ -65,7 +65,7 @@ class Invariant(ABC):
 
     @abstractmethod
     def draw(self, run: RunOptions, seed: int, batches: int) -> Any:
-        """Return what `variation` is given in a check, as JSON has it; None where it needs nothing.
+        """Draw the argument `given` of `variation`, as JSON has it; None where it needs nothing.
 
         Args:
             run: The plain run.

@@ -271,7 +271,7 @@ def join_build(operator: str, options: Callable[[Any, Columns], Mapping[str, Any
     """Return what builds a join of the inputs `left` and `right`.
 
     Args:
-        operator: The operator's name, and that of its function and its module in `spark_impl`.
+        operator: The name of the operator, of its function and of its module in `spark_impl`.
         options: Of a definition and the columns: what the function takes besides.
     """
 
@@ -291,7 +291,7 @@ def join_binding(
     """Return how a join of the inputs `left` and `right` by their keys is called.
 
     Args:
-        operator: The operator's name, and that of its function and its module in `spark_impl`.
+        operator: The name of the operator, of its function and of its module in `spark_impl`.
         logic: The name of its logic there.
         options: Of a definition: what the function takes besides.
         asked: As in `Binding`.

@@ -39,7 +39,7 @@ class RerunLaw(Law, Invariant):
         raise NotImplementedError
 
     def names(self, plain: Answers, way: RunOptions) -> tuple[str, str]:
-        """Return what reports call the run as usual, and the run again."""
+        """Name the usual run and the run again, for reports."""
         raise NotImplementedError
 
     def compare(self, plain: Answers, again: Answers, way: RunOptions) -> list[Comparison]:

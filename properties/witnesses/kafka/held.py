@@ -246,8 +246,8 @@ def _driver(
     """Start a test driver, hold its internal topics back, and close it at the end.
 
     Yields:
-        The topic of each channel; and what pipes rows in, and returns for each what was sent to the output, to the
-        topic of subscriptions and to that of responses.
+        The topic of each channel; and a function that pipes rows in, and returns what each row sent to the topics of
+        the output, of subscriptions and of responses.
     """
     java = jvm.gateway.jvm.java
     topology, properties = topology_of(jvm, kafka, definition, dialect)
@@ -272,7 +272,7 @@ def _driver(
             arguments = jvm.gateway.new_array(java.lang.Object, 4)
             arguments[0], arguments[1], arguments[2], arguments[3] = json.dumps(rows), driver, own, every
             sent = json.loads(handle.invokeWithArguments(arguments))
-            return [[[Captured(*record) for record in records] for records in of_row] for of_row in sent]
+            return [[[Captured(*record) for record in records] for records in row] for row in sent]
 
         yield {"subscription": subscriptions, "response": responses}, send
     finally:

@@ -42,7 +42,7 @@ def schema_of_file(spark: SparkSession, schema: pa.Schema, path: Path) -> Struct
 
 
 def hand_over(table: pa.Table, number: int, source: Path) -> None:
-    """Put a file into the folder of a source as a whole, a second younger than that of the number before it."""
+    """Put a whole file into the folder of a source; each file is a second younger than the file before it."""
     hidden = source.parent / f"{number:06d}.writing"
     pq.write_table(table, hidden)
     os.utime(hidden, (1_000_000_000 + number, 1_000_000_000 + number))
@@ -148,7 +148,7 @@ class PreparedQuery(ABC):
                 self.stop(query)
 
     def dying(self, function: OfBatch) -> OfBatch:
-        """Return what `foreachBatch` is given instead of a function, so that it dies where that is planned."""
+        """Wrap a function for `foreachBatch`, so that it dies in the planned micro-batches."""
 
         def and_die(rows: DataFrame, batch_id: int) -> None:
             self._die_if_planned(rows, batch_id, "before its output")

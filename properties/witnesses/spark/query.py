@@ -225,7 +225,7 @@ class OperatorQuery(PreparedQuery):
         return offset(batch_id), offset(batch_id) != offset(batch_id - 1)
 
     def finished(self) -> StreamOutput:
-        """Return what it wrote."""
+        """Return the rows that the query wrote, and its state."""
         last = len(self.batches) - 1
         self.output.partitions = sum(path.name.isdigit() for path in (self.checkpoint / "state" / "0").glob("*"))
         for batch_id in sorted(self.tables):
