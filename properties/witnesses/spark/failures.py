@@ -25,6 +25,7 @@ _NOT_THE_USERS = (
 )
 """What stands in the paths of a traceback where the code isn't the user's."""
 _TOO_BUSY = "Python worker failed to connect back"
+_LOST = "Python worker exited unexpectedly"
 
 
 class QueryFailed(StreamproofError):
@@ -35,12 +36,19 @@ class MachineTooBusy(StreamproofError):
     """A Python worker didn't start within the 10 s that Spark gives it; Spark has no setting for a longer wait."""
 
 
+class WorkerLost(QueryFailed):
+    """A Python worker ended without a word; Spark on a cluster starts such a task four times, and a local one once."""
+
+
 class PlannedCrash(Exception):
     """Raised where a query is to die."""
 
 
 def in_own_folder(run: Callable[[Path], Result]) -> Result:
-    """Call `run` with a folder of its own; where the machine was too busy for it call it once more, with another."""
+    """Call `run` with a folder of its own; where the machine failed it, call it once more, with another.
+
+    Spark may hand a worker on to a query while the worker ends with a query that failed beside it.
+    """
 
     def once() -> Result:
         with temporary_folder(work_folder()) as folder:
@@ -49,7 +57,7 @@ def in_own_folder(run: Callable[[Path], Result]) -> Result:
     with query_lock():
         try:
             return once()
-        except MachineTooBusy:
+        except (MachineTooBusy, WorkerLost):
             return once()
 
 
@@ -74,7 +82,7 @@ def refused(refusal: str, remedies: Mapping[str, str]) -> Iterator[None]:
 @contextlib.contextmanager
 def reported_failures(planned: bool = False) -> Iterator[None]:
     """Turn a query's failure into a `StreamproofError` that says what went wrong; a planned crash is none."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import StreamingQueryException
     from pyspark.errors.exceptions.captured import CapturedException
 
@@ -83,22 +91,25 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
     log.addFilter(_never)
     try:
         yield
+    except (Py4JJavaError, CapturedException, StreamingQueryException) as error:
+        said = str(error)
+        if planned and PlannedCrash.__name__ in said:
+            return
+        if _TOO_BUSY in said:
+            raise MachineTooBusy(
+                "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
+                f"run again when less runs beside it (the log is {spark_log_path()})"
+            ) from None
+        full = no_space(said, work_folder())
+        kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(said))
+        if kind is QueryFailed and _LOST in said:
+            kind, cause = WorkerLost, f"a Python worker ended without an exception, twice ({cause})"
+        raise kind(f"the Spark query failed: {cause}{_user_line(said)} (the log is {spark_log_path()})") from None
     except (Py4JError, ConnectionError, EOFError) as error:
         dead = why_jvm_died(error)
         if dead is None:
             raise
         raise StreamproofError(dead) from None
-    except (CapturedException, StreamingQueryException) as error:
-        if planned and PlannedCrash.__name__ in str(error):
-            return
-        if _TOO_BUSY in str(error):
-            raise MachineTooBusy(
-                "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
-                f"run again when less runs beside it (the log is {spark_log_path()})"
-            ) from None
-        full = no_space(str(error), work_folder())
-        kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(str(error)))
-        raise kind(f"the Spark query failed: {cause}{_user_line(str(error))} (the log is {spark_log_path()})") from None
     finally:
         log.removeFilter(_never)
 
