@@ -80,7 +80,7 @@ def mutated(mutant: Mutant) -> ModuleType:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.says.strip()} -> {mutant.instead.strip()}")
 def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch, mutant: Mutant) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[3]))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[4]))
     from benchmarks import spark_rules
 
     case = next(case for case in spark_rules.CASES if case.name.startswith(mutant.case))

@@ -384,7 +384,7 @@ def starts_a_query(clicks: DataFrame) -> DataFrame:
         (lambda clicks: clicks.writeStream.format("noop").start(), "returned a query that it had started"),
         (
             raising,
-            r"raising \(tests/properties/jobs/test_check_job.py:\d+\) is refused by Spark: .*`nope`.*in line \d+",
+            r"raising \(tests/.*/test_check_job.py:\d+\) is refused by Spark: .*`nope`.*in line \d+",
         ),
         (renamed, "the result has the columns user, cents; expected are user, amount: name the column 'amount'"),
         (lambda clicks: clicks.select("amount"), "none of the key's, user: select it"),

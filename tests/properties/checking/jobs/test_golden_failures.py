@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streamproof import Input, StreamproofError, check_job, session_windows, sql, stream_join, windows
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "failures"
+GOLDEN = Path(__file__).parents[3] / "golden" / "failures"
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 VIEWS = Input("who string, seen timestamp", key="who", name="views")
 FIRST_LINES = 20

@@ -51,7 +51,7 @@ HISTORY = JobHistory(((Arrival("clicks", ROW),),))
 HEADER = '{"job": "h", "inputs": {"clicks": "user string, at timestamp, amount bigint"}}'
 CLICK = '{"input": "clicks", "row": {"user": "a", "at": "2024-01-15T12:00:00Z", "amount": 1}}'
 EXAMPLE = f"{HEADER}\n{CLICK}\n"
-HERE = r"tests/properties/jobs/test_faults_of_jobs\.py:\d+"
+HERE = r"tests/properties/checking/jobs/test_faults_of_jobs\.py:\d+"
 RIGHT = 'SELECT "user", amount FROM clicks'
 
 
