@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -114,9 +115,13 @@ def _fetched(folder: Path, wanted: Sequence[Coordinates]) -> Path:
             f"{wanted[0].artifact} {wanted[0].version} can't be fetched into {error.filename}: {error.strerror}; set "
             f"XDG_CACHE_HOME to a folder that can be written, or {JARS_VARIABLE} to one with the jars."
         ) from error
+    name = f"{wanted[0].artifact} {wanted[0].version}"
     try:
+        print(f"fetching the jars of {name} into {folder}, once: up to 100 MB", file=sys.stderr, flush=True)
         for one in wanted:
             _run_ivy(work, one)
+        sizes = [jar.stat().st_size for jar in (work / "jars").iterdir()]
+        print(f"fetched {len(sizes)} jars of {name}: {sum(sizes) / 1e6:.0f} MB", file=sys.stderr, flush=True)
         # Renamed only when whole: another process may fetch or look at the same time, and the first one to end wins.
         with contextlib.suppress(OSError):
             (work / "jars").rename(folder)

@@ -320,6 +320,7 @@ FAULTS = [
             ),
         },
         left=(),
+        after_steps=True,
     ),
     Fault(
         "a folder without the broker's jars",

@@ -95,6 +95,16 @@ def test_jars_are_fetched_into_the_cache_by_their_coordinates(ivy, no_jars):
     assert "-dependency org.apache.kafka kafka-streams-test-utils 4.3.1" in (no_jars / "said").read_text()
 
 
+def test_it_is_said_once_what_is_fetched_and_how_much_it_was(ivy, capsys):
+    ivy(f'{FETCHES}; head -c 1600000 /dev/zero > "$JARS/kafka-streams-4.3.1.jar"')
+    kafka_jars()
+    kafka_jars()
+    assert capsys.readouterr().err.splitlines() == [
+        f"fetching the jars of kafka-streams-test-utils 4.3.1 into {cached_jars()}, once: up to 100 MB",
+        "fetched 2 jars of kafka-streams-test-utils 4.3.1: 2 MB",
+    ]
+
+
 def test_other_jars_are_fetched_by_their_own_coordinates(ivy, no_jars):
     ivy('mkdir -p "$JARS"; touch "$JARS/broker-1.jar" "$JARS/logs-2.jar"')
     broker, logs = kafka_jvm.Coordinates("org", "broker", "1"), kafka_jvm.Coordinates("org", "logs", "2")
