@@ -3,19 +3,31 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What is installed into .venv: to run streamproof; an extra on top of that, each under its own name; all of them.
 STAMP := $(VENV)/.streamproof
+TESTS := $(VENV)/.tests
+LINT := $(VENV)/.lint
+DOCS := $(VENV)/.docs
+DEV := $(VENV)/.dev
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# What a check imports, and then compiles: all modules of all packages would take 15 s and 60 MB.
+IMPORTED := duckdb, hypothesis, msgspec, pandas, pydantic.main, pyspark.daemon, pyspark.sql.classic.dataframe, \
+	pyspark.sql.streaming.stateful_processor_api_client, pyspark.worker, streamproof.properties.cli.app
 CLASSES := $(VENV)/.classes
 PACKAGES := reference spark_impl properties specs
 # A copy of the package as it is installed, for tools that follow no mapping of folders to packages.
 TREE := .mypy_cache/tree
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check specs test test-exhaustive examples versions versions-quick test-quick wheel-check release-check lint format docs tree bench lock clean
+.NOTPARALLEL: # two installations into one .venv would disturb each other
+.PHONY: help setup dev check specs test test-exhaustive examples versions versions-quick test-quick wheel-check release-check lint format docs tree bench lock clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-16s %s\n' "$$name" "$$does"; done
 
-setup: $(STAMP) ## Make .venv with everything in it, Java included where there is none
+setup: $(STAMP) ## Make .venv with what running streamproof takes, Java included where there is none
+
+dev: $(DEV) ## Install at once what tests, linters and the site take; else each command installs its own
 
 check: setup ## The gate: every law, then real flight data on two witnesses
 	$(BIN)/streamproof check
@@ -25,28 +37,28 @@ specs: setup ## The TLA+ models that CI checks, in under two minutes
 	$(BIN)/streamproof spec check
 
 # A query waits more than it computes: two Spark sessions side by side are done sooner than one after the other.
-test: setup $(CLASSES) ## The tests: those without Spark, then those that share two Spark sessions
+test: $(TESTS) $(CLASSES) ## The tests: those without Spark, then those that share two Spark sessions
 	$(BIN)/python -m pytest -m "not spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
 	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
 
 # A process that is done takes the next test, or the next module whose fixture its tests share (tests/conftest.py).
-test-exhaustive: setup $(CLASSES) ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands; not versions
+test-exhaustive: $(TESTS) $(DOCS) $(CLASSES) ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands; not versions
 	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
 
-examples: setup $(CLASSES) ## The ten jobs of examples/, right and wrong, under test
+examples: $(TESTS) $(CLASSES) ## The ten jobs of examples/, right and wrong, under test
 	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2
 
-versions: setup ## Jobs under test on PySpark 3.5 to 4.3, and on the Pythons of this machine, in .nox
+versions: $(TESTS) ## Jobs under test on PySpark 3.5 to 4.3, and on the Pythons of this machine, in .nox
 	$(BIN)/nox
 
-versions-quick: setup ## A few of them on the oldest PySpark, 3.5
+versions-quick: $(TESTS) ## A few of them on the oldest PySpark, 3.5
 	$(BIN)/nox --tags oldest -- tests/versions/test_first_job.py
 
-test-quick: setup ## Most tests that need neither Spark nor TLC, in under a minute
+test-quick: $(TESTS) ## Most tests that need neither Spark nor TLC, in under a minute
 	$(BIN)/python -m pytest -m "not spark and not tlc and not slow and not exhaustive" --numprocesses 2
 
 # Needs the package index, as `make setup` does. 2 is inconclusive: 50 histories are few.
-wheel-check: setup ## Build sdist and wheel, and run the gate from the wheel in an empty environment
+wheel-check: $(TESTS) ## Build sdist and wheel, and run the gate from the wheel in an empty environment
 	rm -rf build/wheel-check dist && mkdir -p build/wheel-check
 	$(BIN)/python -m build --outdir dist .
 	$(PYTHON) -m venv build/wheel-check/.venv
@@ -54,10 +66,10 @@ wheel-check: setup ## Build sdist and wheel, and run the gate from the wheel in 
 	cd build/wheel-check && env -u PYTHONPATH .venv/bin/streamproof check session_windows --histories 50; code=$$?; echo "exit $$code"; test $$code -eq 0 -o $$code -eq 2
 
 # Needs the package index for what it installs, and nothing else of the network.
-release-check: wheel-check docs ## Whether a release could be made: wheel-check, docs, versions, package page, types, the first verdict
+release-check: $(LINT) wheel-check docs ## Whether a release could be made: wheel-check, docs, versions, package page, types, the first verdict
 	$(BIN)/python tests/release/check.py build/wheel-check/.venv dist
 
-lint: setup tree ## Style, types, and who may import whom
+lint: $(LINT) tree ## Style, types, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	MYPYPATH=$(TREE) $(BIN)/mypy -p streamproof
@@ -66,19 +78,19 @@ lint: setup tree ## Style, types, and who may import whom
 tree:
 	@rm -rf $(TREE) && mkdir -p $(TREE) && cp -Rp streamproof $(PACKAGES) $(TREE)/ && mv $(PACKAGES:%=$(TREE)/%) $(TREE)/streamproof/
 
-docs: setup tree ## The site of docs/ with the API reference, in site/
+docs: $(DOCS) tree ## The site of docs/ with the API reference, in site/
 	$(BIN)/python docs/options.py
 	$(BIN)/python -m benchmarks table
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-format: setup ## Fix what `make lint` finds and can fix
+format: $(LINT) ## Fix what `make lint` finds and can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 bench: setup ## The figures in docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
-lock: setup ## Bring constraints.txt up to date with pyproject.toml
+lock: $(DEV) ## Bring constraints.txt up to date with pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
 		--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file constraints.txt
 
@@ -89,10 +101,27 @@ clean: ## Remove .venv and everything else that was made
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "streamproof needs Python 3.11 or newer, and $(PYTHON) isn't: make setup PYTHON=python3.11" >&2; exit 3; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV) || $(PYTHON) -m virtualenv --quiet --clear $(VENV) || { echo "$(PYTHON) can't make a virtual environment: install python3-venv (Debian, Ubuntu: apt-get install python3-venv) or $(PYTHON) -m pip install --user virtualenv" >&2; exit 3; }
-	@echo "Installing streamproof and what it needs into $(VENV); Spark makes the first time take a minute or two"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
-	@$(BIN)/python -c 'from streamproof.specs.java import find_java; find_java()' 2>/dev/null || { echo "No Java 17 or newer on this machine: installing one into $(VENV)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[java]'; }
+# Python 3.11 puts it there, and nothing that runs needs it.
+	@test -e $@ || $(BIN)/python -m pip uninstall --quiet --quiet --yes setuptools
+	@echo "Installing PySpark into $(VENV): 460 MB are fetched"
+# It comes as source: its wheel is made only to be unpacked, and compressing the jars in it would take 10 s.
+	@$(INSTALL) --no-compile --config-settings=--build-option=--compression=stored pyspark
+	@echo "Installing streamproof and what else it runs with: 130 MB are fetched"
+	@$(INSTALL) --no-compile --editable '.[data,kafka,specs]'
+# Even where Python is told to write nothing compiled: else each process that Spark starts would compile it anew.
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -c 'import $(IMPORTED)'
+	@$(BIN)/python -c 'from streamproof.specs.java import find_java; find_java()' 2>/dev/null || { echo "No Java 17 or newer on this machine: installing one into $(VENV)"; $(INSTALL) --editable '.[java]'; }
 	@touch $@
+
+$(TESTS) $(LINT) $(DOCS): $(VENV)/.%: $(STAMP)
+	@echo "Installing the extra $* into $(VENV)"
+	@$(INSTALL) --editable '.[$*]'
+	@touch $@
+
+$(DEV): $(STAMP)
+	@echo "Installing the extra dev into $(VENV)"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $(TESTS) $(LINT) $(DOCS) $@
 
 # The tests start Spark a hundred times: what this costs is won back by the tenth start.
 $(CLASSES): $(STAMP)

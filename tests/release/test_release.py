@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from doc_pages import ROOT, text_of
 
-yaml = pytest.importorskip("yaml", reason="comes with the extra docs")
+yaml = pytest.importorskip("yaml", reason="comes with the extra tests")
 
 
 def loaded(path: Path) -> ModuleType:
