@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from ...reference.core.errors import BadInput
 from ..system import signals
@@ -16,7 +15,7 @@ from ..system.outputs import TRACE, require_replaceable
 from ..witnesses.kafka.versions import use_version, version_in_use
 from .options import KafkaVersion, Seed
 from .spec.files import write_text
-from .terminal import EXITS, STYLES, messages, results, steps
+from .terminal import EXITS, STYLES, messages, results, steps, titled_table
 
 if TYPE_CHECKING:
     from ..witnesses.kafka_broker.cohort import Pauses
@@ -135,7 +134,7 @@ def races(
         report = run(played, plan, cluster, progress)
     if record is not None and report.trace is not None:
         write_text(record, report.trace.to_text())
-        messages.print(f"{record}: a trace of {len(report.trace.events):,} events", markup=False, soft_wrap=True)
+        messages.out(f"{record}: a trace of {len(report.trace.events):,} events")
     if as_json:
         print(json.dumps(report.to_json(plan)))
     else:
@@ -156,11 +155,8 @@ def _print(report: RaceReport, plan: Plan) -> None:
     from ..witnesses.kafka_broker.races import changes_of
 
     later = list(report.answers[0].after)
-    table = Table(
-        *("race", "changes", "histories", "stale", "share", *later, "how"),
-        title=f"foreign-key join ({plan.settings.join}) of Kafka Streams {version_in_use()} on a broker",
-        title_justify="left",
-    )
+    title = f"foreign-key join ({plan.settings.join}) of Kafka Streams {version_in_use()} on a broker"
+    table = titled_table(title, "race", "changes", "histories", "stale", "share", *later, "how")
     for answer in report.answers:
         stale, count = len(answer.stale), len(answer.played.histories)
         table.add_row(
@@ -179,11 +175,9 @@ def _print(report: RaceReport, plan: Plan) -> None:
     timing = report.timing
     rate = report.histories / timing.quiet if timing.quiet else 0
     late = f", the latest change {timing.late_ms:,} ms after it was due" if any(plan.pauses) else ""
-    results.print(
+    results.out(
         f"{report.histories:,} histories until nothing moved: {timing.quiet:.1f} s, {rate:,.0f} a second{late}; "
-        f"{report.seconds:.0f} s in all, seed {plan.seed}.",
-        markup=False,
-        soft_wrap=True,
+        f"{report.seconds:.0f} s in all, seed {plan.seed}."
     )
     stale = sum(len(answer.stale) for answer in report.answers)
     results.print(f"[{STYLES[report.verdict]}]{report.verdict}[/]: {stale:,} of {report.histories:,} results are stale")
@@ -203,4 +197,4 @@ def _print_smallest(answer: RaceAnswer) -> None:
         again = f", stale in {answer.shrunk[kind].times} of {REPEATS}" if kind in answer.shrunk else ""
         results.print(f"{answer.played.name}, {kind}: the smallest history{again}", markup=False)
         lines = [*one.history.to_text().splitlines(), f"expected {dict(one.expected)}", f"actual   {dict(one.actual)}"]
-        results.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)
+        results.out("\n".join(f"  {line}" for line in lines))

@@ -49,7 +49,7 @@ def reporting(folder: Path | None, content: Callable[[str], Content]) -> Iterato
         try:
             _write(folder, content, _why(error))
         except StreamproofError as second:  # the first error is the one to report
-            messages.print(f"error: {second.message}", style="red", markup=False, soft_wrap=True)
+            messages.out(f"error: {second.message}", style="red")
         raise
     _write(folder, content, "")
 
@@ -64,7 +64,7 @@ def _write(folder: Path | None, content: Callable[[str], Content], ended: str) -
 
         try:
             for line in announce(said):
-                results.print(line, markup=False, soft_wrap=True)
+                results.out(line)
         except OSError as error:
             text = f"GITHUB_STEP_SUMMARY: can't be written ({error.strerror}): there is no summary"
             messages.print(text, style="yellow", markup=False)
@@ -72,7 +72,7 @@ def _write(folder: Path | None, content: Callable[[str], Content], ended: str) -
         from ..report.writing import write_content
 
         page = write_content(folder, said)
-        messages.print(f"report: {page}", markup=False, soft_wrap=True)
+        messages.out(f"report: {page}")
 
 
 def _why(error: BaseException) -> str:

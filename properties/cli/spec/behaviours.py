@@ -58,7 +58,7 @@ def behaviours_of(
         if path is not None:
             progress(f"{one.name}: writing behaviours")
             written = write_lines(path, _behaviour_lines(graph.behaviours() if chosen is None else chosen))
-            messages.print(f"{path}: {count_of(written, 'behaviour')}", markup=False, soft_wrap=True)
+            messages.out(f"{path}: {count_of(written, 'behaviour')}")
     results.print(f"{one.name}: {', '.join(counts)}.", markup=False)
 
 

@@ -266,7 +266,7 @@ def _print_checked(checked: CheckedModel, width: int, with_trace: bool) -> None:
         soft_wrap=True,
     )
     for sentence in checked.broken:
-        results.print(f"  {sentence}", markup=False, soft_wrap=True)
+        results.out(f"  {sentence}")
     if found.trace is not None and (with_trace or not expected):
         print_counterexample(found, checked.chosen.model.module)
 
@@ -279,4 +279,4 @@ def _draw(checked: CheckedModel, path: Path) -> None:
         raise StreamproofError(f"{path}: not written, for {checked.chosen.name} has no counterexample to draw")
     chosen = checked.chosen
     write_text(path, sequence_chart(found.trace, chosen.model.module, chosen.title, found.violation))
-    messages.print(f"{path}: the counterexample, {len(found.trace)} states", markup=False, soft_wrap=True)
+    messages.out(f"{path}: the counterexample, {len(found.trace)} states")

@@ -40,9 +40,9 @@ def print_counterexample(found: Found, module: Path) -> None:
     where = "" if violated is None else f" ({violated.path.name}, line {violated.line})"
     results.print()
     said = found.violation if found.result == "deadlock failure" else f"violated: {found.violation}{where}"
-    results.print(f"  {said}", style="bold red", markup=False, soft_wrap=True)
+    results.out(f"  {said}", style="bold red")
     if violated is not None and violated.comment:
-        results.print(f"  {violated.comment}", markup=False, soft_wrap=True)
+        results.out(f"  {violated.comment}")
     print_steps(found.trace, module)
     results.print()
 

@@ -60,7 +60,7 @@ def play_races(
         try:
             found = raced(races, on.value, join.value, every)
         except MissingTool as missing:
-            results.print(f"Kafka Streams can't be asked: {missing}", markup=False, soft_wrap=True)
+            results.out(f"Kafka Streams can't be asked: {missing}")
             raise typer.Exit(EXITS["inconclusive"]) from None
     results.print(_table(found, every))
     version = version_in_use() if on is PlayedOn.KAFKA else DEFAULT

@@ -63,7 +63,7 @@ def replay_model(
         traces, what = _traces(one, cover, timeout, memory, progress)
         if write is not None:
             written = _write_histories(traces(), one, constants, write)
-            messages.print(f"{write}: {count_of(written, 'history file')}", markup=False, soft_wrap=True)
+            messages.out(f"{write}: {count_of(written, 'history file')}")
         progress(f"{one.name}: replaying on {on.value}")
         replayed = _replay_on(on)(traces(), constants, one.model.module.stem)
     contrasted: list[_Contrasted] = []
@@ -78,9 +78,9 @@ def replay_model(
     results.print(f"[{STYLES[verdict]}]{verdict}[/] {escape(one.name)} on {on.value}: {_counted(replayed, what)}")
     if replayed.divergences:
         named = ", ".join(f"{name} {count:,}" for name, count in sorted(replayed.divergences.items()))
-        results.print(f"  named divergences, in how many behaviours: {named}", markup=False, soft_wrap=True)
+        results.out(f"  named divergences, in how many behaviours: {named}")
     for line in contrasted:
-        results.print(f"  {line.sentence}", style="" if line.holds else "bold red", markup=False, soft_wrap=True)
+        results.out(f"  {line.sentence}", style="" if line.holds else "bold red")
     if replayed.disagreements:
         first = replayed.disagreements[0]
         trace = next(islice(traces(), first.behaviour - 1, None))
@@ -89,7 +89,7 @@ def replay_model(
             said = f"saved as {_save_disagreement(trace, constants, one, folder, on)}"
         except BadInput as error:  # what was found is printed already, and stands
             said = f"not saved as a history: {error}"
-        messages.print(said, markup=False, soft_wrap=True)
+        messages.out(said)
     raise typer.Exit(EXITS[verdict])
 
 
@@ -199,7 +199,7 @@ def _write_histories(traces: Iterable[Trace], one: ChosenModel, constants: Mappi
 
 def _print_disagreement(found: Disagreement, trace: Trace, module: Path) -> None:
     results.print()
-    results.print(f"  {found}", style="bold red", markup=False, soft_wrap=True)
+    results.out(f"  {found}", style="bold red")
     print_steps(replace(trace, steps=trace.steps[: found.step], loop=None, stutters=False), module)
     results.print()
 

@@ -65,18 +65,14 @@ def validate_traces(
         for refusal in found.refusals[:_MOST]:
             _print_refusal(refusal)
         if len(found.refusals) > _MOST:
-            messages.print(f"{len(found.refusals) - _MOST:,} more parts are refused", markup=False)
+            messages.out(f"{len(found.refusals) - _MOST:,} more parts are refused")
         violated = violated or bool(found.refusals)
     raise typer.Exit(EXITS["violated" if violated else "conforms"])
 
 
 def _print_refusal(refusal: Refusal) -> None:
-    results.print(f"  {refusal}", style="bold red", markup=False, soft_wrap=True)
+    results.out(f"  {refusal}", style="bold red")
     after = "" if refusal.after is None else f", the last on line {refusal.after.line}"
-    results.print(
-        f"  explained: {refusal.explained:,} of {refusal.events:,} events{after}", markup=False, soft_wrap=True
-    )
-    for way in refusal.possible:
-        results.print(f"  possible: {way}", markup=False, soft_wrap=True)
-    if not refusal.possible:
-        results.print("  possible: nothing", markup=False)
+    results.out(f"  explained: {refusal.explained:,} of {refusal.events:,} events{after}")
+    for way in refusal.possible or ["nothing"]:
+        results.out(f"  possible: {way}")
