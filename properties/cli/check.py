@@ -33,20 +33,12 @@ if TYPE_CHECKING:
     from ..laws.base import LawResult
     from ..report.content import Content
 
-
 DEFAULT_FOLDER = Path(".streamproof/counterexamples")
 JOBS_FOLDER = Path(".streamproof/jobs")
 DEFAULT_HISTORIES = 2000  # of each operator
 
-
-class Part(StrEnum):
-    """What a check may be narrowed to."""
-
-    REFERENCE = "reference"
-    SPARK = "spark"
-    KAFKA = "kafka"
-
-
+Part = StrEnum("Part", "REFERENCE SPARK KAFKA")
+"""What a check may be narrowed to."""
 Names = Annotated[
     list[str] | None,
     typer.Argument(

@@ -21,22 +21,10 @@ if TYPE_CHECKING:
     from ..witnesses.kafka_broker.cohort import Pauses
     from ..witnesses.kafka_broker.run import Plan, RaceAnswer, RaceReport
 
-
-class Join(StrEnum):
-    """The joins of `witnesses.kafka_broker.application.JOINS`."""
-
-    INNER = "inner"
-    LEFT = "left"
-    INNER_BY_LEFT = "inner-by-left"
-
-
-class Guarantee(StrEnum):
-    """What Kafka Streams guarantees."""
-
-    AT_LEAST_ONCE = "at_least_once"
-    EXACTLY_ONCE = "exactly_once_v2"
-
-
+Join = StrEnum("Join", {"INNER": "inner", "LEFT": "left", "INNER_BY_LEFT": "inner-by-left"})
+"""The joins of `witnesses.kafka_broker.application.JOINS`."""
+Guarantee = StrEnum("Guarantee", {"AT_LEAST_ONCE": "at_least_once", "EXACTLY_ONCE": "exactly_once_v2"})
+"""What Kafka Streams guarantees."""
 Names = Annotated[
     list[str] | None,
     typer.Argument(

@@ -8,29 +8,9 @@ from typing import Annotated
 
 import typer
 
-
-class Cover(StrEnum):
-    """Which behaviours are taken."""
-
-    EDGES = "edges"
-    ALL = "all"
-
-
-class SizeChoice(StrEnum):
-    """Which models a check takes."""
-
-    SMALL = "small"
-    LARGE = "large"
-    ALL = "all"
-
-
-class ReplayedOn(StrEnum):
-    """What behaviours are replayed on."""
-
-    REFERENCE = "reference"
-    SPARK = "spark"
-    KAFKA = "kafka"
-
+Cover = StrEnum("Cover", "EDGES ALL")  # which behaviours are taken
+SizeChoice = StrEnum("SizeChoice", "SMALL LARGE ALL")  # which models a check takes
+ReplayedOn = StrEnum("ReplayedOn", "REFERENCE SPARK KAFKA")  # what behaviours are replayed on
 
 # Of several commands.
 

@@ -19,19 +19,8 @@ from .printing import count_of
 if TYPE_CHECKING:
     from ...models.races import Raced
 
-
-class PlayedOn(StrEnum):
-    """What races are played on."""
-
-    REFERENCE = "reference"
-    KAFKA = "kafka"
-
-
-class Join(StrEnum):
-    """Which join is played."""
-
-    INNER = "inner"
-    LEFT = "left"
+PlayedOn = StrEnum("PlayedOn", {"REFERENCE": "reference", "KAFKA": "kafka"})
+Join = StrEnum("Join", "INNER LEFT")
 
 
 def play_races(
