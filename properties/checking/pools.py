@@ -15,9 +15,11 @@ from ...reference.core.history import CUT, ClockAdvance, History
 from ..generators.draws import HistorySettings, draw_histories
 from ..generators.options import described, draw_definitions
 from ..generators.schedules import draw_schedules_for, edges_met
+from ..laws.all import invariants
+from ..laws.metamorphic.reruns import RerunLaw
 from ..laws.runs import Kind, Sample
 from ..registration.registration import Options, Registration
-from ..witnesses.run_options import Crash, RunOptions
+from ..witnesses.run_options import RunOptions
 from .rounds import RECORDS
 from .samples import LONG_AFTER_MS, STANDING, horizon_of, seed_for, some_emptied
 
@@ -27,9 +29,6 @@ STANDING_POOLS = 2
 """In so many pools the other definitions are, under a clock that stands still."""
 LEAST, MOST = 3, 5
 """So many batches these have, beside a last one without records."""
-PARTITIONS = (4, 5, 6, 7)
-"""In so many partitions the histories of some pools are run again, with fewer groups of keys."""
-FEWEST_GROUPS = 3
 
 
 class Planned(NamedTuple):
@@ -97,11 +96,8 @@ def plan_pools(
     return [pool for pool in pools if pool]
 
 
-def draw_ways(number: int, batches: int, seed: int) -> dict[str, tuple[RunOptions, ...]]:
-    """Draw how a pool is run again, by law: the same for the same seed.
-
-    Every other pool is restarted, twice in a row; the others crash, twice in a row. The first is run in other numbers
-    of shuffle partitions too. In the first pool of each way records come after it; in the others it may be anywhere.
+def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOptions]]:
+    """Draw how a pool is run again, by law: each law says it in its turn, the same for the same seed.
 
     Args:
         number: The number of the pool.
@@ -109,17 +105,8 @@ def draw_ways(number: int, batches: int, seed: int) -> dict[str, tuple[RunOption
         seed: What they are drawn from.
     """
     generator = random.Random(seed)
-    if number % 2:
-        crash = generator.randint(1, batches - 2) if number == 1 else generator.randrange(batches)
-        ways: dict[str, tuple[RunOptions, ...]] = {"replay": (RunOptions(crash_in=(Crash(crash),) * 2),)}
-    else:
-        stop = generator.randint(0, batches - (4 if number == 0 else 3))
-        ways = {"restart": (RunOptions(stop_after=(stop, stop + 1)),)}
-    if not number:
-        partitions = generator.choice(PARTITIONS)
-        groups = generator.randint(FEWEST_GROUPS, partitions - 1)
-        ways["partitions"] = RunOptions(partitions=1), RunOptions(partitions=partitions, state_groups=groups)
-    return ways
+    drawn = {law.name: law.draw_ways(number, batches, generator) for law in invariants() if isinstance(law, RerunLaw)}
+    return {name: ways for name, ways in drawn.items() if ways}
 
 
 class Definition(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from ...outcomes.outcomes import Difference
@@ -33,6 +34,13 @@ class Replay(RerunLaw):
     name, of_jobs = "replay", "a crash"
     says = "a batch replayed after a crash between output and commit changes nothing downstream"
     usual = (RunOptions(crash_in=(Crash(2),) * 2),)
+
+    def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
+        """Let every other pool die, twice in a row; in the first of them records come after that."""
+        if pool % 2 == 0:
+            return ()
+        batch = generator.randint(1, batches - 2) if pool == 1 else generator.randrange(batches)
+        return (RunOptions(crash_in=(Crash(batch),) * 2),)
 
     def goals(self, sample: Sample) -> Sequence[str]:
         return [ONCE, TWICE]

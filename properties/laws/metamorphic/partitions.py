@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
 from ...generators.cohorts import Cohort
 from ...witnesses.run_options import PLAIN, RunOptions
@@ -21,6 +22,9 @@ from .reruns import RerunLaw
 ONE, SEVERAL, EMPTY = "one partition", "several partitions with keys", "a partition without keys"
 SCATTERED = RunOptions(partitions=7, state_groups=5)
 """More partitions than groups of keys."""
+DRAWN = (4, 5, 6, 7)
+"""The numbers of partitions that a pool is run again in, with fewer groups of keys."""
+MIN_GROUPS = 3
 
 
 def counted(partitions: int) -> str:
@@ -34,6 +38,14 @@ class Partitions(RerunLaw):
     name, of_jobs = "partitions", "the number of partitions"
     says = "how many shuffle partitions a query has plays no part"
     usual = (RunOptions(partitions=1), RunOptions(partitions=7))
+
+    def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
+        """Run the first pool in one partition, and in more partitions than groups of keys."""
+        if pool:
+            return ()
+        partitions = generator.choice(DRAWN)
+        groups = generator.randint(MIN_GROUPS, partitions - 1)
+        return RunOptions(partitions=1), RunOptions(partitions=partitions, state_groups=groups)
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Where keys come in groups, fewer than there are partitions, one of these must be empty."""

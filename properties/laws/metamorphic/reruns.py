@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from random import Random
 from typing import ClassVar
 
 from ...generators.cohorts import Cohort, cohorts_of
@@ -24,6 +25,16 @@ class RerunLaw(Law, Invariant):
     """
 
     usual: ClassVar[Sequence[RunOptions]]
+
+    def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
+        """Draw how the histories of a pool are run again: by default the first pool, as usual.
+
+        Args:
+            pool: The number of the pool.
+            batches: How many batches it has, four or more; the last has no records.
+            generator: What they are drawn from; the laws before this one have drawn theirs.
+        """
+        return () if pool else self.usual
 
     def ways(self, sample: Sample) -> Sequence[RunOptions]:
         """Return how the histories of a sample are run again; none where the law isn't asked of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
 from ...witnesses.job.running import RESTORED
 from ...witnesses.run_options import RunOptions
@@ -23,6 +24,13 @@ class Restart(RerunLaw):
     name, of_jobs = "restart", "a restart"
     says = "stopping at a batch and restarting from the checkpoint changes nothing"
     usual = (RunOptions(stop_after=(1, 2)),)
+
+    def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
+        """Stop every other pool, twice in a row; in the first pool records come after that."""
+        if pool % 2:
+            return ()
+        stop = generator.randint(0, batches - (3 if pool else 4))
+        return (RunOptions(stop_after=(stop, stop + 1)),)
 
     def goals(self, sample: Sample) -> Sequence[str]:
         return [ONCE, TWICE]

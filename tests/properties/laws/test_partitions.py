@@ -7,12 +7,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from streamproof.properties.checking.pools import FEWEST_GROUPS, PARTITIONS
 from streamproof.properties.counterexamples.counterexample import verdict_sentence
 from streamproof.properties.generators.cohorts import one_cohort
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.base import LawResult, Verdict
-from streamproof.properties.laws.metamorphic.partitions import EMPTY, ONE, SCATTERED, SEVERAL, Partitions
+from streamproof.properties.laws.metamorphic.partitions import (
+    DRAWN,
+    EMPTY,
+    MIN_GROUPS,
+    ONE,
+    SCATTERED,
+    SEVERAL,
+    Partitions,
+)
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.laws.runs import CohortRun, Kind, Sample
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
@@ -46,7 +53,7 @@ def test_the_law_is_asked_of_every_operator_and_needs_one_partition_and_several(
 
 
 def test_groups_of_keys_that_are_fewer_than_the_partitions_lie_in_several_of_them(spark: SparkSession) -> None:
-    drawable = [(groups, count) for count in PARTITIONS for groups in range(FEWEST_GROUPS, count)]
+    drawable = [(groups, count) for count in DRAWN for groups in range(MIN_GROUPS, count)]
     assert (SCATTERED.state_groups, SCATTERED.partitions) in drawable
     rows = spark.createDataFrame(
         [(count, group) for groups, count in drawable for group in range(groups)], "n int, g int"
