@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ...reference.core.clocks import Clock
 from ...reference.core.errors import BadInput
 from ...reference.core.history import History
 from ...reference.core.play import play
@@ -36,13 +34,10 @@ class ProtocolWitness(Witness):
         Raises:
             BadInput: A history is another operator's, which has no messages.
         """
+        outcomes = []
         for history in histories:
-            if (reason := self.refuses(history)) is not None:
-                raise BadInput(f"{history.name}: {reason}: use another witness")
-        return [Outcome.of_play(history.name, play(history, _model_of(history.operator))) for history in histories]
-
-
-def _model_of(operator: str) -> Callable[[Any, Clock], Any]:
-    protocol = registration_of(operator).protocol
-    assert protocol is not None
-    return protocol.model
+            protocol = registration_of(history.operator).protocol
+            if protocol is None:
+                raise BadInput(f"{history.name}: {self.refuses(history)}: use another witness")
+            outcomes.append(Outcome.of_play(history.name, play(history, protocol.model)))
+        return outcomes

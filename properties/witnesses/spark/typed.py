@@ -20,7 +20,7 @@ from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Key
 from ...generators.cohorts import Cohort, pack
 from ...generators.layouts import NULL_KEY, Layout, Typed
-from ...outcomes.outcomes import Difference, Outcome
+from ...outcomes.outcomes import Difference, Grain, Outcome
 from ...registration.bindings import TIMESTAMP
 from ...registration.key_space import owner
 from ...registration.registration import Options, registration_of
@@ -31,7 +31,7 @@ from .decode import entries_of, milliseconds_of
 from .failures import QueryFailed, in_own_folder, reported_failures
 from .query import Build, OperatorQuery, StreamOutput, run_stream, stored_in
 from .session import partitions_setting, session_for_query
-from .witness import MANY_GROUPS, SPARK, QueryWitness, Tables, binding_of, state_groups_of
+from .witness import MANY_GROUPS, SPARK, QueryWitness, binding_of, state_groups_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -151,7 +151,7 @@ def is_same(read: Any, stored: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class TypedSparkWitness(QueryWitness):
+class TypedSparkWitness:
     """An operator of `spark_impl` in a layout of columns; what it emits comes back in the history's keys and times.
 
     Attributes:
@@ -164,27 +164,17 @@ class TypedSparkWitness(QueryWitness):
     starts_at_ms: int = 0
     of: QueryWitness = SPARK
 
-    name: ClassVar[str] = "spark"
+    grain: ClassVar[Grain] = Grain.BATCH
 
-    def builder(self, operator: str, options: Options, state_groups: int | None = None, batches: Tables = ()) -> Build:
+    def builder(self, operator: str, options: Options, state_groups: int | None = None) -> Build:
         """Return the query of `spark_impl` in the layout; as `QueryWitness.builder`."""
         definition, typed = operator_named(operator).declare(options), binding_of(operator).typed
         if typed is None:
             raise BadInput(f"the binding of {operator} names no columns: give it typed")
         return lambda frame: typed(definition, frame, self.of.logic, state_groups, columns=self.layout.columns)
 
-    def run(self, cohort: Cohort, run: RunOptions = PLAIN) -> tuple[list[Outcome], StreamOutput]:
-        """Run one cohort in one query, whose histories may have null keys; as `QueryWitness.run`.
-
-        Raises:
-            BadInput: A history is refused, or a value doesn't fit its column.
-            StreamproofError: The query failed, or Spark couldn't be started.
-        """
-        answers, output = self._run(cohort, run)
-        return [answer.outcome for answer in answers], output
-
     def typed_answers(self, cohort: Cohort, run: RunOptions = PLAIN) -> list[TypedAnswer]:
-        """Run one cohort in one query; return what came out of each history.
+        """Run one cohort in one query, whose histories may have null keys; return what came out of each history.
 
         Where the query fails, ever smaller parts are run until one history is left that makes it fail.
 
@@ -193,7 +183,7 @@ class TypedSparkWitness(QueryWitness):
             StreamproofError: Spark couldn't be started.
         """
         try:
-            return self._run(cohort, run)[0]
+            return self._run(cohort, run)
         except QueryFailed as failed:
             return self._failed(cohort, run, failed, 1)
 
@@ -209,13 +199,13 @@ class TypedSparkWitness(QueryWitness):
             return [failure(histories[0], is_own=True)]
         first, second = (replace(cohort, histories=some) for some in (histories[:count], histories[count:]))
         try:
-            found = self._run(first, run)[0]
+            found = self._run(first, run)
         except QueryFailed as again:
             apart = self._failed(first, run, again, len(first.histories) // 2)
             return [*apart, *(failure(history, is_own=False) for history in second.histories)]
         return [*found, *self._failed(second, run, failed, len(second.histories) // 2)]
 
-    def _run(self, cohort: Cohort, run: RunOptions) -> tuple[list[TypedAnswer], StreamOutput]:
+    def _run(self, cohort: Cohort, run: RunOptions) -> list[TypedAnswer]:
         definition = operator_named(cohort.operator).declare(cohort.options)
         binding = binding_of(cohort.operator)
         fields = binding.fields(definition, [record for history in cohort.histories for record in history.records])
@@ -261,7 +251,7 @@ class TypedSparkWitness(QueryWitness):
             for answer in answers:
                 answer.outcome.entries = [Entry(-1, 0, Dropped(None, said))]
                 answer.failed = "together" if len(answers) > 1 else "alone"
-        return answers, output
+        return answers
 
     def _look_at_end(self, ended: OperatorQuery, cohort: Cohort, typed: Typed, found: AtEndOf) -> None:
         """Read the state of a query that has ended, and start it under other declarations, where the layout says so."""
