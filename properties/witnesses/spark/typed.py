@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -164,8 +164,6 @@ class TypedSparkWitness:
     starts_at_ms: int = 0
     of: QueryWitness = SPARK
 
-    grain: ClassVar[Grain] = Grain.BATCH
-
     def builder(self, operator: str, options: Options, state_groups: int | None = None) -> Build:
         """Return the query of `spark_impl` in the layout; as `QueryWitness.builder`."""
         definition, typed = operator_named(operator).declare(options), binding_of(operator).typed
@@ -193,7 +191,7 @@ class TypedSparkWitness:
 
         def failure(history: History, is_own: bool) -> TypedAnswer:
             dropped = Entry(-1, 0, Dropped(None, f"failed: {failed}"))
-            return TypedAnswer(Outcome(history.name, self.grain, [dropped]), failed="alone" if is_own else "together")
+            return TypedAnswer(Outcome(history.name, Grain.BATCH, [dropped]), failed="alone" if is_own else "together")
 
         if len(histories) == 1:
             return [failure(histories[0], is_own=True)]
@@ -227,7 +225,7 @@ class TypedSparkWitness:
                 )
         answers = [
             TypedAnswer(
-                Outcome(history.name, self.grain, is_stream=definition.is_stream),
+                Outcome(history.name, Grain.BATCH, is_stream=definition.is_stream),
                 wrong=[*found.wrong.get(index, ()), *(one._replace(history=history.name) for one in found.of_all)],
                 repeated=bool(output.replayed),
                 stored=index in found.stored,
