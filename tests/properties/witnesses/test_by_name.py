@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from streamproof.properties.cli.witnesses import WitnessName
 from streamproof.properties.outcomes.outcomes import Grain
@@ -38,6 +40,14 @@ def test_what_a_witness_refuses_it_does_not_answer(name: str) -> None:
     with pytest.raises(BadInput) as refused:
         witness.evaluate([HISTORY], PLAIN)
     assert reason in str(refused.value)
+
+
+def test_the_protocol_refuses_a_history_behind_those_that_it_answers() -> None:
+    answered = History("foreign_key_join", {"foreign_key": "f"}, (), name="first")
+    witness, refused = witness_named("protocol"), replace(HISTORY, name="second")
+    assert [outcome.history for outcome in witness.evaluate([answered])] == ["first"]
+    with pytest.raises(BadInput, match=r"^second: .* session_windows has none: use another witness$"):
+        witness.evaluate([answered, refused])
 
 
 @pytest.mark.parametrize("name", ["reference", "spark", "duckdb"])
