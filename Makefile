@@ -18,6 +18,9 @@ PACKAGES := reference spark_impl properties specs
 # A copy of the package as it is installed, for tools that follow no mapping of folders to packages.
 TREE := .mypy_cache/tree
 
+# Even where Python is told to write nothing compiled: else each process of Spark and of the tests compiles it anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two installations into one .venv would disturb each other
 .PHONY: help setup dev check specs test test-exhaustive examples versions versions-quick test-quick wheel-check release-check lint format docs tree bench lock clean
@@ -108,8 +111,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(INSTALL) --no-compile --config-settings=--build-option=--compression=stored pyspark
 	@echo "Installing streamproof and what else it runs with: 130 MB are fetched"
 	@$(INSTALL) --no-compile --editable '.[data,kafka,specs]'
-# Even where Python is told to write nothing compiled: else each process that Spark starts would compile it anew.
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -c 'import $(IMPORTED)'
+	@$(BIN)/python -c 'import $(IMPORTED)'
 	@$(BIN)/python -c 'from streamproof.specs.java import find_java; find_java()' 2>/dev/null || { echo "No Java 17 or newer on this machine: installing one into $(VENV)"; $(INSTALL) --editable '.[java]'; }
 	@touch $@
 
