@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -60,3 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # A module's fixture may take minutes: the tests that share it run in one process.
         if any(fixtures[-1].scope == "module" for fixtures in item._fixtureinfo.name2fixturedefs.values()):
             item.add_marker(pytest.mark.xdist_group(item.location[0]))
+
+
+def pytest_collection_finish() -> None:
+    """Let no garbage collection look at what was collected: it lives as long as the process."""
+    gc.freeze()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,21 +23,25 @@ from streamproof.properties.registration.registration import registered, registr
 
 pytestmark = pytest.mark.slow
 
-SAMPLES = {name: list(samples_on_spark(one, 4 * len(one.profiles), 0)) for name, one in registered().items()}
+
+@cache
+def samples_of(operator: str) -> list[Sample]:
+    registration = registration_of(operator)
+    return list(samples_on_spark(registration, 4 * len(registration.profiles), 0))
 
 
 def of_kind(operator: str, kind: Kind) -> dict[str, Sample]:
-    return {sample.profile: sample for sample in SAMPLES[operator] if sample.kind is kind}
+    return {sample.profile: sample for sample in samples_of(operator) if sample.kind is kind}
 
 
-@pytest.mark.parametrize("operator", SAMPLES)
+@pytest.mark.parametrize("operator", registered())
 def test_every_profile_has_a_random_sample_and_the_first_one_is_run_again(operator: str) -> None:
     random = of_kind(operator, Kind.RANDOM)
     assert [*random] == [*registration_of(operator).profiles]
     assert [sample.is_first for sample in random.values()] == [True, *[False] * (len(random) - 1)]
 
 
-@pytest.mark.parametrize("operator", SAMPLES)
+@pytest.mark.parametrize("operator", registered())
 def test_the_changelog_needs_every_coverage_goal_of_every_profile(operator: str) -> None:
     for profile, sample in of_kind(operator, Kind.RANDOM).items():
         for law in ("changelog", "table at every cut", "duckdb"):
@@ -46,12 +51,12 @@ def test_the_changelog_needs_every_coverage_goal_of_every_profile(operator: str)
             assert all(goal.endswith(f" ({profile})") for goal in goals)
 
 
-@pytest.mark.parametrize("operator", SAMPLES)
+@pytest.mark.parametrize("operator", registered())
 def test_every_profile_is_asked_for_keys_and_those_without_late_data_for_the_other_variants(operator: str) -> None:
     keys = LAWS["spark"]["keys"]
     assert all(keys.is_asked_of(sample) for sample in of_kind(operator, Kind.RANDOM).values())
     for law in ("order", "cuts", "repeats"):
-        asked = [sample for sample in SAMPLES[operator] if LAWS["spark"][law].is_asked_of(sample)]
+        asked = [sample for sample in samples_of(operator) if LAWS["spark"][law].is_asked_of(sample)]
         assert asked
         assert all(sample.is_without_late_data for sample in asked)
 
@@ -62,7 +67,7 @@ def test_windows_of_tuples_are_not_asked_what_repeats_change() -> None:
 
 
 def test_the_state_is_judged_where_the_definition_bounds_it_or_stores_tables() -> None:
-    asked = {name: {law.name for law in asked_of(registration_of(name), ON_SPARK)[0]} for name in SAMPLES}
+    asked = {name: {law.name for law in asked_of(registration_of(name), ON_SPARK)[0]} for name in registered()}
     assert "state" in asked["stream_stream_join"]
     assert "state" in asked["table_table_join"]
     assert "state" not in asked["range_aggregate"]
