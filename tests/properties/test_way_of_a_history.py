@@ -32,7 +32,7 @@ ROOMS = {
     "shrink": {"generators/shrinking.py shrink"},
     "report": {"report/making.py content"},
 }
-BY_DOOR = {door: room for room, doors in ROOMS.items() for door in doors}
+BY_DOOR = {(str(HOME / file), name): room for room, doors in ROOMS.items() for file, name in map(str.split, doors)}
 
 
 def rooms_entered(work: Callable[[], object]) -> list[str]:
@@ -40,10 +40,8 @@ def rooms_entered(work: Callable[[], object]) -> list[str]:
     entered: dict[str, None] = {}
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and (file := Path(frame.f_code.co_filename)).is_relative_to(HOME):
-            door = f"{file.relative_to(HOME).as_posix()} {frame.f_code.co_name}"
-            if door in BY_DOOR:
-                entered.setdefault(BY_DOOR[door])
+        if event == "call" and (room := BY_DOOR.get((frame.f_code.co_filename, frame.f_code.co_name))):
+            entered.setdefault(room)
 
     threading.setprofile(profile)
     sys.setprofile(profile)
