@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from streamproof.properties.testing import conformance, pytest_plugin
 from streamproof.reference.core.errors import BadInput
+from suites import Ran, run_suite
 
 
 def unused(frame: object) -> object:
@@ -151,11 +152,10 @@ def test_right(conforms):
 """
 
 
-def suite(folder: Path, *options: str, tests: str = SUITE) -> subprocess.CompletedProcess[str]:
+def suite(folder: Path, *options: str, tests: str = SUITE) -> Ran:
     (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     (folder / "test_jobs.py").write_text(tests, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "test_jobs.py"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    return run_suite(folder, ["-p", "no:cacheprovider", *options, "test_jobs.py"])
 
 
 @pytest.mark.parametrize(
