@@ -49,7 +49,7 @@ test-exhaustive: $(TESTS) $(DOCS) $(CLASSES) ## The tests that take minutes: all
 	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
 
 examples: $(TESTS) $(CLASSES) ## The ten jobs of examples/, right and wrong, under test
-	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2
+	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2 --durations 20
 
 versions: $(TESTS) ## Jobs under test on PySpark 3.5 to 4.3, and on the Pythons of this machine, in .nox
 	$(BIN)/nox
