@@ -104,8 +104,15 @@ def _counterexample(records: int) -> Counterexample:
     expected = Outcome.of_play("history", play(history))
     actual = replace(expected, entries=expected.entries[: records // 2])
     found = differences(expected, actual)
-    sides = ("reference", expected), ("Spark", actual)
-    return Counterexample("changelog", "violated: half of it is missing.", history, *sides, found, True, 0)
+    return Counterexample(
+        law="changelog",
+        sentence="violated: half of it is missing.",
+        history=history,
+        left=("reference", expected),
+        right=("Spark", actual),
+        differences=found,
+        seed=0,
+    )
 
 
 def _longest(said: Content) -> int:

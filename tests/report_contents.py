@@ -49,8 +49,17 @@ def counterexample_of(history: History, confirmed: bool = True) -> Counterexampl
     found = differences(expected, actual)
     said = "violated: the changelog is the reference's; but for key a in batch 1 it isn't."
     unconfirmed = "" if confirmed else "the law wasn't asked again before the check ended"
-    sides = ("reference", expected), ("Spark", actual)
-    return Counterexample("changelog", said, history, *sides, found, confirmed, 7, unconfirmed=unconfirmed)
+    return Counterexample(
+        law="changelog",
+        sentence=said,
+        history=history,
+        left=("reference", expected),
+        right=("Spark", actual),
+        differences=found,
+        confirmed=confirmed,
+        seed=7,
+        unconfirmed=unconfirmed,
+    )
 
 
 def found_of(history: History) -> Found:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, counterexample_of
+from ..counterexamples.counterexample import NOT_RECHECKED, Counterexample, verdict_sentence
 from ..counterexamples.of_operators import FolderStore
 from ..laws.all import Subject
 from ..laws.base import LawResult, Violation
-from ..laws.case import Case
 from ..witnesses.spark.witness import QueryWitness
 from .confirm import confirmed
 from .replays import replay
@@ -41,15 +40,14 @@ class Findings:
         """Ask about the saved counterexamples of such a check again, each by its law; that covers no goal."""
         saved = self.store.saved(self.report.operator, self.subject, self.witness.mutant)
         laws = {result.law.name: result.law for result in self.report.results}
-        for replayed in replay(saved, laws, self.subject, self.progress, self.witness):
-            result = self.report.result(replayed.law)
+        for one, comparison in replay(saved, laws, self.subject, self.progress, self.witness):
+            result = self.report.result(one.law)
             result.judged += 1
             self.report.histories += 1
-            if replayed.comparison.differences:
-                case = Case(replayed.history, replayed.original, replayed.way)
-                violation = Violation(case, replayed.comparison)
+            if comparison.differences:
+                violation = Violation(one.case, comparison)
                 result.violations.append(violation)
-                self._save(self._counterexample(result, violation, "", replayed.seed))
+                self._save(self._counterexample(result, violation, "", one.seed))
 
     def violated(self, result: LawResult, violation: Violation) -> None:
         """Save a law's first violation, ask about it again alone, and replace it by the smallest violation.
@@ -76,14 +74,19 @@ class Findings:
         self, result: LawResult, violation: Violation, unconfirmed: str, seed: int | None = None
     ) -> Counterexample:
         """Make a counterexample of a violation; `unconfirmed` says why it isn't confirmed, if it isn't."""
-        return counterexample_of(
-            result.law.name,
-            result.sentence,
-            violation,
-            unconfirmed,
-            seed=self.seed if seed is None else seed,
+        comparison = violation.comparison
+        return Counterexample(
+            **vars(violation.case),
+            law=result.law.name,
             subject=self.subject,
             mutant=self.witness.mutant,
+            confirmed=not unconfirmed,
+            seed=self.seed if seed is None else seed,
+            sentence=verdict_sentence(result.sentence, comparison),
+            left=comparison.expected,
+            right=comparison.actual,
+            differences=comparison.differences,
+            unconfirmed=unconfirmed,
         )
 
     def _save(self, counterexample: Counterexample) -> tuple[Counterexample, Path]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
-from typing import TypeAlias
 
 from ...reference.core.history import History
 from ..laws.all import Subject
-from ..laws.base import REFERENCE, Comparison, Violation
+from ..laws.base import REFERENCE, Comparison
+from ..laws.case import Case
 from ..outcomes.outcomes import Difference, Outcome, are_same
 from ..outcomes.shown import both_shown
 from ..system.visible import visible
@@ -23,115 +23,71 @@ ALONE = "alone, outside its cohort, the history doesn't show it: what travels to
 NOT_RECHECKED = "the law wasn't asked again before the check ended"
 
 
-@dataclass(frozen=True)
-class Counterexample:
-    """A history on which two witnesses disagree.
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """A counterexample as it is saved: the history, and what is known of it.
 
     Attributes:
         law: The name of the law that is broken.
-        sentence: The verdict in one sentence.
         history: The smallest history that was found.
-        left: What is expected, and by whom.
-        right: What came, and from whom.
-        differences: Where they differ.
-        confirmed: Whether the history alone, outside its cohort, shows it too, when the law is asked again.
-        seed: The seed of the run.
         subject: What was checked.
         mutant: The mutant that stood in for the operator's own logic, if any.
         original: The history that `history` is a variant of, where the law relates the two.
-        unconfirmed: Why it isn't confirmed, if it isn't.
-        way: How the law ran it again, if it did.
+        way: How the law ran it again, if it did; None where it was saved without.
+        confirmed: Whether the history alone, outside its cohort, shows it too, when the law is asked again.
+        seed: The seed of the run; None where it was saved without.
+        versions: The versions that it was found with; empty where it was saved without.
+        folder: Where it is, once it is saved.
     """
 
     law: str
-    sentence: str
     history: History
-    left: tuple[str, Outcome]
-    right: tuple[str, Outcome]
-    differences: Sequence[Difference]
-    confirmed: bool
-    seed: int
     subject: Subject = "spark"
     mutant: str | None = None
     original: History | None = None
-    unconfirmed: str = ""
     way: RunOptions | None = None
-
-    @property
-    def name(self) -> str:
-        """Its name for files; as `name_of`."""
-        return name_of(self, self.history)
-
-
-@dataclass(frozen=True)
-class Metadata:
-    """What is known of a saved counterexample besides its history.
-
-    Attributes:
-        folder: Where it is.
-        law: The name of the law that it breaks.
-        subject: What was checked.
-        operator: The operator's name.
-        mutant: The mutant that stood in for the operator's own logic, if any.
-        confirmed: Whether the history alone, outside its cohort, broke the law too.
-        seed: The seed of the run that found it; None where it was saved without.
-        versions: The versions that it was found with; empty where it was saved without.
-        original: The history that its history is a metamorphic variant of, where the law relates the two.
-        way: How the law ran it again, if it did; None where it was saved without.
-    """
-
-    folder: Path
-    law: str
-    subject: Subject
-    operator: str
-    mutant: str | None = None
     confirmed: bool = True
     seed: int | None = None
     versions: str = ""
-    original: History | None = None
-    way: RunOptions | None = None
+    folder: Path = Path()
+
+    @property
+    def operator(self) -> str:
+        """The operator's name."""
+        return self.history.operator
+
+    @property
+    def case(self) -> Case:
+        """What the law is asked again about."""
+        return Case(self.history, self.original, self.way)
+
+    @property
+    def name(self) -> str:
+        """Its name for files: its law, and 12 digits of a hash of what makes it that counterexample."""
+        content: list[object] = [self.law, self.subject, self.mutant, self.history.to_text()]
+        content.append(None if self.original is None else self.original.to_text())
+        content += [] if self.way is None else [self.way.to_json()]
+        digest = sha256(json.dumps(content).encode()).hexdigest()[:12]
+        return f"{re.sub(r'[^A-Za-z0-9_]+', '-', self.law).strip('-')}-{digest}"
 
 
-Saved: TypeAlias = tuple[History, Metadata]
+@dataclass(frozen=True, kw_only=True)
+class Counterexample(Saved):
+    """A history on which two witnesses disagree.
 
-
-def counterexample_of(
-    law: str,
-    sentence: str,
-    violation: Violation,
-    unconfirmed: str,
-    *,
-    seed: int,
-    subject: Subject = "spark",
-    mutant: str | None = None,
-) -> Counterexample:
-    """Make a counterexample of a violation.
-
-    Args:
-        law: The name of the law that is broken.
-        sentence: What the law says of the operator.
-        violation: The case on which it is broken.
-        unconfirmed: Why it isn't confirmed; empty where it is.
-        seed: The seed of the run.
-        subject: What was checked.
-        mutant: The mutant that stood in for the operator's own logic, if any.
+    Attributes:
+        sentence: The verdict in one sentence.
+        left: What is expected, and by whom.
+        right: What came, and from whom.
+        differences: Where they differ.
+        unconfirmed: Why it isn't confirmed, if it isn't.
     """
-    case, comparison = violation.case, violation.comparison
-    return Counterexample(
-        law,
-        verdict_sentence(sentence, comparison),
-        case.history,
-        comparison.expected,
-        comparison.actual,
-        comparison.differences,
-        not unconfirmed,
-        seed,
-        subject=subject,
-        mutant=mutant,
-        original=case.original,
-        unconfirmed=unconfirmed,
-        way=case.way,
-    )
+
+    sentence: str
+    left: tuple[str, Outcome]
+    right: tuple[str, Outcome]
+    differences: Sequence[Difference]
+    unconfirmed: str = ""
 
 
 def verdict_sentence(says: str, comparison: Comparison) -> str:
@@ -156,18 +112,3 @@ def verdict_sentence(says: str, comparison: Comparison) -> str:
         f"violated: {says}; but for key {visible(difference.key)} {where}{after} "
         f"{'the reference' if expected == REFERENCE else expected} emits {ours}, and {comparison.actual[0]} {theirs}."
     )
-
-
-def name_of(counterexample: Counterexample | Metadata, history: History) -> str:
-    """Return a counterexample's name for files: its law, and 12 digits of a hash of what makes it that counterexample.
-
-    Args:
-        counterexample: The counterexample, or its metadata.
-        history: Its history.
-    """
-    law, original, way = counterexample.law, counterexample.original, counterexample.way
-    content: list[object] = [law, counterexample.subject, counterexample.mutant, history.to_text()]
-    content.append(None if original is None else original.to_text())
-    content += [] if way is None else [way.to_json()]
-    digest = sha256(json.dumps(content).encode()).hexdigest()[:12]
-    return f"{re.sub(r'[^A-Za-z0-9_]+', '-', law).strip('-')}-{digest}"

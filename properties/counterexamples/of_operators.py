@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ...reference.core.errors import BadInput
-from ...reference.core.history import History, read_history
+from ...reference.core.history import read_history
 from ..laws.all import Subject
 from ..system.visible import visible
 from ..witnesses.run_options import run_options
-from .counterexample import NOT_RECHECKED, Counterexample, Metadata, Saved, name_of
+from .counterexample import NOT_RECHECKED, Counterexample, Saved
 from .store import HISTORY, METADATA, ORIGINAL, TEXT, Refresh, Store, Version, put, read_each, read_metadata
 from .text import counterexample_text, test_to_paste, versions
 
@@ -59,21 +59,10 @@ class FolderStore(Store):
         test = test_to_paste(counterexample, self.job)
         if test is not None:
             others[f"test_{counterexample.name.replace('-', '_')}.py"] = test
-        metadata = Metadata(
-            self.folder,
-            counterexample.law,
-            counterexample.subject,
-            counterexample.history.operator,
-            mutant=counterexample.mutant,
-            confirmed=counterexample.confirmed,
-            seed=counterexample.seed,
-            versions=versions(),
-            original=counterexample.original,
-            way=counterexample.way,
-        )
         refresh: Refresh = "never" if counterexample.unconfirmed == NOT_RECHECKED else "unconfirmed"
         try:
-            return self.remembered(*save_history(counterexample.history, metadata, others, refresh))
+            written = save_history(self.folder, replace(counterexample, versions=versions()), others, refresh)
+            return self.remembered(*written)
         except BadInput as error:
             raise BadInput(f"{error}; the counterexample was:", counterexample_text(counterexample)) from None
 
@@ -86,26 +75,23 @@ class FolderStore(Store):
             BadInput: A counterexample of the operator can't be read any more.
         """
         by_content = {
-            name_of(known, history): (history, known)
-            for history, known in saved(self.folder, operator)
+            known.name: known
+            for known in saved(self.folder, operator)
             if known.subject == subject
             and known.mutant in (None, mutant)
-            and (subject == "reference" or history.clock == "batch")
+            and (subject == "reference" or known.history.clock == "batch")
         }
         return list(by_content.values())  # saved by an earlier version and anew, a counterexample counts once
 
 
 def save_history(
-    history: History,
-    metadata: Metadata,
-    others: Mapping[str, str] | None = None,
-    refresh: Refresh = "unconfirmed",
+    folder: Path, one: Saved, others: Mapping[str, str] | None = None, refresh: Refresh = "unconfirmed"
 ) -> tuple[Path, Version | None]:
-    """Save a counterexample as a folder `metadata.folder/operator/name`.
+    """Save a counterexample as a folder `folder/operator/name`.
 
     Args:
-        history: Its history.
-        metadata: Its metadata; `folder` is the store's.
+        folder: The store's folder.
+        one: The counterexample.
         others: Further files of its folder, by name.
         refresh: When today's metadata and texts replace the saved ones.
 
@@ -115,20 +101,20 @@ def save_history(
     Raises:
         BadInput: It can't be written.
     """
-    known = {name: getattr(metadata, name) for name in FIELDS}
-    known["original"] = metadata.original is not None
-    known["way"] = None if metadata.way is None else metadata.way.to_json()
-    files = {HISTORY: history.to_text(), **(others or {})}
-    if metadata.original is not None:
-        files[ORIGINAL] = metadata.original.to_text()
-    path = metadata.folder / history.operator / name_of(metadata, history)
+    known = {name: getattr(one, name) for name in FIELDS}
+    known["original"] = one.original is not None
+    known["way"] = None if one.way is None else one.way.to_json()
+    files = {HISTORY: one.history.to_text(), **(others or {})}
+    if one.original is not None:
+        files[ORIGINAL] = one.original.to_text()
+    path = folder / one.operator / one.name
     try:
         return put(path, files, known, identity=IDENTITY, refresh=refresh)
     except OSError as error:
         raise BadInput(f"{path}: can't be written ({error.strerror})") from None
 
 
-def saved(folder: Path, operator: str) -> Iterator[tuple[History, Metadata]]:
+def saved(folder: Path, operator: str) -> Iterator[Saved]:
     """Yield the saved counterexamples of an operator, in the order of their folders' names.
 
     A folder without metadata is of an earlier version: its name has its law, and its clock says which check found it.
@@ -143,7 +129,7 @@ def saved(folder: Path, operator: str) -> Iterator[tuple[History, Metadata]]:
     )
 
 
-def _read(path: Path, operator: str) -> tuple[History, Metadata]:
+def _read(path: Path, operator: str) -> Saved:
     history = replace(read_history(path / HISTORY), name=path.name)
     if history.operator != operator:
         raise BadInput(
@@ -154,7 +140,8 @@ def _read(path: Path, operator: str) -> tuple[History, Metadata]:
         if not path.exists():
             raise BadInput(f"{path}: it is gone")
         law = re.sub(r"-\d+-records$", "", path.name).replace("-", " ")
-        return history, Metadata(path, law, "spark" if history.clock == "batch" else "reference", operator)
+        subject: Subject = "spark" if history.clock == "batch" else "reference"
+        return Saved(law=law, history=history, subject=subject, folder=path)
     content = read_metadata(path)
     fields = {name: _field(path / METADATA, content, name, kinds) for name, kinds in FIELDS.items()}
     for name, allowed in (("subject", get_args(Subject)), ("operator", (operator,))):
@@ -162,12 +149,13 @@ def _read(path: Path, operator: str) -> tuple[History, Metadata]:
             raise BadInput(
                 f"{path / METADATA}: {name} is {fields[name]!r}, not {' or '.join(allowed)}: write it as it was"
             )
+    del fields["operator"]
     original = replace(read_history(path / ORIGINAL), name="original") if fields.pop("original") else None
     try:
         way = None if content.get("way") is None else run_options(content["way"])  # an earlier version saved none
     except BadInput as error:
         raise BadInput(f"{path / METADATA}: way: {error}; write it as it was") from None
-    return history, Metadata(path, **fields, original=original, way=way)
+    return Saved(history=history, **fields, original=original, way=way, folder=path)
 
 
 def _field(path: Path, content: Mapping[str, Any], name: str, kinds: tuple[type, ...]) -> Any:

@@ -199,16 +199,16 @@ class _OfOptions(FolderStore):
     def saved(self, operator: str, subject: Subject, mutant: str | None = None) -> list[Saved]:
         """Return the counterexamples of the options, whichever check saved them; a warning names those of others."""
         found = [*saved(self.folder, operator)] if self.saves else []
-        others = [metadata.folder.name for history, metadata in found if dict(history.options) != self.options]
+        others = [one.folder.name for one in found if dict(one.history.options) != self.options]
         if others:
             warnings.warn(
                 f"saved under other options, and not replayed: {', '.join(others)} in {self.folder / operator}: "
                 "remove what is of no more use",
                 stacklevel=6,
             )
-        own = [(history, known) for history, known in found if dict(history.options) == self.options]
-        self.replayed = {history.to_text(): known.folder for history, known in own}
-        return [(history, replace(known, law=Changelog.name, original=None, way=None)) for history, known in own]
+        own = [one for one in found if dict(one.history.options) == self.options]
+        self.replayed = {one.history.to_text(): one.folder for one in own}
+        return [replace(one, law=Changelog.name, original=None, way=None) for one in own]
 
 
 def _violated(head: str, counterexample: Counterexample, path: Path, store: _OfOptions) -> Violated:

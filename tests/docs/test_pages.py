@@ -170,7 +170,9 @@ def test_the_test_to_paste_is_shown_as_it_is_printed(page: str) -> None:
     (shown,) = (block.text for block in blocks_of(page) if "test to paste of" in block.notes)
     history = parse_history(shown.split('"""')[1])
     side = "reference", Outcome.of_play(history.name, play(history))
-    counterexample = Counterexample("changelog", "", history, side, side, [], True, 0, subject="job")
+    counterexample = Counterexample(
+        law="changelog", sentence="", history=history, left=side, right=side, differences=[], subject="job"
+    )
     assert test_to_paste(counterexample, SimpleNamespace(__qualname__="my_job", __module__="test_sessions")) == shown
     assert "".join(f"    {line}\n" for line in history.to_text().splitlines()) in text_of("docs/tutorial.md")
 

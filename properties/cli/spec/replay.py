@@ -208,12 +208,12 @@ def _save_disagreement(
     trace: Trace, constants: Mapping[str, Value], one: ChosenModel, folder: Path, on: ReplayedOn
 ) -> Path:
     from ....specs.replay import history_of
-    from ...counterexamples.counterexample import Metadata
+    from ...counterexamples.counterexample import Saved
     from ...counterexamples.of_operators import save_history
     from ...counterexamples.store import HISTORY
     from ...laws.all import Subject
 
     history = history_of(trace, constants, one.model.module.stem)
     subject: Subject = "spark" if on is ReplayedOn.SPARK else "reference"
-    saved, _ = save_history(history, Metadata(folder, f"replay {one.name}", subject, history.operator))
+    saved, _ = save_history(folder, Saved(law=f"replay {one.name}", history=history, subject=subject))
     return saved / HISTORY

@@ -88,7 +88,7 @@ def test_each_ends_with_its_verdict_and_no_error(folder: tuple[Path, list[dict[s
 
 
 def test_what_each_reported_is_there_and_whole(folder: tuple[Path, list[dict[str, object]]]) -> None:
-    there = {metadata.folder.name for _, metadata in saved(folder[0], "table_table_join")}
+    there = {one.folder.name for one in saved(folder[0], "table_table_join")}
     for one in folder[1]:
         assert one["found"]
         assert set(one["found"]) <= there  # type: ignore[call-overload]
@@ -96,8 +96,8 @@ def test_what_each_reported_is_there_and_whole(folder: tuple[Path, list[dict[str
 
 def test_nothing_else_is_left(folder: tuple[Path, list[dict[str, object]]]) -> None:
     found = list(saved(folder[0], "table_table_join"))
-    laws = {metadata.law for _, metadata in found}
+    laws = {one.law for one in found}
     assert laws == {f"fewer than {least} records" for least in (1, 2, *range(3, 3 + CHECKS))}
-    assert all(metadata.confirmed for _, metadata in found), "what was asked again took the place of what was not"
+    assert all(one.confirmed for one in found), "what was asked again took the place of what was not"
     names = {path.name for path in (folder[0] / "table_table_join").iterdir()}
-    assert names == {metadata.folder.name for _, metadata in found}
+    assert names == {one.folder.name for one in found}

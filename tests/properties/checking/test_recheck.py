@@ -551,8 +551,16 @@ def test_a_jobs_counterexample_is_asked_again_of_the_job_that_is_given(stand_in:
     with pytest.raises(CannotRecheck, match="the law was asked of a job of yours, which wasn't given: give it as job"):
         recheck("changelog", history, subject="job")
 
-    sides = found.expected, found.actual, found.differences
-    counterexample = Counterexample("changelog", "no", history, *sides, True, 0, "job")
+    counterexample = Counterexample(
+        law="changelog",
+        sentence="no",
+        history=history,
+        left=found.expected,
+        right=found.actual,
+        differences=found.differences,
+        seed=0,
+        subject="job",
+    )
     code = to_paste(counterexample)
     assert code is not None
     names: dict[str, Any] = {"my_job": job}
@@ -574,7 +582,16 @@ def test_keys_and_values_survive_in_the_pasted_test(stand_in: StandIn, text: str
     history = parse_history(HISTORY.replace('"a"', written).replace('"value": 0', f'"value": {written}'))
     found = recheck("changelog", history)
     counterexample = Counterexample(
-        "keys", "no", history, found.expected, found.actual, [], True, 0, "reference", text, history
+        law="keys",
+        sentence="no",
+        history=history,
+        left=found.expected,
+        right=found.actual,
+        differences=[],
+        seed=0,
+        subject="reference",
+        mutant=text,
+        original=history,
     )
     names: dict[str, Any] = {}
     code = to_paste(counterexample)

@@ -118,7 +118,15 @@ def run_pasted(law: str, mutant: str | None, found: History, original: History |
     """Run the test to paste of a counterexample."""
     outcome = Outcome("history", Grain.END, final={})
     counterexample = Counterexample(
-        law, "", found, ("reference", outcome), ("Spark", outcome), [], True, 0, "spark", mutant, original
+        law=law,
+        sentence="",
+        history=found,
+        left=("reference", outcome),
+        right=("Spark", outcome),
+        differences=[],
+        seed=0,
+        mutant=mutant,
+        original=original,
     )
     code, names = to_paste(counterexample), dict[str, Any]()
     assert code is not None

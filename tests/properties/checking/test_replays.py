@@ -13,7 +13,7 @@ from streamproof.properties.checking import check as check_module
 from streamproof.properties.checking.check import check, check_reference
 from streamproof.properties.checking.replays import Replayed, replay
 from streamproof.properties.checking.report import Report
-from streamproof.properties.counterexamples.counterexample import Metadata
+from streamproof.properties.counterexamples.counterexample import Saved
 from streamproof.properties.counterexamples.of_operators import FolderStore, save_history, saved
 from streamproof.properties.laws.all import LAWS, Subject
 from streamproof.properties.laws.base import OWN, CannotRecheck, Comparison, Law, Verdict
@@ -38,12 +38,11 @@ def history(value: int = 2, clock: str = "batch") -> History:
 
 
 def save(folder: Path, one: History | None = None, **changed: Any) -> Path:
-    metadata = replace(Metadata(folder, "changelog", "spark", JOIN, seed=7), **changed)
-    return save_history(one or history(), metadata)[0]
+    return save_history(folder, replace(Saved(law="changelog", history=one or history(), seed=7), **changed))[0]
 
 
 def laws_of(folder: Path, subject: Subject, mutant: str | None = None) -> list[str]:
-    return [metadata.law for _, metadata in FolderStore(folder).saved(JOIN, subject, mutant)]
+    return [one.law for one in FolderStore(folder).saved(JOIN, subject, mutant)]
 
 
 def save_some(folder: Path) -> None:
@@ -152,7 +151,7 @@ def replayed_by_the_reference(folder: Path) -> list[Replayed]:
 def test_the_reference_asks_the_law_that_was_broken(tmp_path: Path) -> None:
     for law in ("fold is meaning", "duckdb"):
         save(tmp_path, law=law, subject="reference")
-    assert [(one.law, one.comparison.differences) for one in replayed_by_the_reference(tmp_path)] == [
+    assert [(one.law, comparison.differences) for one, comparison in replayed_by_the_reference(tmp_path)] == [
         ("duckdb", []),
         ("fold is meaning", []),
     ]
@@ -235,7 +234,7 @@ def test_on_spark_one_whose_law_cannot_be_asked_again_is_asked_of_the_changelog(
     for one_law in known.values():
         monkeypatch.setattr(type(one_law), "recheck", recheck)
     save(tmp_path, law=law)
-    (one,) = replay(FolderStore(tmp_path).saved(JOIN, "spark"), known, "spark", lambda step: None)
+    ((one, _),) = replay(FolderStore(tmp_path).saved(JOIN, "spark"), known, "spark", lambda step: None)
     assert (calls, one.law) == (asked, asked[-1])
 
 

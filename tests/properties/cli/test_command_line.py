@@ -527,7 +527,13 @@ def counterexample() -> Counterexample:
     reference = Outcome.of_play("h1", play(history))
     found = [Difference("h1", "a", 0, [reference.entries[0].output], [])]
     return Counterexample(
-        "changelog", "violated: it is.", history, ("reference", reference), ("Spark", right), found, True, 7
+        law="changelog",
+        sentence="violated: it is.",
+        history=history,
+        left=("reference", reference),
+        right=("Spark", right),
+        differences=found,
+        seed=7,
     )
 
 

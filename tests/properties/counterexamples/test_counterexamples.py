@@ -67,7 +67,15 @@ def counterexample(text: str = HISTORY, right: Outcome | None = None, **changed:
     outcome = right or by_batch((0, ONE), (1, OTHER), (1, TWO))
     found = differences(reference, outcome)
     verdict = sentence("the changelog is the reference's", "Spark", found[0])
-    whole = Counterexample("changelog", verdict, history, ("reference", reference), ("Spark", outcome), found, True, 7)
+    whole = Counterexample(
+        law="changelog",
+        sentence=verdict,
+        history=history,
+        left=("reference", reference),
+        right=("Spark", outcome),
+        differences=found,
+        seed=7,
+    )
     return replace(whole, **changed)
 
 
@@ -381,7 +389,7 @@ def test_the_same_counterexample_again_leaves_the_one_that_is_there(tmp_path: Pa
 def test_two_counterexamples_of_one_law_and_length_are_both_saved(tmp_path: Path) -> None:
     one, other = counterexample(), counterexample(HISTORY.replace("10}", "9}"))
     assert save(one, tmp_path) != save(other, tmp_path)
-    assert {history.lines for history, _ in saved(tmp_path, "session_windows")} == {
+    assert {one.history.lines for one in saved(tmp_path, "session_windows")} == {
         one.history.lines,
         other.history.lines,
     }
@@ -390,8 +398,8 @@ def test_two_counterexamples_of_one_law_and_length_are_both_saved(tmp_path: Path
 def test_the_history_that_a_variant_was_made_of_is_saved_beside_it(tmp_path: Path) -> None:
     original = parse_history(HISTORY.replace("10}", "9}"))
     save(counterexample(original=original, law="order"), tmp_path)
-    ((_, metadata),) = saved(tmp_path, "session_windows")
-    assert metadata.original == original
+    (known,) = saved(tmp_path, "session_windows")
+    assert known.original == original
 
 
 def test_a_saved_history_that_cannot_be_read_any_more_is_refused(tmp_path: Path) -> None:

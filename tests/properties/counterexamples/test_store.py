@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties.counterexamples import of_operators, store
-from streamproof.properties.counterexamples.counterexample import Metadata
+from streamproof.properties.counterexamples.counterexample import Saved
 from streamproof.properties.counterexamples.of_operators import save_history, saved
 from streamproof.properties.counterexamples.store import METADATA, Refresh, put, remove_folder, sweep
 from streamproof.properties.laws.all import Subject
@@ -27,12 +27,12 @@ def history(value: int = 0) -> History:
     return parse_history(HEADER + RECORD % value)
 
 
-def metadata(folder: Path, **changed: Any) -> Metadata:
-    return replace(Metadata(folder, "changelog", "spark", "table_table_join", seed=7, versions="v"), **changed)
+def known(value: int = 0, **changed: Any) -> Saved:
+    return replace(Saved(law="changelog", history=history(value), seed=7, versions="v"), **changed)
 
 
 def save(folder: Path, value: int = 0, **changed: Any) -> Path:
-    return save_history(history(value), metadata(folder, **changed), {"counterexample.txt": f"{value}\n"})[0]
+    return save_history(folder, known(value, **changed), {"counterexample.txt": f"{value}\n"})[0]
 
 
 def names(folder: Path) -> list[str]:
@@ -61,12 +61,12 @@ def test_whatever_makes_a_counterexample_another_gives_it_a_folder_of_its_own(
 def test_counterexamples_of_one_law_and_length_lie_side_by_side(tmp_path: Path) -> None:
     for value in range(5):
         save(tmp_path, value)
-    assert {found.records[0].value for found, _ in saved(tmp_path, "table_table_join")} == set(range(5))
+    assert {found.history.records[0].value for found in saved(tmp_path, "table_table_join")} == set(range(5))
 
 
 def test_the_same_one_again_leaves_what_is_there(tmp_path: Path) -> None:
-    path, version = save_history(history(), metadata(tmp_path))
-    again, version_again = save_history(history(), metadata(tmp_path, seed=8))
+    path, version = save_history(tmp_path, known())
+    again, version_again = save_history(tmp_path, known(seed=8))
     assert (path, version is not None, version_again) == (again, True, None)
     assert json.loads((path / "counterexample.json").read_text())["seed"] == 7
     assert names(tmp_path) == [path.name]
@@ -75,7 +75,7 @@ def test_the_same_one_again_leaves_what_is_there(tmp_path: Path) -> None:
 def test_the_same_one_that_is_no_longer_confirmed_says_so(tmp_path: Path) -> None:
     path = save(tmp_path)
     assert save(tmp_path, confirmed=False) == path
-    ((_, found),) = saved(tmp_path, "table_table_join")
+    (found,) = saved(tmp_path, "table_table_join")
     assert not found.confirmed
     assert names(tmp_path) == [path.name]
 
@@ -85,7 +85,7 @@ def test_what_somebody_changed_is_not_overwritten(tmp_path: Path) -> None:
     (path / "history.jsonl").write_text(history(9).to_text())
     second = save(tmp_path)
     assert second == path.with_name(f"{path.name}-2")
-    assert [found.records[0].value for found, _ in saved(tmp_path, "table_table_join")] == [9, 0]
+    assert [found.history.records[0].value for found in saved(tmp_path, "table_table_join")] == [9, 0]
     assert save(tmp_path) == second, "and the third time it is there"
 
 
@@ -101,10 +101,10 @@ def test_a_file_of_that_name_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_history_and_metadata_are_read_back(tmp_path: Path) -> None:
-    before = metadata(tmp_path, mutant="forgetful", confirmed=False, original=history(3), subject="reference")
-    path, _ = save_history(history(2), before)
+    before = known(2, mutant="forgetful", confirmed=False, original=history(3), subject="reference")
+    path, _ = save_history(tmp_path, before)
     assert sorted(file.name for file in path.iterdir()) == ["counterexample.json", "history.jsonl", "original.jsonl"]
-    assert list(saved(tmp_path, "table_table_join")) == [(history(2), replace(before, folder=path))]
+    assert list(saved(tmp_path, "table_table_join")) == [replace(before, folder=path)]
 
 
 def test_the_metadata_are_json_with_sorted_keys(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_metadata_are_json_with_sorted_keys(tmp_path: Path) -> None:
 )
 def test_the_way_in_which_a_history_was_run_again_is_read_back(tmp_path: Path, way: RunOptions) -> None:
     save(tmp_path, law="restart", way=way)
-    ((_, found),) = saved(tmp_path, "table_table_join")
+    (found,) = saved(tmp_path, "table_table_join")
     assert found.way == way
 
 
@@ -143,7 +143,7 @@ def test_one_of_a_version_that_saved_no_way_is_read_and_is_the_same_one(tmp_path
     content = json.loads((path / METADATA).read_text())
     del content["way"]
     (path / METADATA).write_text(json.dumps(content))
-    ((_, found),) = saved(tmp_path, "table_table_join")
+    (found,) = saved(tmp_path, "table_table_join")
     assert found.way is None
     assert save(tmp_path, law="restart") == path
 
@@ -183,7 +183,7 @@ def test_a_folder_of_an_earlier_version_is_read(
     path.mkdir(parents=True)
     before = replace(history(), clock=clock)
     (path / "history.jsonl").write_text(before.to_text())
-    assert list(saved(tmp_path, "table_table_join")) == [(before, Metadata(path, law, subject, "table_table_join"))]
+    assert list(saved(tmp_path, "table_table_join")) == [Saved(law=law, history=before, subject=subject, folder=path)]
 
 
 DAMAGED_METADATA = {
@@ -267,13 +267,13 @@ def test_a_format_of_another_version_is_named_as_that_and_new_ones_are_kept(
     assert save(tmp_path, 1) not in (path, save(tmp_path))
     assert file.read_bytes() == before
     remove_folder(path)
-    assert sorted(one.records[0].value for one, _ in saved(tmp_path, "table_table_join")) == [0, 1]
+    assert sorted(one.history.records[0].value for one in saved(tmp_path, "table_table_join")) == [0, 1]
 
 
 def test_metadata_with_more_than_this_version_knows_are_read(tmp_path: Path) -> None:
     file = save(tmp_path) / "counterexample.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "versions": OF_ANOTHER_VERSION, "colour": "red"}))
-    ((_, found),) = saved(tmp_path, "table_table_join")
+    (found,) = saved(tmp_path, "table_table_join")
     assert found.versions == OF_ANOTHER_VERSION
 
 
@@ -350,7 +350,7 @@ def test_one_that_is_taken_away_between_is_written_again(tmp_path: Path, monkeyp
         return False
 
     monkeypatch.setattr(store, "_is_same", gone)
-    again, version = save_history(history(), metadata(tmp_path))
+    again, version = save_history(tmp_path, known())
     assert (again, version is not None) == (path, True)
 
 
@@ -358,8 +358,8 @@ def test_what_another_process_has_found_meanwhile_is_not_forgotten(tmp_path: Pat
     mine, theirs = store.Store(), store.Store()
     for refresh, stays in (("unconfirmed", True), ("never", False)):
         folder = tmp_path / refresh
-        path = mine.remembered(*save_history(history(), metadata(folder, confirmed=False), refresh="never"))
-        theirs.remembered(*save_history(history(), metadata(folder), refresh=refresh))  # type: ignore[arg-type]
+        path = mine.remembered(*save_history(folder, known(confirmed=False), refresh="never"))
+        theirs.remembered(*save_history(folder, known(), refresh=refresh))  # type: ignore[arg-type]
         theirs.forget(path)
         mine.forget(path)
         assert path.exists() == stays
@@ -389,7 +389,7 @@ def run(script: str, folder: Path) -> str:
 FOUR_AT_ONCE = """
 import os, sys
 from pathlib import Path
-from streamproof.properties.counterexamples.counterexample import Metadata
+from streamproof.properties.counterexamples.counterexample import Saved
 from streamproof.properties.counterexamples.of_operators import save_history
 from streamproof.reference.core.history import parse_history
 
@@ -403,7 +403,7 @@ for process in range(4):
         shared = list(range(1000, 1010))
         for value in [*range(50 * process, 50 * process + 50), *(shared if process % 2 else shared[::-1])]:
             history = parse_history(HEADER + RECORD % value)
-            save_history(history, Metadata(Path(sys.argv[1]), "changelog", "spark", "table_table_join"), {"a.txt": "a"})
+            save_history(Path(sys.argv[1]), Saved(law="changelog", history=history), {"a.txt": "a"})
         os._exit(0)
 os.close(go)
 print([os.wait()[1] for _ in range(4)])
@@ -413,7 +413,7 @@ print([os.wait()[1] for _ in range(4)])
 @pytest.mark.slow
 def test_two_hundred_saved_by_four_processes_at_once_are_all_there(tmp_path: Path) -> None:
     assert run(FOUR_AT_ONCE, tmp_path) == "[0, 0, 0, 0]\n"
-    found = [found.records[0].value for found, _ in saved(tmp_path, "table_table_join")]
+    found = [found.history.records[0].value for found in saved(tmp_path, "table_table_join")]
     assert sorted(found) == [*range(200), *range(1000, 1010)]
     assert {len(list(path.iterdir())) for path in (tmp_path / "table_table_join").iterdir()} == {3}
     assert len(names(tmp_path)) == 210, "nothing hidden is left"
@@ -423,7 +423,7 @@ KILLED = """
 import os, signal, sys
 from itertools import count
 from pathlib import Path
-from streamproof.properties.counterexamples.counterexample import Metadata
+from streamproof.properties.counterexamples.counterexample import Saved
 from streamproof.properties.counterexamples.of_operators import save_history
 from streamproof.properties.counterexamples.store import remove_folder
 from streamproof.reference.core.history import parse_history
@@ -432,8 +432,8 @@ HEADER = '{"operator": "table_table_join", "options": {}}\\n'
 RECORD = '{"input": "left", "key": "a", "value": %d, "timestamp": 0}\\n'
 
 def save(folder, value):
-    of = Metadata(folder, "changelog", "spark", "table_table_join")
-    return save_history(parse_history(HEADER + RECORD % value), of, {"counterexample.txt": "f" * 10_000})[0]
+    one = Saved(law="changelog", history=parse_history(HEADER + RECORD % value))
+    return save_history(folder, one, {"counterexample.txt": "f" * 10_000})[0]
 
 def at(moment):
     left = moment
@@ -464,7 +464,7 @@ def test_a_process_that_is_killed_at_any_file_operation_leaves_whole_folders_and
     moments = int(run(KILLED, tmp_path))
     assert moments > 20
     for moment in range(1, moments + 1):
-        found = [found.records[0].value for found, _ in saved(tmp_path / str(moment), "table_table_join")]
+        found = [found.history.records[0].value for found in saved(tmp_path / str(moment), "table_table_join")]
         assert found in ([1], [2], [1, 2], [2, 1]), moment
         assert not any(name.startswith(".") for name in names(tmp_path / str(moment))), "what it left is swept"
         for path in (tmp_path / str(moment) / "table_table_join").iterdir():

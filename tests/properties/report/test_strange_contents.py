@@ -29,7 +29,13 @@ def counterexample_of(history: History) -> Counterexample:
     theirs = Outcome(history.name, Grain.ARRIVAL, entries, is_stream=played.definition.is_stream)
     found = differences(ours, theirs)
     return Counterexample(
-        "changelog", "It differs.", history, ("the reference", ours), ("Spark", theirs), found, True, 1
+        law="changelog",
+        sentence="It differs.",
+        history=history,
+        left=("the reference", ours),
+        right=("Spark", theirs),
+        differences=found,
+        seed=1,
     )
 
 
@@ -50,7 +56,7 @@ def test_a_saved_counterexample_is_read_back_whatever_its_keys_and_values(operat
     mine = [history for history in DRAWN if history.operator == operator]
     paths = {store.save(counterexample_of(history)) for history in mine}
     assert len(paths) == len(mine)
-    assert {repr(history.lines) for history, _ in store.saved(operator, "spark")} == {repr(one.lines) for one in mine}
+    assert {repr(one.history.lines) for one in store.saved(operator, "spark")} == {repr(one.lines) for one in mine}
 
 
 def test_the_text_of_a_counterexample_has_no_unseen_character() -> None:
