@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from collections import defaultdict
 from collections.abc import Container
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import zip_longest
-from typing import NamedTuple
 
 from ...reference.core.records import Change, Dropped, Output
 from ..outcomes.outcomes import Grain, Outcome, are_same, row_order, sorted_rows
@@ -54,32 +54,33 @@ def side_by_side(left: tuple[str, Outcome], right: tuple[str, Outcome], keys: Co
     width = max([len(left[0]), *(len(row.expected) for row in rows)])
     lines = [f"    {'':10} {left[0]:{width}}   {right[0]}"]
     before: tuple[str, str | None] | None = None
-    for when, key, one, other, differ in rows:
-        head = "" if by_step and (when, key) == before else when
-        lines.append(f"  {'≠' if differ else ' '} {head:10} {one:{width}}   {other}")
-        before = when, key
+    for row in rows:
+        head = "" if by_step and (row.when, row.key) == before else row.when
+        lines.append(f"  {'≠' if row.differ else ' '} {head:10} {row.expected:{width}}   {row.actual}")
+        before = row.when, row.key
     return [line.rstrip() for line in lines]
 
 
-class ComparedRow(NamedTuple):
+@dataclass(frozen=True)
+class ComparedLine:
     """A line of two outcomes side by side.
 
     Attributes:
         when: The batch, or the arrival, as `batch 0`; or `at the end`.
-        key: The key that was emitted.
         expected: What the first one says, as text; empty for nothing.
         actual: What the other one says.
         differ: Whether that is otherwise.
+        key: The key that was emitted, of an operator.
     """
 
     when: str
-    key: str | None
     expected: str
     actual: str
     differ: bool
+    key: str | None = None
 
 
-def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) -> list[ComparedRow]:
+def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) -> list[ComparedLine]:
     """Return what `side_by_side` shows, line by line.
 
     Args:
@@ -87,14 +88,16 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
         right: Another one.
         keys: The keys that are shown.
     """
-    rows: list[ComparedRow] = []
+    rows: list[ComparedLine] = []
     outcomes = (left, right)
     if Grain.END in (left.grain, right.grain):
         results = [dict(sorted_rows(outcome.result)) for outcome in outcomes]
         for at in sorted((at for at in results[0].keys() | results[1].keys() if at[0] in keys), key=row_order):
             rows_there = [result.get(at, []) for result in results]
             differ = not all(are_same(*pair) for pair in zip_longest(*rows_there))
-            rows.append(ComparedRow("at the end", at[0], *both_shown(rows_there[0], rows_there[1], nothing=""), differ))
+            rows.append(
+                ComparedLine("at the end", *both_shown(rows_there[0], rows_there[1], nothing=""), differ, at[0])
+            )
     else:
         by_arrival = Grain.BATCH not in (left.grain, right.grain)
         sides: list[dict[tuple[int, str | None, type], list[Output]]] = [defaultdict(list), defaultdict(list)]
@@ -110,7 +113,7 @@ def compared_rows(left: Outcome, right: Outcome, keys: Container[str | None]) ->
                 ours, theirs = (side.get((number, key, kind), []) for side in sides)
                 for pair in zip_longest(ours, theirs):
                     differ = compared and not are_same(*pair)
-                    rows.append(ComparedRow(when, key, *both_shown(*pair, nothing=""), differ))
+                    rows.append(ComparedLine(when, *both_shown(*pair, nothing=""), differ, key))
     return rows
 
 

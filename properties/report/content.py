@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..checking.checked import Checked, Verdict
-from ..counterexamples.text import versions
+from ..counterexamples.text import ComparedLine, versions
 
 Unit: TypeAlias = Literal["ms", "us"]
 Kind: TypeAlias = Literal["record", "tombstone", "advance", "delivery"]
@@ -63,23 +63,6 @@ class Timeline:
     marked_batch: int | None = None
     marked_step: int | None = None
     unit: Unit = "ms"
-
-
-@dataclass(frozen=True)
-class ComparedLine:
-    """A line of what is expected and what came, side by side.
-
-    Attributes:
-        when: `batch 0`, `arrival 3` or `at the end`.
-        expected: What is expected; empty for nothing.
-        actual: What came.
-        differ: Whether that is otherwise.
-    """
-
-    when: str
-    expected: str
-    actual: str
-    differ: bool
 
 
 @dataclass(frozen=True)

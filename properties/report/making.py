@@ -15,7 +15,7 @@ from ..checking.jobs.verdicts import Inconclusive, NotFinished, Violated
 from ..checking.report import Report
 from ..counterexamples.counterexample import ALONE, Counterexample
 from ..counterexamples.of_jobs import JobCounterexample
-from ..counterexamples.text import compared_rows, test_to_paste
+from ..counterexamples.text import ComparedLine, compared_rows, test_to_paste
 from ..generators.columns.shown import shown_row
 from ..generators.columns.text import pasted, to_text
 from ..laws.base import REFERENCE
@@ -23,7 +23,7 @@ from ..outcomes.outcomes import Grain, Outcome, differences
 from ..system.arguments import checked, folder_at
 from ..system.visible import visible
 from ..witnesses.by_name import WITNESSES, witness_named
-from .content import ComparedLine, Content, Found, Vote, content_of
+from .content import Content, Found, Vote, content_of
 from .timelines import MOST_LINES, timeline_of, timeline_of_job
 from .writing import require_folder, write_content
 
@@ -129,7 +129,6 @@ def counterexample_found(
     first = one.differences[0] if one.differences else None
     when = None if first is None else first.when
     step = "at the end" if when is None else f"{'arrival' if by_arrival else 'batch'} {when}"
-    rows = compared_rows(expected, actual, {difference.key for difference in one.differences})
     return Found(
         subject,
         one.law,
@@ -138,7 +137,7 @@ def counterexample_found(
         actual_by if one.mutant is None else f"{actual_by}, the mutant {one.mutant}",
         step if first is None or first.key is None else f"key {first.key}, {step}",
         timeline_of(one.history, when, by_arrival, of_history),
-        [ComparedLine(row.when, row.expected, row.actual, row.differ) for row in rows],
+        compared_rows(expected, actual, {difference.key for difference in one.differences}),
         [*_sides(expected_by, actual_by), *_votes(one, ask)],
         one.history.to_text(),
         "" if one.original is None else one.original.to_text(),

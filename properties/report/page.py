@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .content import MARKS, ComparedLine, Content, Found
+from ..counterexamples.text import ComparedLine
+from .content import MARKS, Content, Found
 from .drawing import drawn, shortened, time_text
 from .rendering import rendered, safe
 

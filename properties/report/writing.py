@@ -37,6 +37,8 @@ def to_json(content: Content) -> str:
     plain: dict[str, Any] = msgspec.to_builtins(content)
     for found in plain["found"]:
         del found["timeline"]
+        for line in found["compared"]:
+            del line["key"]  # the format has none
     return json.dumps({"streamproof_report": FORMAT, **plain}, indent=1, allow_nan=False).replace("{\n ", "{", 1) + "\n"
 
 

@@ -181,6 +181,7 @@ def test_the_json_has_the_whole_counterexample_and_the_page_a_part_of_a_long_one
     assert "more lines: report.json has them all" in written
     (one,) = json.loads(to_json(said))["found"]
     assert parse_history(one["history"]) == history
+    assert {*one["compared"][0]} == {"when", "expected", "actual", "differ"}
 
 
 def test_long_comparisons_are_shown_around_the_first_difference() -> None:
