@@ -208,7 +208,7 @@ class _Gate:
 def _print_report(report: Report) -> None:
     from ..counterexamples.text import counterexample_text
 
-    table = titled_table(_title(report), "law", "verdict", "histories", "violations", "what it says")
+    table = titled_table(report.checked.name, "law", "verdict", "histories", "violations", "what it says")
     for result in report.results:
         said = result.sentence
         if result.verdict == "inconclusive":
@@ -231,15 +231,8 @@ def _print_report(report: Report) -> None:
 
 
 def _print_verdict(report: Report, when: str = "") -> None:
-    queries = f" in {report.queries} queries" if report.queries else ""
-    results.print(
-        f"{_title(report)}: {when}[{STYLES[report.verdict]}]{report.verdict}[/] — {report.histories:,} "
-        f"histories{queries}, {report.seconds:.0f} s, {report.seeds}."
-    )
-
-
-def _title(report: Report) -> str:
-    return f"{report.operator}, {report.subject}"
+    found = report.checked
+    results.print(f"{found.name}: {when}[{STYLES[report.verdict]}]{found.verdict}[/] — {found.counts}")
 
 
 def _why_inconclusive(result: LawResult) -> str:
