@@ -38,30 +38,6 @@ from .running import AnyRun, Progress, cohort_run, run_sample
 from .samples import Draw, plan_of_reference, plan_of_their_own, plan_on_spark
 
 
-def check(
-    operator: str,
-    store: FolderStore,
-    histories: int = 2000,
-    seed: int = 0,
-    progress: Progress = lambda step: None,
-    witness: QueryWitness = OWN,
-    report: Report | None = None,
-) -> Report:
-    """Check an operator's Spark implementation by every law; as `check_operators`.
-
-    Args:
-        operator: The operator's name.
-        store: Where counterexamples are saved; those that are there already are replayed first.
-        histories: How many histories to draw; each law judges a share of them.
-        seed: What they are drawn from.
-        progress: Is given the name of each step before it starts.
-        witness: What runs: the operator's own implementation, or one with a mutated logic.
-        report: Filled as the check goes, so that an interrupted one reports what it had; made when not given.
-    """
-    report = report or Report(operator, [], seed)
-    return check_operators([operator], store, histories, seed, progress, witness, {operator: report})[operator]
-
-
 def check_operators(
     operators: Sequence[str],
     store: FolderStore,

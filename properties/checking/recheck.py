@@ -76,8 +76,3 @@ def witness_of(operator: str, mutant: str | None = None, job: Job | None = None)
         return SparkWitness()
     (found,) = chosen(operator, [mutant])
     return SparkWitness(found.logic, mutant)
-
-
-def sentence_of(law: str, operator: str, subject: Subject = "spark") -> str:
-    """Return what a law says of an operator."""
-    return law_named(law, subject).sentence(registration_of(operator))

@@ -40,11 +40,6 @@ Draw: TypeAlias = Callable[[], Sample]
 """A sample that is still to be drawn: drawing takes a while, and how many there are is known before."""
 
 
-def samples_on_spark(registration: Registration, histories: int, seed: int) -> Iterator[Sample]:
-    """Draw the samples of an operator for its check on Spark, one after the other; as `plan_on_spark`."""
-    return (draw() for draw in plan_on_spark(registration, histories, seed))
-
-
 def plan_on_spark(registration: Registration, histories: int, seed: int) -> list[Draw]:
     """Plan the samples of an operator for its check on Spark; the same for the same seed.
 

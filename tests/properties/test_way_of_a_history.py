@@ -14,7 +14,7 @@ from memory_jobs import RUN, Batches, copy, options
 from shared_player import play_in_memory
 from streamproof import Violated
 from streamproof.properties.checking import check as check_module
-from streamproof.properties.checking.check import check
+from streamproof.properties.checking.check import check_operators
 from streamproof.properties.checking.jobs.check import JobCheck
 from streamproof.properties.checking.mutation import LAWS
 from streamproof.properties.checking.recheck import witness_of
@@ -64,7 +64,7 @@ def test_an_operators_history(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
     def work() -> None:
         mutant = witness_of("table_table_join", "sides_swapped")
-        report = check("table_table_join", FolderStore(tmp_path / "found"), 10, witness=mutant)
+        (report,) = check_operators(["table_table_join"], FolderStore(tmp_path / "found"), 10, witness=mutant).values()
         assert report.found
         content([report])
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from shared_player import play_in_memory
 from streamproof.properties.checking import check as check_module
-from streamproof.properties.checking.check import check
+from streamproof.properties.checking.check import check_operators
 from streamproof.properties.checking.mutation import LAWS
 from streamproof.properties.checking.recheck import witness_of
 from streamproof.properties.checking.report import Report
@@ -25,7 +25,8 @@ SESSIONS = registration_of("session_windows")
 
 @pytest.fixture(scope="module")
 def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return check("session_windows", FolderStore(tmp_path_factory.mktemp("counterexamples")), 400, seed=1)
+    store = FolderStore(tmp_path_factory.mktemp("counterexamples"))
+    return check_operators([SESSIONS.name], store, 400, seed=1)[SESSIONS.name]
 
 
 @pytest.mark.exhaustive
@@ -66,7 +67,7 @@ def in_memory() -> Iterator[None]:
 def mutated(in_memory: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
     folder = tmp_path_factory.mktemp("counterexamples")
     mutant = witness_of("session_windows", "merges_one")
-    return check("session_windows", FolderStore(folder), 100, seed=1, witness=mutant), folder
+    return check_operators([SESSIONS.name], FolderStore(folder), 100, seed=1, witness=mutant)[SESSIONS.name], folder
 
 
 @pytest.mark.slow
@@ -121,14 +122,14 @@ def test_a_saved_counterexample_is_replayed_first_and_is_enough_to_violate(mutat
 
     interrupted = Report("session_windows", [], 2)
     with pytest.raises(KeyboardInterrupt):
-        check(
-            "session_windows",
+        check_operators(
+            [SESSIONS.name],
             FolderStore(mutated[1]),
             10,
             2,
             progress=stop_at_the_second,
             witness=mutant,
-            report=interrupted,
+            reports={SESSIONS.name: interrupted},
         )
     assert steps[0] == "replaying 1 saved counterexample of 'changelog'"
     assert interrupted.verdict is Verdict.VIOLATED
@@ -142,5 +143,7 @@ def test_laws_whose_coverage_goals_are_not_met_are_inconclusive(monkeypatch: pyt
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        check("session_windows", FolderStore(Path("nowhere")), 10, progress=stop, report=interrupted)
+        check_operators(
+            [SESSIONS.name], FolderStore(Path("nowhere")), 10, progress=stop, reports={SESSIONS.name: interrupted}
+        )
     assert {result.verdict for result in interrupted.results} == {Verdict.INCONCLUSIVE}

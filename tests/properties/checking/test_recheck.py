@@ -21,7 +21,7 @@ from streamproof.properties.checking import confirm, findings, mutation
 from streamproof.properties.checking.check import Check, check_reference
 from streamproof.properties.checking.recheck import recheck, witness_of
 from streamproof.properties.checking.report import Report
-from streamproof.properties.checking.samples import samples_on_spark
+from streamproof.properties.checking.samples import plan_on_spark
 from streamproof.properties.counterexamples.counterexample import Counterexample, verdict_sentence
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.counterexamples.text import counterexample_text
@@ -184,7 +184,7 @@ def checked(
 ) -> Report:
     """Check an operator on its first sample of a kind."""
     registration, report = registration_of(operator), report or Report(operator, [], 0)
-    one = next(sample for sample in samples_on_spark(registration, histories, 0) if sample.kind is kind)
+    one = next(one for draw in plan_on_spark(registration, histories, 0) if (one := draw()).kind is kind)
     Check(registration, report, ON_SPARK, "spark", FolderStore(folder), lambda step: None, witness).run([one])
     return report
 

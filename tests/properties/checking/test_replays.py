@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from streamproof.properties.checking import check as check_module
-from streamproof.properties.checking.check import check, check_reference
+from streamproof.properties.checking.check import check_operators, check_reference
 from streamproof.properties.checking.replays import Replayed, replay
 from streamproof.properties.checking.report import Report
 from streamproof.properties.counterexamples.counterexample import Saved
@@ -81,6 +81,10 @@ def test_one_of_an_earlier_version_that_was_saved_anew_counts_once(tmp_path: Pat
     save(tmp_path)
     assert len(list(saved(tmp_path, JOIN))) == 2
     assert laws_of(tmp_path, "spark") == ["changelog"]
+
+
+def check(operator: str, *arguments: Any) -> None:
+    check_operators([operator], *arguments)
 
 
 class Stopped(Exception):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from streamproof.properties.checking.check import check
+from streamproof.properties.checking.check import check_operators
 from streamproof.properties.checking.recheck import witness_of
-from streamproof.properties.checking.samples import long_after, samples_on_spark
+from streamproof.properties.checking.samples import long_after, plan_on_spark
 from streamproof.properties.counterexamples.counterexample import verdict_sentence
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import clock_schedule
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 @cache
 def samples_of(operator: str) -> list[Sample]:
     registration = registration_of(operator)
-    return list(samples_on_spark(registration, 4 * len(registration.profiles), 0))
+    return [draw() for draw in plan_on_spark(registration, 4 * len(registration.profiles), 0)]
 
 
 def of_kind(operator: str, kind: Kind) -> dict[str, Sample]:
@@ -94,7 +94,7 @@ def test_a_verdict_names_who_expected_something_else_where_that_is_not_the_refer
 
 @pytest.mark.exhaustive
 def test_the_gate_says_that_a_sound_operator_conforms(spark: SparkSession, tmp_path: Path) -> None:
-    report = check("table_table_join", FolderStore(tmp_path), 90)
+    report = check_operators(["table_table_join"], FolderStore(tmp_path), 90)["table_table_join"]
     assert {result.law.name for result in report.results} >= {
         *("changelog", "table at every cut", "duckdb", "packing", "partitions", "restart", "replay"),
         *("order", "cuts", "repeats", "keys"),
@@ -105,7 +105,7 @@ def test_the_gate_says_that_a_sound_operator_conforms(spark: SparkSession, tmp_p
 @pytest.mark.exhaustive
 def test_the_gate_finds_a_mutant_and_shrinks_it(spark: SparkSession, tmp_path: Path) -> None:
     mutant = witness_of("table_table_join", "deletion_silent")
-    report = check("table_table_join", FolderStore(tmp_path), 12, witness=mutant)
+    (report,) = check_operators(["table_table_join"], FolderStore(tmp_path), 12, witness=mutant).values()
     assert report.verdict is Verdict.VIOLATED
     (counterexample, _) = report.found[0]
     assert (counterexample.law, len(counterexample.history.records)) == ("changelog", 2)

@@ -67,7 +67,7 @@ def disordered(rows: int = 300) -> DataSet:
 def test_witnesses_that_agree_conform(aggregate, emit, late):
     options = {**OPTIONS, "aggregate": aggregate, "emit": emit, "late": late}
     found = compare_data(disordered(), options, [REFERENCE, SPARK, DUCKDB])
-    assert (found.verdict, found.difference_count, found.differences) == ("conforms", 0, [])
+    assert (found.verdict, found.differences) == ("conforms", [])
     assert found.why == f"reference and spark, duckdb agree on {found.sessions} sessions."
     assert (found.rows, found.batches) == (300, 12)
     assert found.sessions > 10
@@ -80,7 +80,6 @@ def test_changes_tombstones_merges_and_dropped_records_are_counted():
     found = compare_data(data, {**OPTIONS, "grace_ms": 30}, [REFERENCE, SPARK], batches=6)
     assert (found.changes, found.tombstones, found.merges, found.sessions) == (6, 2, 1, 2)
     assert found.dropped == {name: {"late": 1, "null key": 1} for name in ("reference", "spark")}
-    assert found.late == 1
 
 
 def test_merges_are_unknown_where_no_tombstone_shows_them():
@@ -105,7 +104,7 @@ def test_swapped_changes_of_a_key_in_a_batch_are_a_violation():
 
     data = data_of(("a", 0), ("a", 20), ("a", 10))
     found = compare_data(data, {**OPTIONS, "grace_ms": 50}, [REFERENCE, StandIn(change=swap), DUCKDB], batches=1)
-    assert (found.verdict, found.difference_count) == ("violated", 1)
+    assert found.verdict == "violated"
     assert found.why == "1 difference between reference and spark."
     ((witness, difference),) = found.differences
     assert (found.witnesses[0], witness, difference.key) == ("reference", "spark", "a")
@@ -120,7 +119,7 @@ def test_a_dropped_record_that_is_not_reported_is_a_violation():
 def test_only_the_first_twenty_differences_are_shown_and_all_are_counted():
     rows = [("a", 100 * index) for index in range(50)]
     found = compare_data(data_of(*rows), OPTIONS, [REFERENCE, StandIn(change=lambda entries: [])], batches=50)
-    assert found.difference_count == 50
+    assert found.why == "50 differences between reference and spark."
     assert len(found.differences) == 20
 
 

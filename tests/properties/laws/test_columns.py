@@ -16,7 +16,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from streamproof.properties.checking import confirm
-from streamproof.properties.checking.check import Check, check
+from streamproof.properties.checking.check import Check, check_operators
 from streamproof.properties.checking.recheck import recheck
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.samples import columns_sample
@@ -423,7 +423,7 @@ def test_the_gate_itself_finds_rounded_microseconds_by_this_law_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds_microseconds(monkeypatch)
-    report = check("table_table_join", FolderStore(tmp_path), 12)
+    report = check_operators(["table_table_join"], FolderStore(tmp_path), 12)["table_table_join"]
     violated = Counter(result.law.name for result in report.results if result.verdict is Verdict.VIOLATED)
     assert violated == {"columns": 1}
     ((found, _),) = report.found
