@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...checking.checked import Checked, LawCount
 from ...report.content import Chart, Content, content_of
 from .models import ChosenModel
+from .printing import steps_shown
 
 if TYPE_CHECKING:
     from ....specs.checking import Found
-    from ....specs.pytla import Trace
     from .check import CheckedModel
 
 
@@ -68,17 +67,5 @@ def _chart(one: CheckedModel, number: int) -> Chart:
     violated = read_module(model.module).definitions.get(found.violated or "")
     said = found.violation if violated is None or not violated.comment else violated.comment
     svg = sequence_chart(found.trace, model.module, one.chosen.title, found.violation, f"sequence-{number}")
-    return Chart(one.chosen.name, _law(found), said, svg, _steps(found.trace, model.module), one.verdict == "conforms")
-
-
-def _steps(trace: Trace, module: Path) -> list[str]:
-    """Return a behaviour as text: its first state, then of each step the action and what changed."""
-    from ....specs.steps import ending, read_module, readable_steps, written
-
-    text = read_module(module)
-    lines = [" 1  initial state"]
-    lines += [f"      {name} = {written(value)}" for name, value in text.ordered(trace.steps[0].state).items()]
-    for step in readable_steps(trace, text):
-        lines.append(f"{step.number:2}  {step.action}")
-        lines += [f"      {change.path}: {change.difference}" for change in step.changes]
-    return [*lines, *filter(None, [ending(trace)])]
+    steps = [" " * (indent - 2) + text.plain for indent, text in steps_shown(found.trace, model.module)]
+    return Chart(one.chosen.name, _law(found), said, svg, steps, one.verdict == "conforms")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,25 +49,27 @@ def print_counterexample(found: Found, module: Path) -> None:
 
 
 def print_steps(trace: Trace, module: Path) -> None:
-    """Print a behaviour: its first state, then of each step the action and what changed."""
+    """Print a behaviour, as `steps_shown` shows it."""
+    for indent, text in steps_shown(trace, module):
+        if results.is_terminal:
+            results.print(Padding(text, (0, 0, 0, indent)))
+        else:
+            results.print(Text(" " * indent) + text, soft_wrap=True)
+
+
+def steps_shown(trace: Trace, module: Path) -> Iterator[tuple[int, Text]]:
+    """Yield the lines of a behaviour and their indents: its first state, then of each step its action and changes."""
     from ....specs.steps import ending, read_module, readable_steps, written
 
     text = read_module(module)
-    _print_indented(2, Text.assemble((f"{1:2}", "dim"), "  initial state"))
+    yield 2, Text.assemble((f"{1:2}", "dim"), "  initial state")
     for name, value in text.ordered(trace.steps[0].state).items():
-        _print_indented(8, Text.assemble((name, "cyan"), f" = {visible(written(value))}"))
+        yield 8, Text.assemble((name, "cyan"), f" = {visible(written(value))}")
     for step in readable_steps(trace, text):
-        _print_indented(2, Text.assemble((f"{step.number:2}", "dim"), "  ", (visible(step.action), "bold")))
+        yield 2, Text.assemble((f"{step.number:2}", "dim"), "  ", (visible(step.action), "bold"))
         for change in step.changes:
-            _print_indented(8, Text.assemble((visible(change.path), "cyan"), f": {visible(change.difference)}"))
+            yield 8, Text.assemble((visible(change.path), "cyan"), f": {visible(change.difference)}")
         if not step.changes:
-            _print_indented(8, Text("nothing changes", "dim"))
+            yield 8, Text("nothing changes", "dim")
     if ending(trace):
-        _print_indented(6, Text(ending(trace), "yellow"))
-
-
-def _print_indented(indent: int, text: Text) -> None:
-    if results.is_terminal:
-        results.print(Padding(text, (0, 0, 0, indent)))
-    else:
-        results.print(Text(" " * indent) + text, soft_wrap=True)
+        yield 6, Text(ending(trace), "yellow")
