@@ -395,7 +395,8 @@ class Check:
         except MissingTool as missing:
             if self.subject != "reference":
                 raise
-            result.skipped = f"skipped: {missing}"
+            if not result.violations:  # else it is broken, and stays so
+                result.skipped = f"skipped: {missing}"
 
 
 def _show_neighbours(check: Check) -> None:

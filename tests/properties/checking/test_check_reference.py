@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,13 @@ from streamproof.properties.generators.coverage import coverage_goals, goals_met
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.base import Verdict
 from streamproof.properties.laws.scheduling import scheduled
-from streamproof.properties.outcomes.outcomes import Outcome
+from streamproof.properties.outcomes.outcomes import Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.reference import foreign_key_protocol, table_table_join
 from streamproof.reference.core.errors import BadInput, MissingTool
-from streamproof.reference.core.history import Delivery
+from streamproof.reference.core.history import Delivery, History
 from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Output, Record
@@ -79,6 +80,23 @@ def test_a_witness_that_is_missing_is_asked_once_and_not_for_every_profile(
     monkeypatch.setattr("streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate", missing)
     assert checked("table_table_join", tmp_path, histories=12).result("kafka").skipped
     assert len(asked) == 1
+
+
+def test_a_law_that_is_broken_stays_so_when_its_tool_is_gone_before_it_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def silent_then_gone(witness: object, histories: Sequence[History]) -> list[Outcome]:
+        asked.append(witness)
+        if len(asked) > 1:
+            raise MissingTool("the JVM doesn't start again: give it memory")
+        return [Outcome(one.name, Grain.ARRIVAL, [], knows_dropped=False) for one in histories]
+
+    monkeypatch.setattr("streamproof.properties.witnesses.kafka.witness.KafkaWitness.evaluate", silent_then_gone)
+    report = checked("table_table_join", tmp_path, histories=12)
+    assert (report.verdict, report.result("kafka").skipped) == (Verdict.VIOLATED, "")
+    assert [one.law for one, _ in report.found] == ["kafka"]
 
 
 @pytest.mark.usefixtures("no_kafka")
