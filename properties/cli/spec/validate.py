@@ -42,19 +42,21 @@ def validate_traces(
 ) -> None:
     """Ask TLC whether traces of a foreign-key join are behaviours of its specification, ForeignKeyJoinTrace.
 
-    A trace that isn't one is a violation: the line that is refused is named, and what could have happened there.
+    A trace that isn't one is a violation: the line that is refused is named, and what could have happened there. One
+    without events is inconclusive: exit 2.
     """
     from ....specs.traces import read_trace
     from ....specs.validation import validate
 
     read = [read_trace(path) for path in traces]
     tools = tools_with(memory)
-    violated = False
+    verdicts = set()
     for path, trace in zip(traces, read, strict=True):
         held = trace if protocol is None else replace(trace, protocol=protocol.value)
         with steps() as progress, asking_tlc(str(path)):
             found = validate(held, tools, timeout, reporter(str(path), progress))
-        verdict = "violated" if found.refusals else "conforms"
+        verdict = "violated" if found.refusals else "conforms" if found.events else "inconclusive"
+        verdicts.add(verdict)
         parts = f" in {found.parts:,} parts without a key in common" if found.parts > 1 else ""
         refused = f", {count_of(len(found.refusals), 'part')} refused" if found.refusals and found.parts > 1 else ""
         results.print(
@@ -66,8 +68,7 @@ def validate_traces(
             _print_refusal(refusal)
         if len(found.refusals) > _MOST:
             messages.out(f"{len(found.refusals) - _MOST:,} more parts are refused")
-        violated = violated or bool(found.refusals)
-    raise typer.Exit(EXITS["violated" if violated else "conforms"])
+    raise typer.Exit(next((EXITS[one] for one in ("violated", "inconclusive") if one in verdicts), 0))
 
 
 def _print_refusal(refusal: Refusal) -> None:

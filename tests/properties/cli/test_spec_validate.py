@@ -64,6 +64,12 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
     return answer
 
 
+def test_a_trace_without_events_is_inconclusive(said: Any, answers: Any) -> None:
+    answers(Validated(0, 0, 0, ()))
+    code, out, _ = said("trace.jsonl")
+    assert (code, out.strip()) == (2, "inconclusive trace.jsonl: 0 events; protocol kafka 4.3, 0 states")
+
+
 def test_a_trace_that_is_explained_conforms(said: Any, answers: Any) -> None:
     asked = answers(Validated(1, 2, 3, ()))
     code, out, _ = said("trace.jsonl")
