@@ -77,28 +77,16 @@ def _require_writable(path: Path) -> None:
         raise BadInput(f"{path}: can't be written ({folder} is read-only for you): name another path")
 
 
-def _is_chart(path: Path) -> bool:
-    return 'aria-labelledby="chart-title chart-steps"' in _start(path)
-
-
 def _is_report(path: Path) -> bool:
     content = json.loads(path.read_text(encoding="utf-8"))
     named = {"model", "module", "configuration", "verdict"}
     return isinstance(content, list) and all(isinstance(one, dict) and named <= one.keys() for one in content)
 
 
-def _is_behaviours(path: Path) -> bool:
-    return _start(path).startswith('[{"step": 1, "action": ')
-
-
-def _is_history(path: Path) -> bool:
+def _has_header(path: Path, *names: str) -> bool:
+    """Whether a file begins with a line that is a JSON object with these fields."""
     header = json.loads(_start(path).partition("\n")[0])
-    return isinstance(header, dict) and {"operator", "options"} <= header.keys()
-
-
-def _is_trace(path: Path) -> bool:
-    header = json.loads(_start(path).partition("\n")[0])
-    return isinstance(header, dict) and "trace" in header
+    return isinstance(header, dict) and {*names} <= header.keys()
 
 
 def _start(path: Path) -> str:
@@ -106,8 +94,8 @@ def _start(path: Path) -> str:
         return file.read(_LOOKED_AT)
 
 
-CHART = Kind("a chart", ".svg", _is_chart)
+CHART = Kind("a chart", ".svg", lambda path: 'aria-labelledby="chart-title chart-steps"' in _start(path))
 REPORT = Kind("a report", ".json", _is_report)
-BEHAVIOURS = Kind("a file of behaviours", ".jsonl", _is_behaviours)
-HISTORY = Kind("a history", ".jsonl", _is_history)
-TRACE = Kind("a trace", ".jsonl", _is_trace)
+BEHAVIOURS = Kind("a file of behaviours", ".jsonl", lambda path: _start(path).startswith('[{"step": 1, "action": '))
+HISTORY = Kind("a history", ".jsonl", lambda path: _has_header(path, "operator", "options"))
+TRACE = Kind("a trace", ".jsonl", lambda path: _has_header(path, "trace"))
