@@ -22,7 +22,7 @@ from ...system.arguments import fits, folder_at, short
 from ...system.visible import visible
 from ...witnesses.job.rows import rows_of
 from ...witnesses.job.running import Job, Runner, Sink
-from ...witnesses.run_options import Mode, RunOptions, Trigger
+from ...witnesses.run_options import RunOptions
 from ...witnesses.spark.session import spark_session
 
 LARGEST_SEED = 10**18
@@ -71,41 +71,25 @@ class CheckOptions:
     folder: Path | None = None
 
 
-def check_options(
-    job: Job,
-    inputs: Sequence[Input],
-    histories: int,
-    seed: int,
-    mode: Mode,
-    trigger: Trigger,
-    static: Mapping[str, Any] | None,
-    out_of_order: Duration | None,
-    unique: Sequence[str] | None,
-    alone: bool,
-    settings: Mapping[str, str | int] | None,
-    seconds: float,
-    digits: int | None,
-    folder: str | Path | None,
-    **others: Any,
-) -> CheckOptions:
-    """Return the options that all checks of a job share, of the arguments of `check_job` or `invariants`.
+def check_options(given: Mapping[str, Any]) -> CheckOptions:
+    """Return the options that all checks of a job share, of the arguments of `check_job` or `invariants` by name.
 
     Raises:
         BadInput: An argument is out of range, rows can't be drawn for an input, or a static table is no table.
     """
-    check_arguments(histories, seed, seconds, out_of_order)
-    resolved, runner = runner_of(job, inputs, seed, static)
-    given = settings_of(settings)
+    seed, seconds, folder = given["seed"], given["seconds"], given["folder"]
+    check_arguments(given["histories"], seed, seconds, given["out_of_order"])
+    resolved, runner = runner_of(given["job"], given["inputs"], seed, given["static"])
+    settings = settings_of(given["settings"])
     return CheckOptions(
         runner=runner,
         inputs=resolved,
-        run=RunOptions(trigger=trigger, mode=mode, empty_batches=True, settings=given, seconds=seconds),
-        seed=seed,
-        unique=unique,
-        out_of_order=out_of_order,
-        alone=alone,
-        equality=Equality(digits),
+        run=RunOptions(
+            trigger=given["trigger"], mode=given["mode"], empty_batches=True, settings=settings, seconds=seconds
+        ),
+        equality=Equality(given["digits"]),
         folder=None if folder is None else folder_at(folder),
+        **{name: given[name] for name in ("seed", "unique", "out_of_order", "alone")},
     )
 
 

@@ -102,7 +102,7 @@ def check_job(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    options = check_options(**locals())
+    options = check_options(locals())
     checking = JobCheck(options, oracle_of(expect, job), Variation(options.run), folder=options.folder)
     checking.replay(examples)
     return checking.check(histories)
@@ -141,39 +141,29 @@ class JobCheck:
         late = oracle.takes_late if late is None else late
         self.why_alone = _why_alone(options, declared)
         witness = RowsWitness(options.runner, options.inputs, options.seed, takes_late=late, alone=bool(self.why_alone))
-        self.judge = Judge(witness, oracle, declared, options.unique, options.equality)
-        self.draws = _draws(options, self.oracle, variation, late, declared)
+        self.judge = judge = Judge(witness, oracle, declared, options.unique, options.equality)
+        self.draws = _draws(options, judge.oracle, variation, late, declared)
         self._refuse()
-        self.store = JobStore(folder, witness.sources, job=self.name, oracle=self.oracle.name, seed=options.seed)
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.judge.name
-
-    @property
-    def oracle(self) -> Oracle:
-        """The oracle, with what it needs of the job."""
-        return self.judge.oracle
+        self.store = JobStore(folder, witness.sources, job=judge.name, oracle=judge.oracle.name, seed=options.seed)
 
     def _refuse(self) -> None:
         """Refuse columns that the result doesn't have, and a job of which the oracle can't say what is expected."""
-        declared = self.judge.declared
+        declared, oracle, name = self.judge.declared, self.judge.oracle, self.judge.name
         known = list(dict.fromkeys([*declared.names, *declared.columns]))  # those of a sink aren't known yet
         unknown = [column for column in self.options.unique or () if known and column not in known]
         if unknown:
             raise BadInput(
-                f"unique has {unknown[0]!r}, and the result of {self.name} has the columns {', '.join(known)}: "
+                f"unique has {unknown[0]!r}, and the result of {name} has the columns {', '.join(known)}: "
                 "name those that tell the rows of the table apart"
             )
         derived = declared.plan.derived_time
-        if derived is not None and not self.draws.closes and self.oracle.follows_clock:
+        if derived is not None and not self.draws.closes and oracle.follows_clock:
             raise BadInput(
-                f"{self.name} has its watermark on {derived!r}, which it makes of other columns, and "
-                f"{self.oracle.name} goes by the clock of the input's event time: make it a column of the Input, or "
+                f"{name} has its watermark on {derived!r}, which it makes of other columns, and "
+                f"{oracle.name} goes by the clock of the input's event time: make it a column of the Input, or "
                 "expect sql(…), as_batch(), another job, or a function without a clock"
             )
-        reason = self.oracle.refuses(declared.plan, self.variation.run)
+        reason = oracle.refuses(declared.plan, self.variation.run)
         if reason is not None:
             raise BadInput(reason)
 
@@ -239,8 +229,8 @@ class JobCheck:
             more = f"seconds={4 * self.variation.run.seconds:g}" if self.why_alone else f"histories={4 * count}"
             alone = f" Each history ran in a query of its own: {self.why_alone}." if self.why_alone else ""
             raise inconclusive(
-                self.name,
-                self.oracle.name,
+                self.judge.name,
+                self.judge.oracle.name,
                 histories=count,
                 missing=missing,
                 more=f"more, such as {more}",
@@ -248,8 +238,8 @@ class JobCheck:
                 alone=alone,
             )
         return JobReport(
-            job=self.name,
-            oracle=self.oracle.name,
+            job=self.judge.name,
+            oracle=self.judge.oracle.name,
             histories=len(histories),
             expecting=expecting,
             comparing=self.judge.met.comparing,
@@ -279,7 +269,7 @@ class JobCheck:
                 "agrees. So a history's result depends on the others, though no two share a key"
             )
             seconds = self.variation.run.seconds
-            _LOG.info("%s: %s; running each history alone for %g s", self.name, self.why_alone, seconds)
+            _LOG.info("%s: %s; running each history alone for %g s", self.judge.name, self.why_alone, seconds)
         elif self.again:
             (number,) = _fullest(histories, 1)
             if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
@@ -358,8 +348,8 @@ class JobCheck:
         """
         judge, run = self.judge, variation.run
         counterexample = JobCounterexample(
-            job=self.name,
-            oracle=self.oracle.name,
+            job=self.judge.name,
+            oracle=self.judge.oracle.name,
             history=_saved(history, variation),
             sources=judge.witness.sources,
             expected=compared.expected,
@@ -391,7 +381,7 @@ class JobCheck:
                     return True
                 return False
 
-            why, failing = f"{self.name}: {failed.message}", failing_history(histories, fails)
+            why, failing = f"{self.judge.name}: {failed.message}", failing_history(histories, fails)
             raise QueryFailed(
                 f"{why}, whatever arrives" if failing is None else self.store.failure(failing, variation.run, why)
             ) from None

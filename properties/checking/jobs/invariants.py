@@ -72,7 +72,7 @@ def invariants(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    return _Invariants(check_options(**locals())).report(histories, examples)
+    return _Invariants(check_options(locals())).report(histories, examples)
 
 
 class _Invariants:
@@ -120,7 +120,7 @@ class _Invariants:
                 del held[law]
                 unsure.append(f"{law}, and rows after a stop with state: the sink doesn't write by foreachBatch")
             before = check
-        return InvariantsReport(before.name, held, unsure, self.options.equality)
+        return InvariantsReport(before.judge.name, held, unsure, self.options.equality)
 
 
 def _why_not_asked(variation: Variation, before: JobCheck) -> str:

@@ -300,7 +300,7 @@ class JobOracle(OracleOfJob):
         witness, known = self.of(self.job), {} if self.plain is None else self.plain
         text = repr([(history.batches, history.clock) for history in histories])
         if text not in known:
-            known[text] = witness.evaluate(histories, self.run or run).emitted
+            known[text], _ = witness.evaluate(histories, self.run or run)
         if isinstance(witness.runner.job, Sink):
             return [Expected("end", emitted[-1:]) for emitted in known[text]]
         if self.comparing == "end":

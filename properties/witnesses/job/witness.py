@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -18,18 +17,6 @@ from .running import Job, Output, Runner, name_of
 
 Emitted = list[list[Row]]
 """The rows of each batch; of a sink one list, of the end."""
-
-
-class Emissions(NamedTuple):
-    """What a job emitted of histories.
-
-    Attributes:
-        emitted: The emitted rows of each history.
-        outputs: The outputs of the queries: one in all, or one for each history.
-    """
-
-    emitted: list[Emitted]
-    outputs: list[Output]
 
 
 @dataclass(frozen=True)
@@ -64,8 +51,8 @@ class RowsWitness:
         """Return the witness of another job over the same inputs."""
         return replace(self, runner=replace(self.runner, job=job))
 
-    def evaluate(self, histories: Sequence[JobHistory], run: RunOptions) -> Emissions:
-        """Return what the job emits of each history: in one query, where they share one.
+    def evaluate(self, histories: Sequence[JobHistory], run: RunOptions) -> tuple[list[Emitted], list[Output]]:
+        """Return the rows that the job emits of each history, and the outputs of the queries: one in all, or one each.
 
         Raises:
             UnreadableKey: They share a query, and a row of its result can't be told to be of one of them.
@@ -74,12 +61,12 @@ class RowsWitness:
         """
         if self.alone or len(histories) == 1:
             outputs = [self._run(tables_alone(history, self.sources), history, run) for history in histories]
-            return Emissions([output.batches for output in outputs], outputs)
+            return [output.batches for output in outputs], outputs
         if not histories:
-            return Emissions([], [])
+            return [], []
         output = self._run(pack(histories, self.inputs, self.seed), histories[0], run)
         batches = [self._unpacked(rows, histories) for rows in output.batches]
-        return Emissions([[batch[number] for batch in batches] for number in range(len(histories))], [output])
+        return [[batch[number] for batch in batches] for number in range(len(histories))], [output]
 
     def as_batch(self, histories: Sequence[JobHistory], run: RunOptions) -> list[list[Row]]:
         """Run the job as a batch, and return the rows of each history.
