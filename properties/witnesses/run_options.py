@@ -101,11 +101,9 @@ class RunOptions:
 
     def to_json(self) -> dict[str, Any]:
         """Return the options of a rerun as JSON; a crash between output and commit of a batch is its number."""
-        options: dict[str, Any] = {
-            "stop_after": [*self.stop_after],
-            "crash_in": [at.batch if at == Crash(at.batch) else [*at] for at in self.crash_in],
-            **{name: getattr(self, name) for name in ("read_state", "state_groups", "partitions")},
-        }
+        options = {name: getattr(self, name) for name in SAVED}
+        options["stop_after"] = [*self.stop_after]
+        options["crash_in"] = [at.batch if at == Crash(at.batch) else [*at] for at in self.crash_in]
         return {name: value for name, value in options.items() if value}
 
 

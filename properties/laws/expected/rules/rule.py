@@ -113,10 +113,7 @@ class Rule(Oracle):
             for arrival in batch:
                 rows[arrival.input].append(_with_microseconds(arrival.row, time_of[arrival.input]))
             batches.append(rows)
-            own = {
-                name: max((row[time_of[name]] for row in of_input if row[time_of[name]] is not None), default=None)
-                for name, of_input in rows.items()
-            }
+            own = {source.name: source.latest_us(batch) for source in sources}
             largest_us.append(dict.fromkeys(rows, history.clock[number]) if history.clock else own)
         delays_us = {name: delay_us for name in time_of if (delay_us := delay_us_of(self.delays_us, name)) is not None}
         steps = [stage.start() for stage in stages]
