@@ -74,7 +74,7 @@ def test_an_operators_history(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 def test_a_jobs_history(tmp_path: Path) -> None:
     def work() -> None:
         with pytest.raises(Violated) as raised:
-            JobCheck(options(without_the_last), BatchOracle(copy), Variation(RUN), folder=tmp_path).check(20)
+            JobCheck(options(without_the_last, folder=tmp_path), BatchOracle(copy), Variation(RUN)).check(20)
         content([raised.value])
 
     assert rooms_entered(work) == [*ROOMS]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ....reference.core.errors import BadInput
-from ....reference.spark.durations import Duration, microseconds_of
+from ....reference.spark.durations import Duration
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
 from ...generators.columns.inputs import Input, ResolvedInput
 from ...generators.columns.key_spaces import ALONE, why_alone
@@ -103,7 +103,7 @@ def check_job(
     """
     __tracebackhide__ = True
     options = check_options(locals())
-    checking = JobCheck(options, oracle_of(expect, job), Variation(options.run), folder=options.folder)
+    checking = JobCheck(options, oracle_of(expect, job), Variation(options.run))
     checking.replay(examples)
     return checking.check(histories)
 
@@ -118,32 +118,21 @@ class JobCheck:
         options: The options that all checks of the job share.
         oracle: Says what is expected.
         variation: How the job's queries are run.
-        folder: The folder that counterexamples are saved in; None: none is saved.
-        late: Whether histories may have late rows; None: if the oracle takes them.
-        again: Whether a history that agrees in a shared query is run alone, too.
 
     Raises:
         BadInput: The job breaks the contract, or the oracle can't say what is expected of it.
     """
 
-    def __init__(
-        self,
-        options: CheckOptions,
-        oracle: Oracle,
-        variation: Variation,
-        *,
-        folder: Path | None = None,
-        late: bool | None = None,
-        again: bool = True,
-    ) -> None:
-        self.options, self.variation, self.again = options, variation, again
+    def __init__(self, options: CheckOptions, oracle: Oracle, variation: Variation) -> None:
+        self.options, self.variation = options, variation
         declared = options.runner.declare(variation.run)
-        late = oracle.takes_late if late is None else late
+        late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
         self.why_alone = _why_alone(options, declared)
         witness = RowsWitness(options.runner, options.inputs, options.seed, takes_late=late, alone=bool(self.why_alone))
         self.judge = judge = Judge(witness, oracle, declared, options.unique, options.equality)
-        self.draws = _draws(options, judge.oracle, variation, late, declared)
+        self.draws = Draws(options, judge.oracle, variation.run, declared.plan, late)
         self._refuse()
+        folder = options.folder and options.folder / variation.saved.get("law", "").replace(" ", "-")
         self.store = JobStore(folder, witness.sources, job=judge.name, oracle=judge.oracle.name, seed=options.seed)
 
     def _refuse(self) -> None:
@@ -244,7 +233,7 @@ class JobCheck:
             expecting=expecting,
             comparing=self.judge.met.comparing,
             alone=self.why_alone,
-            not_checked=not_checked(self.judge, self.draws, self.options.out_of_order),
+            not_checked=not_checked(self.judge, self.draws),
             equality=self.options.equality,
         )
 
@@ -270,7 +259,7 @@ class JobCheck:
             )
             seconds = self.variation.run.seconds
             _LOG.info("%s: %s; running each history alone for %g s", self.judge.name, self.why_alone, seconds)
-        elif self.again:
+        elif not self.variation.law:  # an invariant asks by itself whether the others play a part
             (number,) = _fullest(histories, 1)
             if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
                 compared = self.judge.compare_alone(histories[number], self.variation)
@@ -394,20 +383,6 @@ def _why_alone(options: CheckOptions, declared: Declared) -> str:
     if options.alone:
         return "alone=True"
     return (why_alone(options.inputs) or "").removesuffix(f"; {ALONE}")
-
-
-def _draws(options: CheckOptions, oracle: Oracle, variation: Variation, takes_late: bool, declared: Declared) -> Draws:
-    delay_us = variation.run.delay_us(declared.plan.delays_us)
-    given = options.out_of_order
-    return Draws(
-        inputs=options.inputs,
-        seed=options.seed,
-        distances_us=sorted({*oracle.distances_us, *declared.plan.durations_us}),
-        takes_late=takes_late,
-        delay_us=delay_us,
-        out_of_order_us=delay_us if given is None else microseconds_of("out_of_order", given),
-        closes=oracle.closes(variation.run.mode),
-    )
 
 
 def _only_delay_us(declared: Declared, inputs: Sequence[ResolvedInput]) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....reference.spark.durations import Duration
 from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
@@ -73,9 +72,9 @@ def unmet_goals(
     return missing
 
 
-def not_checked(judge: Judge, draws: Draws, out_of_order: Duration | None) -> list[str]:
+def not_checked(judge: Judge, draws: Draws) -> list[str]:
     """Return what was not checked, each with how it would be."""
-    left, met = [], judge.met
+    left, met, out_of_order = [], judge.met, draws.options.out_of_order
     if not draws.takes_late:
         left.append("what becomes of late rows: what is expected knows none; a rule of Spark's or a class does")
         if out_of_order is None and draws.delay_us:

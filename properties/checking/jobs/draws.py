@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ....reference.spark.durations import microseconds_of
 from ...generators.columns.drawing import closed, covered, draw_histories, goals
-from ...generators.columns.inputs import ResolvedInput
 from ...generators.columns.model import JobHistory
+from ...laws.expected.oracle import Oracle
 from ...laws.variation import BATCHES
+from ...witnesses.job.plans import Plan
+from ...witnesses.run_options import RunOptions
+from .arguments import CheckOptions
 
 DAY_US = 86_400_000_000
 
 
-@dataclass(frozen=True)
 class Draws:
-    """Draws the histories of a check.
+    """Draws the histories of a check; the same seed draws the same.
+
+    Args:
+        options: The options of the check.
+        oracle: The oracle, by whose durations histories are drawn, and those of the job's plan.
+        run: How the job's queries are run.
+        plan: The job's plan.
+        takes_late: Whether rows may be late.
 
     Attributes:
-        inputs: The job's inputs.
-        seed: The same seed draws the same histories.
-        distances_us: The durations of the oracle and of the job's plan, in microseconds.
-        takes_late: Whether rows may be late.
         delay_us: The delay of the query's watermark, in microseconds.
         out_of_order_us: How far out of order rows may be without being late, in microseconds.
         closes: Whether the end of a history closes everything.
     """
 
-    inputs: Sequence[ResolvedInput]
-    seed: int
-    distances_us: Sequence[int]
-    takes_late: bool
-    delay_us: int
-    out_of_order_us: int
-    closes: bool
+    def __init__(self, options: CheckOptions, oracle: Oracle, run: RunOptions, plan: Plan, takes_late: bool) -> None:
+        self.options, self.inputs, self.takes_late = options, options.inputs, takes_late
+        self.distances_us = sorted({*oracle.distances_us, *plan.durations_us})
+        self.delay_us, given = run.delay_us(plan.delays_us), options.out_of_order
+        self.out_of_order_us = self.delay_us if given is None else microseconds_of("out_of_order", given)
+        self.closes = oracle.closes(run.mode)
 
     def draw(self, count: int) -> list[JobHistory]:
         """Draw histories under one clock schedule."""
@@ -41,7 +45,7 @@ class Draws:
             self.inputs,
             self.distances_us,
             count,
-            self.seed,
+            self.options.seed,
             BATCHES,
             late=self.takes_late,
             delay_us=self.out_of_order_us,

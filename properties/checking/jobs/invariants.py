@@ -93,11 +93,7 @@ class _Invariants:
             called=f"the job {variation.otherwise}".strip(),
             plain=self.emitted,
         )
-        folder = self.options.folder
-        if folder is not None:
-            folder /= variation.saved.get("law", "").replace(" ", "-")
-        late = False if variation.comparing == "end" else None
-        return JobCheck(self.options, plain, variation, folder=folder, late=late, again=False)
+        return JobCheck(self.options, plain, variation)
 
     def report(self, histories: int, examples: Sequence[str | Path]) -> InvariantsReport:
         """Replay saved counterexamples, check each variation, and return the report."""
