@@ -142,18 +142,24 @@ def resolve(given: Input, seed: int = 0) -> ResolvedInput:
     name = given.name
     if not isinstance(name, str) or not name:
         raise BadInput(f"an input's name is {name!r}: give it a text")
-    table = None if given.sample is None else _sample_table(given.sample, name)
-    if given.schema is not None:
-        schema = arrow_schema(given.schema, name)
-    elif table is not None:
-        schema = table.schema
-    else:
+    if given.schema is None and given.sample is None:
         raise BadInput(f'input {name} has neither schema nor sample: give a schema such as "user string, at timestamp"')
-    if reserved := [one for one in (name, *schema.names) if one.lower().startswith(RESERVED)]:
-        raise BadInput(f"input {name}: {reserved[0]!r} is a name of streamproof's own: rename it")
+    if given.keys is not None and not given.key:
+        raise BadInput(f"input {name} has keys but no key: name the key's column, key=…")
+    try:
+        return _resolved(given, seed)
+    except BadInput as error:
+        raise BadInput(f"input {name}: {error.message}") from error.__cause__
+
+
+def _resolved(given: Input, seed: int) -> ResolvedInput:
+    table = None if given.sample is None else _sample_table(given.sample)
+    schema = table.schema if given.schema is None and table is not None else arrow_schema(given.schema)
+    if reserved := [one for one in (given.name, *schema.names) if one.lower().startswith(RESERVED)]:
+        raise BadInput(f"{reserved[0]!r} is a name of streamproof's own: rename it")
     time = _time_column(given, schema)
     key = _key_columns(given, schema, time)
-    source = Source(name, schema, time, key)
+    source = Source(given.name, schema, time, key)
     rows = () if table is None else _sample_rows(table, source, from_schema=given.schema is not None)
     pools = _pools(given, source, seed)
     for column in schema:
@@ -161,7 +167,7 @@ def resolve(given: Input, seed: int = 0) -> ResolvedInput:
         if lacking is not None and not rows and column.name not in (*pools, time):
             within = "" if lacking == column.type else f", within {column.type}"
             raise BadInput(
-                f"input {name}: no values can be drawn for the column {column.name!r} of the type {lacking}{within}: "
+                f"no values can be drawn for the column {column.name!r} of the type {lacking}{within}: "
                 f"give some, values={{{column.name!r}: [...]}}"
             )
     return ResolvedInput(source, _real_keys(given, source, seed), pools, rows)
@@ -174,9 +180,9 @@ def _some(values: Sequence[Any], seed: str) -> list[Any]:
     return [values[0], values[-1], *random.Random(seed).sample(values, SAMPLED - 2)]
 
 
-def _column(schema: pa.Schema, column: Any, name: str, what: str) -> str:
+def _column(schema: pa.Schema, column: Any, what: str) -> str:
     if column not in schema.names:
-        raise BadInput(f"input {name}: there is no column {column!r}, {what}: it has {', '.join(schema.names)}")
+        raise BadInput(f"there is no column {column!r}, {what}: it has {', '.join(schema.names)}")
     return str(column)
 
 
@@ -186,47 +192,47 @@ def _time_column(given: Input, schema: pa.Schema) -> str:
         if len(timestamps) == 1:
             return str(timestamps[0])
         there = f"{', '.join(timestamps)} are timestamps" if timestamps else "no column is a timestamp"
-        raise BadInput(f'input {given.name}: which column is the event time? {there}: name it, Input(…, time="at")')
-    column = _column(schema, given.time, given.name, "named as its event time")
+        raise BadInput(f'which column is the event time? {there}: name it, Input(…, time="at")')
+    column = _column(schema, given.time, "named as its event time")
     kind = schema.field(column).type
     if column not in timestamps:
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
             remedy = "seconds or milliseconds since 1970? Declare it a timestamp, and cast it before the job takes it"
         else:
             remedy = "declare it a timestamp, and parse or cast it before the job takes it"
-        raise BadInput(f"input {given.name}: the event time {column!r} is no timestamp but {kind}: {remedy}")
+        raise BadInput(f"the event time {column!r} is no timestamp but {kind}: {remedy}")
     return column
 
 
 def _key_columns(given: Input, schema: pa.Schema, time: str) -> tuple[str, ...]:
     if not isinstance(given.key, (str, Sequence)):
-        raise BadInput(f'input {given.name}: its key is {given.key!r}: name a column or several, key=("shop", "user")')
+        raise BadInput(f'its key is {given.key!r}: name a column or several, key=("shop", "user")')
     key = (given.key,) if isinstance(given.key, str) else tuple(given.key)
     for column in key:
-        _column(schema, column, given.name, "named as its key")
+        _column(schema, column, "named as its key")
         if column == time:
-            raise BadInput(f"input {given.name}: {column!r} is both its event time and in its key: name another key")
+            raise BadInput(f"{column!r} is both its event time and in its key: name another key")
     if len(set(key)) < len(key):
-        raise BadInput(f"input {given.name}: its key names a column twice, {', '.join(key)}: name each once")
+        raise BadInput(f"its key names a column twice, {', '.join(key)}: name each once")
     return key
 
 
-def _fitted(values: Sequence[Any], column: pa.Field, name: str, where: str) -> tuple[Any, ...]:
+def _fitted(values: Sequence[Any], column: pa.Field, where: str) -> tuple[Any, ...]:
     """Return values as rows of the column have them."""
     fitted = []
     for value in values:
         if value is None and not column.nullable:
-            raise BadInput(f"input {name}: {where} has null, and the column {column.name!r} takes none: leave it out")
+            raise BadInput(f"{where} has null, and the column {column.name!r} takes none: leave it out")
         try:
             (fits,) = plain_values(pa.array([value], column.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             said = str(error).splitlines()[0]
             raise BadInput(
-                f"input {name}: {where} has {value!r}, which is no {column.type}: {said}; give values of that type"
+                f"{where} has {value!r}, which is no {column.type}: {said}; give values of that type"
             ) from None
         if not _same(value, fits):
             remedy = "give it a zone" if pa.types.is_timestamp(column.type) else "give values of that type"
-            raise BadInput(f"input {name}: {where} has {value!r}, which as {column.type} would be {fits!r}: {remedy}")
+            raise BadInput(f"{where} has {value!r}, which as {column.type} would be {fits!r}: {remedy}")
         fitted.append(fits)
     return tuple(fitted)
 
@@ -238,67 +244,59 @@ def _same(value: Any, fits: Any) -> bool:
 
 def _pools(given: Input, source: Source, seed: int) -> dict[str, tuple[Any, ...]]:
     if not isinstance(given.values or {}, Mapping):
-        raise BadInput(
-            f'input {source.name}: values is {given.values!r}: give them by column, values={{"amount": [1, 2]}}'
-        )
+        raise BadInput(f'values is {given.values!r}: give them by column, values={{"amount": [1, 2]}}')
     pools = {}
     for column, values in (given.values or {}).items():
-        _column(source.schema, column, source.name, "named in values")
+        _column(source.schema, column, "named in values")
         if column == source.time:
             raise BadInput(
-                f"input {source.name}: values names the event time {column!r}, which is drawn around what matters to "
-                f"the job: leave it out"
+                f"values names the event time {column!r}, which is drawn around what matters to the job: leave it out"
             )
         where = f"values[{column!r}]"
         if isinstance(values, st.SearchStrategy):
             try:
-                with without_exit(f"input {source.name}: the strategy of {where}"):
+                with without_exit(f"the strategy of {where}"):
                     drawn = examples_of(values, seed)
             except StreamproofError:
                 raise
             except Exception as error:  # the strategy may call functions of the user's own
                 said = f"{type(error).__name__}: {error}".splitlines()[0]
-                raise BadInput(f"input {source.name}: {where} can't be drawn from: {said}; change the strategy") from (
+                raise BadInput(f"{where} can't be drawn from: {said}; change the strategy") from (
                     None if isinstance(error, HypothesisException) else error
                 )
         elif isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
-            raise BadInput(
-                f"input {source.name}: {where} is {values!r}: give a Hypothesis strategy or a list of values"
-            )
+            raise BadInput(f"{where} is {values!r}: give a Hypothesis strategy or a list of values")
         else:
             drawn = _some(values, f"{seed} of {column}")
         if not drawn:
-            raise BadInput(f"input {source.name}: {where} has no values: give one or more")
+            raise BadInput(f"{where} has no values: give one or more")
         if column in source.key and None in drawn:
             raise BadInput(
-                f"input {source.name}: {where} has null, and {column!r} is in the key: leave it out, or give the keys, "
-                f"keys=[…, None]"
+                f"{where} has null, and {column!r} is in the key: leave it out, or give the keys, keys=[…, None]"
             )
-        pools[column] = _fitted(drawn, source.schema.field(column), source.name, where)
+        pools[column] = _fitted(drawn, source.schema.field(column), where)
     return pools
 
 
 def _real_keys(given: Input, source: Source, seed: int) -> tuple[tuple[Any, ...], ...]:
     if given.keys is None:
         return ()
-    if not source.key:
-        raise BadInput(f"input {source.name} has keys but no key: name the key's column, key=…")
     if isinstance(given.keys, (str, bytes)) or not isinstance(given.keys, Sequence) or not given.keys:
-        raise BadInput(f'input {source.name}: keys is {given.keys!r}: give a list of one or more, keys=["a", "b"]')
+        raise BadInput(f'keys is {given.keys!r}: give a list of one or more, keys=["a", "b"]')
     keys = []
     for key in _some(given.keys, f"{seed} of the keys"):
         parts = (key,) if len(source.key) == 1 and not isinstance(key, tuple) else key
         if not isinstance(parts, tuple) or len(parts) != len(source.key):
-            raise BadInput(f"input {source.name}: keys has {key!r}: give a tuple of {', '.join(source.key)}")
+            raise BadInput(f"keys has {key!r}: give a tuple of {', '.join(source.key)}")
         fitted = [
-            _fitted([part], source.schema.field(column), source.name, "keys")[0]
+            _fitted([part], source.schema.field(column), "keys")[0]
             for part, column in zip(parts, source.key, strict=True)
         ]
         keys.append(tuple(fitted))
     return tuple(keys)
 
 
-def _sample_table(sample: Any, name: str) -> pa.Table:
+def _sample_table(sample: Any) -> pa.Table:
     """Return a sample under the schema that Spark would have for it."""
     zoned = False
     if isinstance(sample, (str, os.PathLike)):
@@ -309,8 +307,7 @@ def _sample_table(sample: Any, name: str) -> pa.Table:
             table = pyarrow.csv.read_csv(path) if zoned else pyarrow.parquet.read_table(path)
         except (OSError, pa.ArrowException) as error:
             raise BadInput(
-                f"input {name}: its sample {path} can't be read: {str(error).splitlines()[0]}; give the path of a "
-                f"parquet or CSV file"
+                f"its sample {path} can't be read: {str(error).splitlines()[0]}; give the path of a parquet or CSV file"
             ) from None
     elif isinstance(sample, pa.Table):
         table = sample
@@ -319,28 +316,26 @@ def _sample_table(sample: Any, name: str) -> pa.Table:
         try:
             table = pa.Table.from_pandas(sample, preserve_index=False)
         except (pa.ArrowException, TypeError) as error:
-            raise BadInput(
-                f"input {name}: its sample's columns have mixed types: {error}; give each one type"
-            ) from None
+            raise BadInput(f"its sample's columns have mixed types: {error}; give each one type") from None
     else:
         raise BadInput(
-            f"input {name}: its sample is a {type(sample).__name__}: give the path of a parquet or CSV file, a pandas "
+            f"its sample is a {type(sample).__name__}: give the path of a parquet or CSV file, a pandas "
             f"DataFrame or an Arrow table"
         )
     if not table.num_rows:
-        raise BadInput(f"input {name}: its sample has no rows: give one with some, or a schema alone")
-    schema = arrow_schema(table.schema, name)
+        raise BadInput("its sample has no rows: give one with some, or a schema alone")
+    schema = arrow_schema(table.schema)
     if zoned:
         for index, column in enumerate(schema):
             if pa.types.is_timestamp(column.type):
                 schema = schema.set(index, column.with_type(pa.timestamp("us", "UTC")))
-    return _cast(table, schema, name)
+    return _cast(table, schema)
 
 
-def _cast(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
     if missing := [column for column in schema.names if column not in table.schema.names]:
         raise BadInput(
-            f"input {name}: its sample lacks the column {missing[0]!r}: it has {', '.join(table.schema.names)}; "
+            f"its sample lacks the column {missing[0]!r}: it has {', '.join(table.schema.names)}; "
             f"rename one of them, or leave the column out of the schema"
         )
     columns = []
@@ -351,24 +346,22 @@ def _cast(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
             columns.append(values.cast(column.type, safe=not pa.types.is_timestamp(column.type)))
         except pa.ArrowException as error:
             raise BadInput(
-                f"input {name}: its sample's column {column.name!r} is {values.type} and doesn't fit {column.type}: "
+                f"its sample's column {column.name!r} is {values.type} and doesn't fit {column.type}: "
                 f"{str(error).splitlines()[0]}"
             ) from None
         if not column.nullable and values.null_count:
-            raise BadInput(f"input {name}: its sample has null in {column.name!r}, which takes none: drop such rows")
+            raise BadInput(f"its sample has null in {column.name!r}, which takes none: drop such rows")
     return pa.table(columns, schema=schema)
 
 
 def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Row, ...]:
     if from_schema:
-        table = _cast(table, source.schema, source.name)
+        table = _cast(table, source.schema)
     step = -(-table.num_rows // SAMPLED)
     table = table.take(pa.array(range(0, table.num_rows, step)))
     columns = {name: plain_values(table.column(name)) for name in table.schema.names}
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     whole = [row for row in rows if None not in source.key_of(row)]
     if not whole:
-        raise BadInput(
-            f"input {source.name}: each row of its sample has null in the key, {', '.join(source.key)}: name another"
-        )
+        raise BadInput(f"each row of its sample has null in the key, {', '.join(source.key)}: name another")
     return tuple(whole)

@@ -63,40 +63,38 @@ def needs_spark(schema: Any) -> bool:
     return False
 
 
-def arrow_schema(schema: Any, input: str) -> pa.Schema:
+def arrow_schema(schema: Any) -> pa.Schema:
     """Return the Arrow schema of an input.
 
     Args:
         schema: A DDL string, a StructType, or an Arrow schema.
-        input: The input's name, for messages.
 
     Raises:
         BadInput: It is none of these, isn't valid, names a column twice, or has a type that Arrow can't hold.
     """
     match schema:
         case str():
-            struct: T.DataType = _of_ddl(schema, input)
+            struct: T.DataType = _of_ddl(schema)
         case T.StructType():
             struct = schema
         case pa.Schema():
-            struct = _of_arrow(schema, input)
+            struct = _of_arrow(schema)
         case _:
             raise BadInput(
-                f"input {input}: its schema is a {type(schema).__name__}: give a DDL string such as "
+                f"its schema is a {type(schema).__name__}: give a DDL string such as "
                 f'"user string, at timestamp", a StructType, a pyarrow schema, or sample=… to take it from'
             )
     if not isinstance(struct, T.StructType) or not struct.fields:
         raise BadInput(
-            f"input {input}: the schema {schema!r} has no columns: name them with their types, "
-            f'as in "user string, at timestamp"'
+            f'the schema {schema!r} has no columns: name them with their types, as in "user string, at timestamp"'
         )
     names = [name.casefold() for name in struct.names]
     if twice := next((name for name in struct.names if names.count(name.casefold()) > 1), None):
-        raise BadInput(f"input {input}: the schema has the column {twice!r} twice (Spark ignores case): rename one")
-    return pa.schema([_arrow_field(field, input) for field in struct.fields])
+        raise BadInput(f"the schema has the column {twice!r} twice (Spark ignores case): rename one")
+    return pa.schema([_arrow_field(field) for field in struct.fields])
 
 
-def _arrow_field(field: T.StructField, input: str) -> pa.Field:
+def _arrow_field(field: T.StructField) -> pa.Field:
     try:
         made = pa.field(field.name, arrow_type_of(field.dataType), field.nullable)
         (back,) = struct_of_arrow(pa.schema([made])).fields
@@ -105,7 +103,7 @@ def _arrow_field(field: T.StructField, input: str) -> pa.Field:
         kept = False
     if not kept:  # such as a variant, which Arrow has as a struct, and a text with a collation
         raise BadInput(
-            f"input {input}: the column {field.name!r} has the type {field.dataType.simpleString()}, which Arrow can't "
+            f"the column {field.name!r} has the type {field.dataType.simpleString()}, which Arrow can't "
             f"hand to Spark: give another type, and cast it in the job"
         )
     return made
@@ -118,7 +116,7 @@ def _is_tagged(field: pa.Field) -> bool:
     return any(_is_tagged(field.type.field(index)) for index in range(field.type.num_fields))
 
 
-def _of_arrow(schema: pa.Schema, input: str) -> T.StructType:
+def _of_arrow(schema: pa.Schema) -> T.StructType:
     fields = []
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -126,13 +124,13 @@ def _of_arrow(schema: pa.Schema, input: str) -> T.StructType:
             fields += struct_of_arrow(pa.schema([pa.field(field.name, kind, field.nullable)])).fields
         except PySparkException:
             raise BadInput(
-                f"input {input}: Spark has no type for the Arrow type {field.type} of the column {field.name!r}: "
+                f"Spark has no type for the Arrow type {field.type} of the column {field.name!r}: "
                 f"give the schema as a DDL string"
             ) from None
     return T.StructType(fields)
 
 
-def _of_ddl(text: str, input: str) -> T.DataType:
+def _of_ddl(text: str) -> T.DataType:
     try:
         return _Ddl(text).columns()
     except _NotPlain:
@@ -142,8 +140,7 @@ def _of_ddl(text: str, input: str) -> T.DataType:
     except PySparkException as error:
         said = str(error).strip().splitlines()[0]
         raise BadInput(
-            f"input {input}: Spark can't read the schema {text!r}: {said}; write each column as a name and a type, "
-            f"separated by commas"
+            f"Spark can't read the schema {text!r}: {said}; write each column as a name and a type, separated by commas"
         ) from None
 
 

@@ -38,7 +38,6 @@ AT = datetime(2024, 5, 1, 12, tzinfo=UTC)
 def test_a_schema_as_text_is_read_without_spark() -> None:
     schema = arrow_schema(
         "user STRING NOT NULL, `the time` Timestamp, xs array<struct<a: int, b: map<string, decimal(10,2)>>>, n dec",
-        "events",
     )
     assert schema.names == ["user", "the time", "xs", "n"]
     assert schema.field("user").type == pa.string()
@@ -52,7 +51,7 @@ def test_a_schema_comes_as_text_as_struct_type_or_as_arrow_schema() -> None:
     struct = StructType([StructField("k", IntegerType(), False), StructField("at", TimestampType())])
     as_arrow = pa.schema([pa.field("k", pa.int32(), False), pa.field("at", pa.timestamp("ns", "Europe/Berlin"))])
     text = "k int not null, at timestamp"
-    assert arrow_schema(struct, "i") == arrow_schema(as_arrow, "i") == arrow_schema(text, "i")
+    assert arrow_schema(struct) == arrow_schema(as_arrow) == arrow_schema(text)
 
 
 def test_the_only_timestamp_is_the_event_time() -> None:
@@ -100,7 +99,7 @@ def test_a_sample_gives_schema_and_rows(form: str, tmp_path: Path) -> None:
     elif form == "pandas":
         sample = pd.DataFrame({"user": ["a", "b"], "at": pd.to_datetime([AT, AT]).tz_localize(None), "amount": [1, 2]})
     resolved = resolve(Input(sample=sample, time="at", key="user"))
-    assert resolved.source.schema == arrow_schema(CLICKS, "events")
+    assert resolved.source.schema == arrow_schema(CLICKS)
     assert list(resolved.sample) == [{"user": "a", "at": AT, "amount": 1}, {"user": "b", "at": AT, "amount": 2}]
 
 
@@ -183,7 +182,7 @@ def test_a_type_that_arrow_would_change_is_refused(kind: DataType) -> None:
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "map<string, array<struct<a: decimal(5,1)>>>", "date"])
 def test_a_type_is_what_spark_makes_of_its_table(kind: str) -> None:
-    (field,) = from_arrow_schema(arrow_schema(f"v {kind}", "events")).fields
+    (field,) = from_arrow_schema(arrow_schema(f"v {kind}")).fields
     assert field.dataType.simpleString() == kind.replace(" ", "")
 
 

@@ -39,7 +39,7 @@ TYPES = (
 
 
 def type_of(text: str) -> pa.DataType:
-    return arrow_schema(f"v {text}", "events").field("v").type
+    return arrow_schema(f"v {text}").field("v").type
 
 
 @pytest.mark.parametrize("text", TYPES)
