@@ -59,19 +59,21 @@ class Invariant(ABC):
 
     Attributes:
         of_jobs: What reports and counterexamples of jobs call it, such as `a restart`.
+        given: The argument `given` of `variation` where none is drawn, as JSON has it; None where it needs nothing.
     """
 
     of_jobs: ClassVar[str]
+    given: ClassVar[Any] = None
 
-    @abstractmethod
     def draw(self, run: RunOptions, seed: int, batches: int) -> Any:
-        """Draw the argument `given` of `variation`, as JSON has it; None where it needs nothing.
+        """Draw the argument `given` of `variation`, as JSON has it.
 
         Args:
             run: The plain run.
             seed: The seed of what is drawn.
             batches: How many batches a history has.
         """
+        return self.given
 
     @abstractmethod
     def variation(self, run: RunOptions, given: Any) -> Variation:

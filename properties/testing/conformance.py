@@ -26,7 +26,6 @@ from ..checking.jobs.verdicts import Violated
 from ..checking.report import Report
 from ..checking.shrinking import size
 from ..counterexamples.counterexample import Counterexample, Saved
-from ..counterexamples.of_jobs import SAVED, folder_of
 from ..counterexamples.of_operators import FolderStore, saved
 from ..counterexamples.text import counterexample_text, test_to_paste
 from ..generators.coverage import draw_covering, goals
@@ -91,11 +90,6 @@ def assert_conforms(
     __tracebackhide__ = True
     kept = None if folder is None else folder_at(folder)
     return check_witness(JobWitness(job), options, histories, seed, operator, folder=kept, job=job)
-
-
-def folder_of_test(root: Path, test: str) -> Path:
-    """Return the folder of a test's counterexamples; `test` is its node id, `tests/test_x.py::test_y[z]`."""
-    return folder_of(test, root / SAVED)
 
 
 def running_test() -> str | None:

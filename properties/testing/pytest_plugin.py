@@ -178,7 +178,8 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
 
         spark_session(**{**cluster, "master": cluster["master"] or os.environ.get(MASTER_VARIABLE)})
     from ..checking.jobs.verdicts import Inconclusive, Violated
-    from .conformance import folder_of_test, running_test
+    from ..counterexamples.of_jobs import SAVED, folder_of
+    from .conformance import running_test
 
     signature = inspect.signature(function)
     profile = PROFILES[config.getoption("--streamproof-profile") or config.getini(PROFILE)]
@@ -188,7 +189,7 @@ def _in_test(config: pytest.Config, function: Callable[..., Any]) -> Callable[..
     def in_test(*arguments: Any, **named: Any) -> Any:
         __tracebackhide__ = True
         test = running_test()
-        given: dict[str, Any] = {} if test is None else {"folder": folder_of_test(config.rootpath, test)}
+        given: dict[str, Any] = {} if test is None else {"folder": folder_of(test, config.rootpath / SAVED)}
         given |= {name: value for name, value in profile.items() if name in signature.parameters}
         try:
             bound = signature.bind(*arguments, **named)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...reference.core.history import History, parse_history
+from ...reference.core.history import parse_history
 from ..checking.recheck import recheck
 from ..counterexamples.counterexample import verdict_sentence
 from ..counterexamples.text import side_by_side, versions
 from ..laws.all import Subject, law_named
-from ..laws.base import Comparison
 from ..registration.registration import registration_of
 from ..witnesses.run_options import run_options
 
@@ -55,19 +54,9 @@ def assert_holds(
     asked = None if way is None else run_options(way)
     comparison = recheck(law, parsed, subject=subject, mutant=mutant, original=related, job=job, way=asked)
     if comparison.differences:
+        keys = {difference.key for difference in comparison.differences}
         says = law_named(law, subject).sentence(registration_of(parsed.operator))
-        raise AssertionError(comparison_text(says, parsed, comparison))
-
-
-def comparison_text(says: str, history: History, comparison: Comparison) -> str:
-    """Return the verdict on a history in one sentence, the history, and both outcomes side by side.
-
-    Args:
-        says: What the law says.
-        history: The history.
-        comparison: The comparison, with differences.
-    """
-    keys = {difference.key for difference in comparison.differences}
-    lines = [verdict_sentence(says, comparison), "", "History:"]
-    lines += ["    " + line for line in history.to_text().splitlines()]
-    return "\n".join([*lines, "", *side_by_side(comparison.expected, comparison.actual, keys), "", f"{versions()}."])
+        lines = [verdict_sentence(says, comparison), "", "History:"]
+        lines += ["    " + line for line in parsed.to_text().splitlines()]
+        lines += ["", *side_by_side(comparison.expected, comparison.actual, keys), "", f"{versions()}."]
+        raise AssertionError("\n".join(lines))

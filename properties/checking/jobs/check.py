@@ -307,7 +307,7 @@ class JobCheck:
     ) -> None:
         """Save a history that differs, and shrink it; return only if the smallest history agrees alone."""
         __tracebackhide__ = True
-        kept = self.store.keep(_saved(history, variation), variation.run)
+        kept = self.store.keep(replace(history, variation=variation.saved), variation.run)
         deadline = deadline_of_shrinking(started, variation.run.seconds)
         smallest, part = shrunk(self.judge, self.draws, history, variation, output=compared.output, deadline=deadline)
         if self.judge.compare_alone(smallest, part).differs:
@@ -339,7 +339,7 @@ class JobCheck:
         counterexample = JobCounterexample(
             job=self.judge.name,
             oracle=self.judge.oracle.name,
-            history=_saved(history, variation),
+            history=replace(history, variation=variation.saved),
             sources=judge.witness.sources,
             expected=compared.expected,
             emitted=compared.emitted,
@@ -394,11 +394,6 @@ def _only_delay_us(declared: Declared, inputs: Sequence[ResolvedInput]) -> int |
 def _fullest(histories: Sequence[JobHistory], count: int) -> list[int]:
     """Return the numbers of the histories with the most rows."""
     return sorted(range(len(histories)), key=lambda number: -len(histories[number].arrivals))[:count]
-
-
-def _saved(history: JobHistory, variation: Variation) -> JobHistory:
-    """Return a history with the variation under which it is replayed."""
-    return replace(history, variation=variation.saved)
 
 
 def _in_words(difference: RowDifference | None) -> str:

@@ -122,7 +122,7 @@ class _Invariants:
 def _why_not_asked(variation: Variation, before: JobCheck) -> str:
     """Return why a job isn't asked about a variation, as far as the check before it has shown; empty: it is asked."""
     law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
-    if variation.comparing == "end" and any(plan.has(FORGETS) for plan in plans):
+    if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
     if variation.is_alone and before.why_alone:
         return f"histories of other keys, for each runs in a query of its own: {before.why_alone}"

@@ -21,8 +21,6 @@ from .key_spaces import key_family
 from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
 from .values import kinds, plain_values
 
-Fails = Callable[[Sequence[JobHistory]], Sequence[bool]]
-
 UNITS_US: Sequence[int] = (MS, 1_000_000, 60_000_000, 600_000_000, 3_600_000_000)
 """A millisecond, a second, a minute, ten, an hour: the more of them a time is a whole number of, the simpler it is."""
 PLAIN_KEYS: Sequence[str] = ("a", "b", "c", "d", "e", "f")
@@ -48,7 +46,7 @@ def size(history: JobHistory, inputs: Sequence[ResolvedInput]) -> Size:
 def shrink(
     history: JobHistory,
     inputs: Sequence[ResolvedInput],
-    fails: Fails,
+    fails: Callable[[Sequence[JobHistory]], Sequence[bool]],
     rounds: int = 8,
     delay_us: int | None = None,
     deadline: Deadline | None = None,

@@ -254,7 +254,7 @@ class BatchOracle(OracleOfJob):
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
         """Refuse a job that calls `dropDuplicatesWithinWatermark`; without rows it may fail for other reasons."""
-        forgets, witness = plan.has(FORGETS), self.of(self.job)
+        forgets, witness = FORGETS in plan.operators, self.of(self.job)
         if self.job is not None:  # it may be no stream: only a batch shows its plan
             try:
                 witness.as_batch([JobHistory(((),))], run)

@@ -19,6 +19,7 @@ class Order(VariantLaw, Invariant):
     """Records whose order is free are shuffled; the batches keep their sizes."""
 
     name, of_jobs = "order", "the order within a batch"
+    given = "reversed"
 
     def sentence(self, registration: Registration) -> str:
         definitions = [registration.declare(options) for options in registration.profiles.values()]
@@ -42,9 +43,6 @@ class Order(VariantLaw, Invariant):
         if registration.free_order(definition) is FreeOrder.KEYS:
             return same_changes(original, variant)
         return same_result(registration, case, original, variant, registration.keeps_lists_in_order(definition))
-
-    def draw(self, run: RunOptions, seed: int, batches: int) -> str:
-        return "reversed"
 
     def variation(self, run: RunOptions, given: str) -> Variation:
         """Reverse the rows of each batch."""

@@ -44,9 +44,6 @@ class Packing(Law, Invariant):
         """Run each history alone, and among so many others that keys share their state."""
         return [_packed(history, witness) for history in cohort.histories]
 
-    def draw(self, run: RunOptions, seed: int, batches: int) -> None:
-        return None
-
     def variation(self, run: RunOptions, given: None) -> Variation:
         """Run a history without those of other keys."""
         when, otherwise = "alone in its query", "beside histories of other keys"

@@ -36,6 +36,7 @@ class Partitions(RerunLaw):
     """Runs with other numbers of partitions emit the same."""
 
     name, of_jobs = "partitions", "the number of partitions"
+    given = 5
     says = "how many shuffle partitions a query has plays no part"
     usual = (RunOptions(partitions=1), RunOptions(partitions=7))
 
@@ -79,9 +80,6 @@ class Partitions(RerunLaw):
                 of_history += compared[index * copies : (index + 1) * copies]
         # Where none differs, the first copy of the last run is shown.
         return [next((one for one in each if one.differences), each[-copies]) for each in found]
-
-    def draw(self, run: RunOptions, seed: int, batches: int) -> int:
-        return 5
 
     def variation(self, run: RunOptions, given: int) -> Variation:
         """Run the query with another number of shuffle partitions."""

@@ -57,10 +57,6 @@ class Plan:
     event_times: Sequence[EventTime] = ()
     by_processing_time: bool = False
 
-    def has(self, operator: str) -> bool:
-        """Return whether an operator is in the plan, by the name of its class."""
-        return operator in self.operators
-
     @property
     def derived_time(self) -> str | None:
         """The column of a watermark that the job derives from others; None: there is none."""

@@ -18,6 +18,7 @@ from streamproof import Inconclusive, Violated
 from streamproof.properties.checking import confirm
 from streamproof.properties.checking.samples import random_sample
 from streamproof.properties.counterexamples.counterexample import Counterexample
+from streamproof.properties.counterexamples.of_jobs import SAVED, folder_of
 from streamproof.properties.generators.coverage import Drawn, draw_covering, emitted, goals, neighbours
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
@@ -25,7 +26,6 @@ from streamproof.properties.registration.registration import registered, registr
 from streamproof.properties.testing.conformance import (
     ChangelogOf,
     check_witness,
-    folder_of_test,
     running_test,
 )
 from streamproof.properties.witnesses.base import Witness
@@ -412,7 +412,7 @@ def test_what_a_history_shows_in_its_cohort_alone_is_saved_without_a_test(tmp_pa
 
 def test_each_test_has_a_folder_of_its_own_below_the_root_of_the_tests(tmp_path: Path) -> None:
     tests = ["tests/test_a.py::test_b[x/y]", "tests/test_a.py::test_b[x-y]", "tests/../x::y", "t" * 500]
-    folders = {folder_of_test(tmp_path, test) for test in tests}
+    folders = {folder_of(test, tmp_path / SAVED) for test in tests}
     assert len(folders) == len(tests)
     assert {folder.parent for folder in folders} == {tmp_path / ".streamproof" / "jobs"}
     assert all(len(folder.name) < 100 for folder in folders)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof.properties.counterexamples.of_jobs import SAVED, folder_of
 from streamproof.properties.testing import conformance, pytest_plugin
 from streamproof.reference.core.errors import BadInput
 from suites import Ran, run_suite
@@ -40,7 +41,7 @@ def test_the_fixture_is_the_function_that_checks_a_job_with_a_folder_for_the_tes
     conforms(unused, {"gap_ms": 10})
     assert conforms.__wrapped__ is conformance.assert_conforms  # type: ignore[attr-defined]
     (named,) = called
-    assert named["folder"] == conformance.folder_of_test(request.config.rootpath, request.node.nodeid)
+    assert named["folder"] == folder_of(request.node.nodeid, request.config.rootpath / SAVED)
 
 
 def test_a_job_and_its_options_are_enough() -> None:
