@@ -450,6 +450,10 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert (built.returncode, built.stdout + built.stderr) == (0, "")
 
 
+OF_INPUT = "input …: "
+"""Begins each message about an input; one place puts it before them."""
+
+
 def literals_of(path: Path) -> list[str]:
     """Return the texts in a module, with `…` for what is put into them."""
     found = []
@@ -467,9 +471,10 @@ def test_each_message_under_troubleshooting_is_one_that_the_source_has() -> None
     assert len(quoted) > 30
     files = [path for folder in ("properties", "specs") for path in (ROOT / folder).rglob("*.py")]
     texts = [text for path in files for text in literals_of(path)]
+    assert OF_INPUT + "…" in texts
     unknown = []
     for message in quoted:
-        parts = message.split("…")
+        parts = message.removeprefix(OF_INPUT).split("…")
         pattern = re.compile(".*?".join(map(re.escape, parts)), re.DOTALL)
         likely = (text for text in texts if all(part in text for part in parts))
         if len(message.replace("…", "")) < 20 or not any(map(pattern.search, likely)):
