@@ -21,17 +21,12 @@ given AS (
     FROM definitions
 ),
 
--- The clock: the largest timestamp so far, or of earlier batches. Heartbeats move it, null keys if not dropped.
+-- The clock, which heartbeats move, and null keys if not dropped.
 clocked AS (
     SELECT *,
         heartbeat OR key IS NOT NULL OR null_key = 'keep' AS moves_clock,
-        coalesce(CASE clock_kind
-            WHEN 'stream_time' THEN max(timestamp) FILTER (moves_clock) OVER so_far
-            WHEN 'batch' THEN max(timestamp) FILTER (moves_clock) OVER earlier_batches
-        END, 0) AS clock
+        clock_at(clock_kind, timestamp, moves_clock, history, position, batch) AS clock
     FROM arrivals JOIN given USING (definition)
-    WINDOW so_far AS (PARTITION BY history ORDER BY position),
-        earlier_batches AS (PARTITION BY history ORDER BY batch RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ),
 
 -- At the end of a history both clocks say the largest timestamp.

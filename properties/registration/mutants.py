@@ -121,17 +121,3 @@ class LogicByHistory(Logic[Any]):
         if owned is None:
             return self.right
         return self.logics[sum(start <= owned[0] for start in self.starts) - 1]
-
-
-def logic_by_history(mutants: Sequence[Mutant], starts: Sequence[int]) -> MakeLogic:
-    """Return what makes a `LogicByHistory` of a definition; mutant `i` has the histories from `starts[i]` on."""
-
-    def make(definition: Any) -> Any:
-        right: Any = mutants[0].right(definition)
-        logics = [mutant.logic(definition) for mutant in mutants]
-        if isinstance(right, Logic):
-            return LogicByHistory(right, logics, starts)
-        stages = [LogicByHistory(one, [logic[stage] for logic in logics], starts) for stage, one in enumerate(right)]
-        return right._replace(**dict(zip(right._fields, stages, strict=True)))
-
-    return make

@@ -33,6 +33,16 @@ AGGREGATES = {
 of its arrival (`position`) and, where the definition's aggregate computes with it, of the value itself, as something to
 compare (`whole`, `fraction`, `text`) or to add (`whole_term`, `fraction_term`); and over `place`, its order."""
 
+CLOCK = """
+    coalesce(CASE clock_kind
+        WHEN 'stream_time' THEN max(timestamp) FILTER (moves) OVER (PARTITION BY history ORDER BY position)
+        WHEN 'batch' THEN max(timestamp) FILTER (moves) OVER (
+            PARTITION BY history ORDER BY batch RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    END, 0)
+"""
+"""What statements call `clock_at(clock_kind, timestamp, moves, history, position, batch)`: the clock of an arrival,
+which is the largest timestamp of those that move it, so far or of earlier batches."""
+
 
 class Answer(Protocol):
     """What a statement answers of one definition, column by column."""

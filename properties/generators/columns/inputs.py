@@ -51,11 +51,6 @@ class Input:
     values: Mapping[str, st.SearchStrategy[Any] | Sequence[Any]] | None = None
     sample: Any = None
 
-    @property
-    def real_keys(self) -> bool:
-        """Whether its keys are the user's own, so that no two histories can share a query."""
-        return self.keys is not None
-
 
 @dataclass(frozen=True)
 class ResolvedInput:

@@ -19,7 +19,7 @@ from ....reference.core.errors import BadInput
 from ....reference.core.history import ClockAdvance, Cut, Delivery, History
 from ....reference.core.records import Key, Record, Value
 from ....reference.definitions.declarations import Definition
-from ...registration.sql import AGGREGATES, Options, Sql
+from ...registration.sql import AGGREGATES, CLOCK, Options, Sql
 from .connection import connect
 
 INT64 = range(-(2**63), 2**63)
@@ -200,6 +200,9 @@ def run_statement(arrivals: Arrivals) -> pa.Table:
     forms = ", ".join(f"'{name}': {AGGREGATES[name]}" for name in dict.fromkeys(arrivals.aggregates))
     with _database().cursor() as connection:
         connection.execute(f"CREATE TEMP MACRO aggregated(value, place) AS {{{forms}}}")
+        connection.execute(
+            f"CREATE TEMP MACRO clock_at(clock_kind, timestamp, moves, history, position, batch) AS {CLOCK}"
+        )
         connection.register("arrivals", arrivals.relation())
         connection.register("definitions", arrivals.given())
         try:

@@ -13,7 +13,7 @@ from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.on_spark.retention import SIDES
 from streamproof.properties.laws.on_spark.retention import Retention as Law
 from streamproof.properties.laws.runs import Kind, Sample
-from streamproof.properties.registration.mutants import Mutant, logic_by_history
+from streamproof.properties.registration.mutants import LogicByHistory, Mutant
 from streamproof.properties.registration.registration import Retention, registered, registration_of
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
@@ -71,7 +71,11 @@ def checked(operator: str, name: str, logics: Sequence[type]) -> dict[str, tuple
     """Say of each logic, all in one query, whether it differs within the retention, and whether it keeps beyond it."""
     histories = drawn(operator, name)
     mutants = [Mutant(operator, one.__name__, one, logics[0], name, "") for one in logics]
-    logic = logic_by_history(mutants, [number * len(histories) for number in range(len(logics))])
+    starts = [number * len(histories) for number in range(len(logics))]
+
+    def logic(definition: Any) -> Any:
+        return LogicByHistory(logics[0](definition), [mutant.logic(definition) for mutant in mutants], starts)
+
     compared = Law().recheck([Case(history) for _ in logics for history in histories], SparkWitness(logic))
     found: dict[str, tuple[bool, bool]] = {}
     for number, one in enumerate(logics):
