@@ -199,7 +199,7 @@ REGISTRATION = Registration(
         ),
         typed=_build,
     ),
-    sql=Sql(beside(__file__), key_named=key_named, values=pair_values, refusal=_refused_by_sql),
+    sql=Sql(beside(__file__, "referring.sql"), key_named=key_named, values=pair_values, refusal=_refused_by_sql),
     kafka=Kafka(_topology, _refused_by_kafka, observed="KafkaForeignKeyJoin"),
     protocol=MessageProtocol(Protocol, lambda join: join.answers_all, _staged, _specified),
     tables=Tables(lambda join: join.inputs),

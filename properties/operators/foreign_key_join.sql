@@ -1,42 +1,8 @@
--- Foreign-key joins of many histories in one statement: both tables as they are at the end, each left row joined with
--- the right row that its value names. How the sides talk plays no part, as long as every message is delivered at once.
+-- Foreign-key joins, after referring.sql: each left row joined with the right row that its value names. How the sides talk
+-- plays no part, as long as every message is delivered at once.
 --
--- Reads the relation `arrivals`, a row an arrival, with the number of its definition:
---   position (order of arrival, over all histories), input ('left', 'right'), key (an integer that no two histories
---   share; null for a null key or a heartbeat), foreign_key (the right key that a left value names, null for none),
---   timestamp (ms) and has_value.
--- Reads the relation `definitions`, a row a definition: its number, clock ('stream_time', 'batch') and options (JSON,
---   as in a history file; what is left out has its default here).
 -- Returns a row a row of the joined table: its key, the positions of its left and right record (null for none), and its
 --   timestamp.
-WITH
-
--- The options of each definition.
-given AS (
-    SELECT definition,
-        coalesce(options->>'join', 'inner') AS join_type, -- or 'left'
-        coalesce(options->>'null_foreign_key', 'ignore') AS null_foreign_key -- or 'keep'
-    FROM definitions
-),
-
--- The last change of each row, whatever its timestamp; a tombstone has no value.
-latest AS (
-    SELECT * FROM arrivals WHERE key IS NOT NULL
-    QUALIFY position = max(position) OVER (PARTITION BY input, key)
-),
-
--- The left rows; one without a foreign key is there for the left join that keeps it, and joins nothing.
-referring AS (
-    SELECT * FROM latest JOIN given USING (definition)
-    WHERE input = 'left' AND has_value
-        AND (foreign_key IS NOT NULL OR (join_type = 'left' AND null_foreign_key = 'keep'))
-),
-
--- The right rows, and their tombstones.
-referred AS (
-    SELECT * FROM latest WHERE input = 'right'
-)
-
 SELECT referring.key, referring.position AS left_record,
     CASE WHEN referred.has_value THEN referred.position END AS right_record,
     CASE

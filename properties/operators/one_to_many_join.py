@@ -79,7 +79,7 @@ REGISTRATION = replace(
         ),
         typed=_build,
     ),
-    sql=Sql(beside(__file__), key_named=key_named, values=pair_values),
+    sql=Sql(beside(__file__, "referring.sql"), key_named=key_named, values=pair_values),
     kafka=None,
     protocol=None,
     mutants=MutantsOf("one_to_many_join"),

@@ -56,9 +56,10 @@ class Answer(Protocol):
         ...
 
 
-def beside(file: str) -> str:
-    """Return the text of the statement that lies beside a module, under its name."""
-    return Path(file).with_suffix(".sql").read_text(encoding="utf-8")
+def beside(file: str, *before: str) -> str:
+    """Return the statement that lies beside a module, under its name, after parts of it under names of their own."""
+    paths = (*map(Path(file).with_name, before), Path(file).with_suffix(".sql"))
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
 def _never(options: Options) -> bool:

@@ -519,7 +519,7 @@ BUGS: list[tuple[str, int, str, str]] = [
     ("windowed_table", 7, "LEFT JOIN clocked ON clocked.history", "LEFT JOIN clocked ON 1 + clocked.history"),
     ("windowed_table", 15, "(emitted_at <= position OR", "(true OR"),
     ("foreign_key_join", 2, "THEN referred.timestamp\n", "THEN greatest(referring.timestamp, referred.timestamp)\n"),
-    ("one_to_many_join", 2, "OR one.position > many.position", ""),
+    ("one_to_many_join", 2, "OR referred.position > referring.position", ""),
 ]
 
 
