@@ -70,10 +70,9 @@ def compare_data(
 ) -> DataComparison:
     """Run session windows over a data set on several witnesses, and compare the first with each of the others.
 
-    The order of arrival is cut into micro-batches of equal row count (to within one row), and the clock is the batch
-    clock. Witnesses that emit changes are compared by the ordered list of changes of each key in each batch, and by
-    dropped records; a witness that knows only the table (`duckdb`), by the table at the end. There sums of
-    floating-point numbers are compared to nine digits, for the order of addition isn't fixed.
+    The order of arrival is cut as `history_of` says. Witnesses that emit changes are compared by the ordered list of
+    changes of each key in each batch, and by dropped records; a witness that knows only the table (`duckdb`), by the
+    table at the end, sums of floating-point numbers to nine digits, for the order of addition isn't fixed.
 
     Args:
         data: The data set.
@@ -97,17 +96,9 @@ def compare_data(
     rows, cuts = data.table.num_rows, len(history.batches) if data.table.num_rows else 0
     if not rows:
         return DataComparison("inconclusive", f"{data.name} has no rows.", names, rows, cuts)
-    for witness in asked.values():
-        if (reason := witness.refuses(history)) is not None:
-            raise BadInput(reason)
-
-    outcomes: dict[str, Outcome] = {}
-    seconds: dict[str, float] = {}
-    for name, witness in asked.items():
-        report(f"{name}: {rows:,} records in {cuts} micro-batches")
-        started = time.perf_counter()
-        (outcomes[name],) = witness.evaluate([history])
-        seconds[name] = time.perf_counter() - started
+    for reason in filter(None, (witness.refuses(history) for witness in asked.values())):
+        raise BadInput(reason)
+    outcomes, seconds = _outcomes(asked, history, report)
     compared, found = _compared(outcomes, windows, report)
     sessions = len(outcomes[names[0]].result) if names else 0
     verdict, why = _verdict(names, sessions, found)
@@ -129,6 +120,19 @@ def compare_data(
         compared=compared,
         differences=found[:SHOWN],
     )
+
+
+def _outcomes(
+    witnesses: Mapping[str, Witness], history: History, report: Callable[[str], None]
+) -> tuple[dict[str, Outcome], dict[str, float]]:
+    """Return each witness's outcome of a history, and how long it took (s)."""
+    outcomes, seconds = dict[str, Outcome](), dict[str, float]()
+    for name, witness in witnesses.items():
+        report(f"{name}: {len(history.records):,} records in {len(history.batches)} micro-batches")
+        started = time.perf_counter()
+        (outcomes[name],) = witness.evaluate([history])
+        seconds[name] = time.perf_counter() - started
+    return outcomes, seconds
 
 
 def history_of(data: DataSet, options: Mapping[str, Any], batches: int) -> History:

@@ -113,10 +113,14 @@ def check_models(
         _draw(checked[0], chart)
     counts: Counter[str] = Counter(one.verdict for one in checked)
     if len(checked) > 1:
-        summary = ", ".join(f"{counts[each]} {_AS_VERB.get(each, each)}" for each in EXITS if counts[each])
-        note = "" if workers == 1 else f" Counts aren't compared with {workers} workers."
-        results.print(f"{len(checked)} models: {summary}; {time.monotonic() - started:.0f} s.{note}", markup=False)
+        _print_counts(counts, time.monotonic() - started, workers)
     raise typer.Exit(next((EXITS[verdict] for verdict in ("violated", "inconclusive") if counts[verdict]), 0))
+
+
+def _print_counts(counts: Counter[str], seconds: float, workers: int) -> None:
+    summary = ", ".join(f"{counts[each]} {_AS_VERB.get(each, each)}" for each in EXITS if counts[each])
+    note = "" if workers == 1 else f" Counts aren't compared with {workers} workers."
+    results.print(f"{sum(counts.values())} models: {summary}; {seconds:.0f} s.{note}", markup=False)
 
 
 def _chosen(

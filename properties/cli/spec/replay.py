@@ -70,9 +70,7 @@ def replay_model(
     if one.fails and on is ReplayedOn.REFERENCE:
         contrasted = _contrasted(next(traces()), constants, one)
     elif one.fails and on is ReplayedOn.KAFKA and not replayed.disagreements:
-        has_not = "Kafka Streams doesn't have the bug: it ends right on the same changes"
-        did = "Kafka Streams did the same, step by step, up to the wrong result"
-        contrasted = [_Contrasted(did if constants["Mutant"] == "none" else has_not, True)]
+        contrasted = [_as_kafka_did(constants)]
     violated = replayed.disagreements or not all(line.holds for line in contrasted)
     verdict = "violated" if violated else "conforms" if replayed.behaviours else "inconclusive"
     results.print(f"[{STYLES[verdict]}]{verdict}[/] {escape(one.name)} on {on.value}: {_counted(replayed, what)}")
@@ -148,6 +146,12 @@ class _Contrasted(NamedTuple):
 
     sentence: str
     holds: bool
+
+
+def _as_kafka_did(constants: Mapping[str, Value]) -> _Contrasted:
+    if constants["Mutant"] == "none":
+        return _Contrasted("Kafka Streams did the same, step by step, up to the wrong result", True)
+    return _Contrasted("Kafka Streams doesn't have the bug: it ends right on the same changes", True)
 
 
 def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) -> list[_Contrasted]:

@@ -174,14 +174,9 @@ def split(records: Sequence[Record], sizes: Sequence[int]) -> list[list[Record]]
 def same_result(
     registration: Registration, case: Case, original: Outcome, variant: Outcome, unordered: bool
 ) -> list[Difference]:
-    """Return where the results of a history and of its variant differ.
+    """Return where the results of a history and of its variant differ; as `VariantLaw.differences`.
 
-    Args:
-        registration: The operator.
-        case: The variant, and the history that it was made from.
-        original: Spark's outcome of that history.
-        variant: Spark's outcome of the variant.
-        unordered: Whether list values are compared without their order.
+    Where `unordered` is set, list values are compared without their order.
     """
     definition = registration.declare(case.history.options)
     results = [canonical(outcome.result, unordered or definition.unordered) for outcome in (original, variant)]

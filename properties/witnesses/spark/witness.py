@@ -75,18 +75,10 @@ class QueryWitness(Witness):
     def refuses(self, history: History) -> str | None:
         """Say why the witness can't answer a history, or None where it can."""
         try:
-            self.check(history)
+            self.builder(history.operator, history.options)
         except BadInput as error:
             return str(error)
         return None
-
-    def check(self, history: History) -> None:
-        """Check that the witness can answer a history.
-
-        Raises:
-            BadInput: It can't.
-        """
-        self.builder(history.operator, history.options)
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
         """Return what comes out of each history; those that may share a cohort do.
@@ -226,10 +218,15 @@ class NativeSparkWitness(QueryWitness):
         native.check(definition)
         return lambda frame: native.build(definition, frame, batches)
 
-    def check(self, history: History) -> None:
-        """Check that Spark's own operator can answer a history; as `QueryWitness.check`."""
-        super().check(history)
-        native_of(history.operator).check_history(history)
+    def refuses(self, history: History) -> str | None:
+        """Say why Spark's own operator can't answer a history; as `QueryWitness.refuses`."""
+        if (reason := super().refuses(history)) is not None:
+            return reason
+        try:
+            native_of(history.operator).check_history(history)
+        except BadInput as error:
+            return str(error)
+        return None
 
     def settings(self) -> dict[str, str]:
         """Return the settings of Spark's own operators."""
