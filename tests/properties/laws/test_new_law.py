@@ -12,13 +12,11 @@ from shared_player import play_in_memory
 from streamproof import Violated
 from streamproof.properties.checking.check import Check
 from streamproof.properties.checking.jobs.invariants import _Invariants
-from streamproof.properties.checking.pools import pools_on_spark
 from streamproof.properties.checking.recheck import witness_of
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.samples import random_sample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.laws import all as laws
-from streamproof.properties.laws.metamorphic.reruns import RerunLaw
 from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.laws.variation import Variation
 from streamproof.properties.registration.registration import registration_of
@@ -28,7 +26,6 @@ from streamproof.properties.witnesses.run_options import RunOptions
 class Moved(Restart):
     name, of_jobs = "moved", "a move"
     usual = (RunOptions(stop_after=(1, 2), partitions=3),)
-    draw_ways = RerunLaw.draw_ways  # what a law has that doesn't say it
 
     def variation(self, run: RunOptions, given: Any) -> Variation:
         moved = replace(run, stop_after=tuple(given), partitions=3)
@@ -47,13 +44,6 @@ def test_it_judges_an_operator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     sample, witness = random_sample(join, next(iter(join.profiles)), 60, 0), witness_of(join.name, mutant)
     Check(join, report, laws.METAMORPHIC[-1:], "spark", FolderStore(tmp_path), print, witness).run([sample])
     assert report.result("moved").verdict == verdict
-
-
-def test_its_ways_are_those_of_the_first_pool_and_leave_those_of_other_laws_as_they_are() -> None:
-    first, *others = pools_on_spark([registration_of("table_table_join")], 20, 0)
-    assert [{*sample.ways} for sample in first] == [{"restart", "partitions", "moved"}] * len(first)
-    assert all(law.is_asked_of(sample) for law in laws.METAMORPHIC[-1:] for sample in first)
-    assert not any("moved" in sample.ways for pool in others for sample in pool)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,12 @@ from streamproof.properties.checking.recheck import recheck, witness_of
 from streamproof.properties.checking.report import Report
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import one_cohort
+from streamproof.properties.laws import all as laws
 from streamproof.properties.laws.all import LAWS, ON_SPARK
 from streamproof.properties.laws.base import OWN, CannotRecheck, LawResult, Verdict
 from streamproof.properties.laws.case import Case
 from streamproof.properties.laws.metamorphic.reruns import RerunLaw, numbered
+from streamproof.properties.laws.metamorphic.restart import Restart
 from streamproof.properties.operators.mutants.table_table_join import ThirdPartitionLost
 from streamproof.properties.outcomes.outcomes import differences
 from streamproof.properties.registration.registration import registered, registration_of
@@ -270,3 +272,18 @@ def test_the_usual_ways_fit_the_batches_of_the_histories_that_share_no_queries()
     batches = len(one_cohort([FIVE]).schedule) - 1
     for law in RERUN_LAWS:
         assert [way.clipped(batches) for way in law.usual] == list(law.usual)
+
+
+class Moved(Restart):
+    name = "moved"
+    draw_ways = RerunLaw.draw_ways  # what a law has that doesn't say it
+
+
+def test_a_new_law_s_ways_are_those_of_the_first_pool_and_leave_those_of_others_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(laws, "METAMORPHIC", (*laws.METAMORPHIC, Moved()))
+    first, *others = pools_on_spark([registration_of(JOIN)], 20, 0)
+    assert [{*sample.ways} for sample in first] == [{"restart", "partitions", "moved"}] * len(first)
+    assert all(law.is_asked_of(sample) for law in laws.METAMORPHIC[-1:] for sample in first)
+    assert not any("moved" in sample.ways for pool in others for sample in pool)
