@@ -11,7 +11,7 @@ from typing import TypeAlias
 from zlib import crc32
 
 from ...reference.core.history import CUT, ClockAdvance, History
-from ..generators.cohorts import clock_schedule
+from ..generators.cohorts import clock_schedule, moved_by_records
 from ..generators.coverage import covered_by, draw_covering
 from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
 from ..generators.tables import emptied
@@ -207,7 +207,8 @@ def drawn_under(
 ) -> Iterator[History]:
     """Draw histories by quarters: under the batch clock or stream time, without and with null keys.
 
-    Those under the batch clock have one schedule, on which the neighbours of the definition differ.
+    Those under the batch clock have one schedule, on which the neighbours of the definition differ; but every other
+    one's clock is moved by its records. Records without a key may be far ahead of that clock.
     """
     name = registration.name
     schedule = clock_schedule(draw_covering(name, options, quarter, seed).histories[0])
@@ -215,7 +216,11 @@ def drawn_under(
         settings = HistorySettings(name, options, schedule, records, null_keys=null_keys)
         for number, history in enumerate(draw_histories(settings, 2 * quarter, seed + null_keys)):
             named = replace(history, name=f"n{number}" if null_keys else history.name)
-            yield named if number < quarter else under_stream_time(named)
+            if number >= quarter:
+                yield under_stream_time(named)
+            else:
+                ahead = with_null_keys_ahead(named)
+                yield moved_by_records(ahead) if number % 2 else ahead
 
 
 def long_after(history: History, registration: Registration) -> History:

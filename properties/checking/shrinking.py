@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 
 from ...reference.core.errors import BadInput
-from ...reference.core.history import CUT, History, Line
+from ...reference.core.history import ClockAdvance, History
 from ...reference.core.records import Key, Record, Value
-from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances
+from ..generators.cohorts import clock_schedule, is_paced, record_batches, with_clock_advances, with_cuts
 from ..generators.shrinking import Shrinker, fewer
 from ..generators.simpler import key_size, simpler_keys, simpler_values, simplest_value, value_size
 from ..registration.registration import registration_of
@@ -44,11 +44,7 @@ def without_clock_advances(history: History) -> History:
         batches.pop()
     while batches and not batches[0]:
         batches.pop(0)
-    lines: list[Line] = []
-    for number, batch in enumerate(batches):
-        lines += [CUT] if number else []
-        lines += batch
-    return history.with_lines(lines)
+    return history.with_lines(with_cuts(batches))
 
 
 def trimmed(history: History) -> History:
@@ -61,17 +57,19 @@ def trimmed(history: History) -> History:
 
 def _candidates(history: History, thorough: bool) -> Iterator[History]:
     schedule = clock_schedule(history)
-    paced = len(history.lines) > len(history.records)  # else its records alone move the clock
+    has_advances = any(isinstance(line, ClockAdvance) for line in history.lines)  # else its records move the clock
     records = [(number, record) for number, batch in enumerate(record_batches(history)) for record in batch]
 
     def built(chosen: Sequence[InBatch]) -> History:
         batches: list[list[Record]] = [[] for _ in schedule]
         for number, record in chosen:
             batches[number].append(record)
-        if not paced:
-            return history.with_lines(record for _, record in chosen)
+        if not has_advances:
+            return history.with_lines(with_cuts(batches))
         return history.with_lines(with_clock_advances(batches, schedule))
 
+    if has_advances and not is_paced(history):
+        yield without_clock_advances(history)
     yield from map(built, fewer(records, thorough))
     for index, (number, record) in enumerate(records):
         for simpler in _simpler(number, record, schedule):

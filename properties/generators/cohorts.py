@@ -61,6 +61,15 @@ def record_batches(history: History) -> list[list[Record]]:
     return [[line for line in batch if isinstance(line, Record)] for batch in history.batches]
 
 
+def with_cuts(batches: Sequence[Sequence[Record]]) -> tuple[Line, ...]:
+    """Return the lines of a history whose records alone move its clock: each batch's records, and cuts between them."""
+    lines: list[Line] = []
+    for number, batch in enumerate(batches):
+        lines += [CUT] if number else []
+        lines += batch
+    return tuple(lines)
+
+
 def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[int]) -> tuple[Line, ...]:
     """Return the lines of a history under a clock schedule: each batch's records, a heartbeat, a cut."""
     lines: list[Line] = []
@@ -68,6 +77,25 @@ def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[
         lines += [CUT] if number else []
         lines += [*batch, ClockAdvance(clock)]
     return tuple(lines)
+
+
+def moved_by_records(history: History) -> History:
+    """Return a history whose records move its clock: no heartbeat goes beyond the records of its batch.
+
+    In one of two batches there is none, in the other one 1 ms below the largest timestamp, where there is a record.
+    """
+    lines: list[Line] = []
+    for number, batch in enumerate(record_batches(history)):
+        lines += [CUT] if number else []
+        lines += batch
+        if number % 2 and batch:
+            lines.append(ClockAdvance(max(0, max(record.timestamp for record in batch) - 1)))
+    return history.with_lines(lines)
+
+
+def is_paced(history: History) -> bool:
+    """Whether each batch ends with a heartbeat that says the clock, so that its records may go and the clock stays."""
+    return history.lines == with_clock_advances(record_batches(history), clock_schedule(history))
 
 
 def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> list[tuple[Cohort, list[int]]]:

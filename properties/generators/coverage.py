@@ -17,15 +17,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from ...reference.core.clocks import Clock
 from ...reference.core.errors import BadInput
-from ...reference.core.history import History
+from ...reference.core.history import ClockAdvance, History
 from ...reference.core.operator import Behaviour, operator_named
 from ...reference.core.play import Played, play
-from ...reference.core.records import Change, Dropped, Key
+from ...reference.core.records import Change, Dropped, Key, Record
 from ..registration.registration import Registration, registration_of
 from .draws import HistorySettings, draw_histories, varied
 from .schedules import BATCHES, draw_schedule
 
 EMITTED = "something emitted"
+MOVED, AHEAD = "clock moved by a record before the last", "null key ahead of the clock"
 ATTEMPTS = 20
 """So many schedules are tried until all goals are covered; that takes no more than the reference."""
 
@@ -138,8 +139,7 @@ def coverage_goals(registration: Registration, definition: Any, stream_time: boo
         definition: The definition; histories with null keys are among those drawn of it.
         stream_time: Whether the histories have no cuts, so that some goals are impossible.
     """
-    keeps = getattr(definition, "null_key", "drop") == "keep"
-    found = ["out of order", "two keys", "null key kept" if keeps else "dropped: null key"]
+    found = ["out of order", "two keys", "null key kept" if keeps_null_keys(definition) else "dropped: null key"]
     coverage = registration.coverage
     if coverage is not None:
         impossible = {*coverage.impossible_under_stream_time(definition)} if stream_time else set()
@@ -164,7 +164,34 @@ def goals_met(registration: Registration, history: History, played: Played) -> s
         found.add("two keys")
     if None in keys:
         found.add("null key kept")
+    found.update(_clock_goals_met(history))
     return found if registration.coverage is None else found | set(registration.coverage.met(history, played))
+
+
+def clock_goals(registration: Registration, definition: Any) -> tuple[str, ...]:
+    """Name the goals that histories of a definition must meet some of which their records pace, not heartbeats."""
+    if not registration.by_clock(definition):
+        return ()
+    return (MOVED,) if keeps_null_keys(definition) else (MOVED, AHEAD)
+
+
+def _clock_goals_met(history: History) -> Iterator[str]:
+    before = 0
+    for batch in history.batches if history.clock == "batch" else ():
+        records = [line for line in batch if isinstance(line, Record)]
+        moving = [record.timestamp for record in records if record.key is not None]
+        advanced = max((line.timestamp for line in batch if isinstance(line, ClockAdvance)), default=before)
+        after = max(before, advanced, *moving)
+        if moving and moving[-1] < after > max(before, advanced):
+            yield MOVED
+        if any(record.key is None and record.timestamp > after for record in records):
+            yield AHEAD
+        before = after
+
+
+def keeps_null_keys(definition: Any) -> bool:
+    """Whether records without a key are not dropped."""
+    return getattr(definition, "null_key", "drop") == "keep"
 
 
 def count_goals_met(histories: Iterable[History], played: Iterable[Played] | None = None) -> Counter[str]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
-from ...generators.coverage import coverage_goals, covered_by, neighbours
+from ...generators.coverage import clock_goals, coverage_goals, covered_by, neighbours
 from ...outcomes.outcomes import Difference, Grain, Outcome, differences
 from ...registration.registration import registration_of
 from ...witnesses.spark.witness import QueryWitness
@@ -28,10 +28,11 @@ class ReferenceLaw(Law):
     is_plain = True
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals of the profile, and its neighbours, which must differ."""
-        name = sample.registration.name
-        differing = [neighbour.goal for neighbour in neighbours(name, sample.options)]
-        return sample.goals([*coverage_goals(sample.registration, sample.definition), *differing])
+        """Return the coverage goals of the profile and of its clock, and its neighbours, which must differ."""
+        registration, definition = sample.registration, sample.definition
+        differing = [neighbour.goal for neighbour in neighbours(registration.name, sample.options)]
+        of_clock = clock_goals(registration, definition)
+        return sample.goals([*coverage_goals(registration, definition), *of_clock, *differing])
 
     def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
         """Return the witness's outcome of each history; the reference's play of each is at hand."""

@@ -16,6 +16,7 @@ from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Record
 from ....spark_impl.runtime.logic import DROPPED
 from ...generators.cohorts import Cohort, clock_schedule, record_batches, with_clock_advances
+from ...generators.coverage import keeps_null_keys
 from ...generators.layouts import LAYOUTS, Layout
 from ...generators.values import FRACTIONS, OF_32_BITS, OF_64_BITS
 from ...outcomes.outcomes import Outcome, differences
@@ -167,7 +168,7 @@ def prepared(layout: Layout, history: History) -> History:
 
 def with_null_keys_ahead(history: History) -> History:
     """Return a history in which every other record without a key is far ahead of all others, where it is dropped."""
-    if _keeps_null_keys(registration_of(history.operator).declare(history.options)):
+    if keeps_null_keys(registration_of(history.operator).declare(history.options)):
         return history
     lines: list[Line] = []
     is_ahead = False
@@ -177,10 +178,6 @@ def with_null_keys_ahead(history: History) -> History:
             line = line._replace(timestamp=line.timestamp + AHEAD_MS * is_ahead)
         lines.append(line)
     return history.with_lines(lines)
-
-
-def _keeps_null_keys(definition: Any) -> bool:
-    return getattr(definition, "null_key", "drop") == "keep"
 
 
 def expected(layout: Layout, history: History) -> TypedAnswer:
@@ -299,7 +296,7 @@ def _goals(asked: InLayout, registration: Registration, definition: Any) -> Iter
     layout = asked.layout
     yield from (EMITTED, TWO_KEYS)
     by_clock = registration.by_clock(definition)
-    drops_null_keys = layout.has_null_keys and not _keeps_null_keys(definition)
+    drops_null_keys = layout.has_null_keys and not keeps_null_keys(definition)
     if layout.has_null_keys:
         yield NULL_KEYS
     if layout.order is None:

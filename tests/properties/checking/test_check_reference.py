@@ -10,7 +10,7 @@ from streamproof.properties.checking.check import check_reference
 from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.samples import drawn_under
 from streamproof.properties.counterexamples.of_operators import FolderStore
-from streamproof.properties.generators.coverage import coverage_goals, goals_met
+from streamproof.properties.generators.coverage import MOVED, coverage_goals, goals_met
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.base import Verdict
 from streamproof.properties.laws.scheduling import scheduled
@@ -19,6 +19,7 @@ from streamproof.properties.registration.registration import registered, registr
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.duckdb.witness import DuckDBWitness
 from streamproof.reference import foreign_key_protocol, table_table_join
+from streamproof.reference.core.clocks import BatchClock
 from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.reference.core.history import Delivery, History
 from streamproof.reference.core.operator import OPERATORS
@@ -28,6 +29,7 @@ from streamproof.reference.core.records import Change, Output, Record
 pytestmark = pytest.mark.slow
 
 PROFILES = {name: registration.profiles for name, registration in registered().items()}
+BY_CLOCK = {name: any(map(one.by_clock, map(one.declare, one.profiles.values()))) for name, one in registered().items()}
 EVERY_PROFILE = [(operator, name) for operator, profiles in PROFILES.items() for name in profiles]
 
 
@@ -112,6 +114,29 @@ def test_without_kafka_its_law_is_skipped_by_name_and_the_others_judge(tmp_path:
 def test_the_foreign_key_join_is_checked_against_its_protocol_and_under_schedules(tmp_path: Path) -> None:
     report = checked("foreign_key_join", tmp_path, histories=200)
     assert by_law(report)["protocol"] is by_law(report)["schedules"] is Verdict.CONFORMS
+
+
+@pytest.mark.usefixtures("no_kafka")
+@pytest.mark.parametrize("operator", [name for name, by_clock in BY_CLOCK.items() if by_clock])
+def test_a_batch_clock_that_forgets_its_largest_timestamp_is_found(
+    operator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forgetful(self: BatchClock, timestamp: int) -> None:
+        self.largest = timestamp
+
+    monkeypatch.setattr(BatchClock, "observe", forgetful)
+    report = checked(operator, tmp_path, 400)
+    assert by_law(report)["duckdb"] is Verdict.VIOLATED
+    assert len(report.found[-1][0].history.records) <= 4
+
+
+@pytest.mark.usefixtures("no_kafka")
+def test_without_a_history_whose_records_move_the_clock_nothing_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamproof.properties.checking.samples.moved_by_records", lambda history: history)
+    result = checked("stream_stream_join", tmp_path, 400).result("duckdb")
+    assert {goal.split(" (")[0] for goal in result.missing} >= {MOVED}
 
 
 @pytest.mark.usefixtures("no_kafka")

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 from streamproof.properties.checking.shrinking import shrink, shrink_together, size, without_clock_advances
-from streamproof.properties.generators.cohorts import clock_schedule
+from streamproof.properties.generators.cohorts import clock_schedule, moved_by_records
 from streamproof.properties.generators.coverage import count_goals_met
 from streamproof.properties.generators.draws import HistorySettings, draw_histories
 from streamproof.reference.core.history import CUT, ClockAdvance, History, Line
@@ -110,6 +110,18 @@ def test_a_record_is_moved_to_the_earliest_batch_that_still_fails() -> None:
 def test_three_of_many_records_are_found_in_the_first_round() -> None:
     best = shrink(failing(merges_three), Asked(merges_three), rounds=1)
     assert len(best.records) == 3
+
+
+def test_a_history_whose_records_move_the_clock_is_shrunk_without_heartbeats() -> None:
+    def moves_back(history: History) -> bool:
+        first, *rest = history.batches
+        times = [line.timestamp for line in first]
+        return bool(rest) and max(times, default=0) > (times or [0])[-1]
+
+    drawn = moved_by_records(failing(lambda history: moves_back(moved_by_records(history))))
+    smallest = shrink(drawn, Asked(moves_back), rounds=60).lines
+    first = (Record("events", "a", 0, 1), Record("events", "a", 0, 0), CUT)
+    assert (smallest[:3], {*smallest[3:]}) == (first, {CUT})
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5])

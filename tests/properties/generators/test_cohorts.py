@@ -13,6 +13,8 @@ from streamproof.properties.generators.cohorts import (
     Cohort,
     clock_schedule,
     cohorts_of,
+    is_paced,
+    moved_by_records,
     pack,
     unpack,
     with_clock_advances,
@@ -89,6 +91,21 @@ def test_heartbeats_close_each_batch() -> None:
         record(9),
         ClockAdvance(9),
     )
+
+
+def test_records_move_the_clock_where_heartbeats_are_absent_or_lower() -> None:
+    batches = [[record(100), record(50)], [record(60), record(160), record(9, key=None)], [], [record(0)]]
+    paced = history().with_lines(with_clock_advances(batches, [100, 200, 200, 200]))
+    assert moved_by_records(paced).lines == (
+        *(record(100), record(50), CUT),
+        *(record(60), record(160), record(9, key=None), ClockAdvance(159), CUT),
+        *(CUT, record(0), ClockAdvance(0)),
+    )
+
+
+def test_a_history_is_paced_where_each_batch_ends_with_its_clock() -> None:
+    paced = history().with_lines(with_clock_advances([[record(5)], []], [5, 7]))
+    assert [is_paced(one) for one in (paced, moved_by_records(paced), history(record(5)))] == [True, False, False]
 
 
 @pytest.mark.parametrize("schedule", [[5], [5, 6, 7]])
