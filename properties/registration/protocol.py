@@ -18,8 +18,8 @@ class MessageProtocol:
 
     Attributes:
         model: Of a definition and a clock: the model that passes messages, with `arrive`, `deliver` and `waiting`.
-        answers_all: Of a definition: whether every change is answered, so that the last result is the meaning whatever
-            the schedule of delivery.
+        answers_all: Of options, as in a history file: whether every change is answered, so that the last result is the
+            meaning whatever the schedule of delivery. Not of a definition: one that misreads them would excuse itself.
         staged: Returns what plays histories with a schedule on Spark: of histories and, for each, a logic (None for the
             operator's own), what came out; with `strict=False` a delivery from an empty channel does nothing.
         specified: Returns the logic on Spark for each value of the constant `Mutant` of the operator's specification;
@@ -27,6 +27,6 @@ class MessageProtocol:
     """
 
     model: Callable[[Any, Clock], Any]
-    answers_all: Callable[[Any], bool]
+    answers_all: Callable[[Mapping[str, Any]], bool]
     staged: Callable[[], Callable[..., Any]]
     specified: Callable[[], Mapping[str, MakeLogic]] = dict

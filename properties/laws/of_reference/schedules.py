@@ -25,7 +25,7 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
     def is_asked_of(self, sample: Sample) -> bool:
         """Whether the law judges a sample: where the protocol answers every change."""
         protocol = sample.registration.protocol
-        return super().is_asked_of(sample) and protocol is not None and protocol.answers_all(sample.definition)
+        return super().is_asked_of(sample) and protocol is not None and protocol.answers_all(sample.options)
 
     def served(self, run: ReferenceRun) -> list[tuple[History, Played]]:
         """Return the histories of a run under a random schedule each, the same for the same history."""

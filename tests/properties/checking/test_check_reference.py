@@ -25,6 +25,7 @@ from streamproof.reference.core.history import Delivery, History
 from streamproof.reference.core.operator import OPERATORS
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Output, Record
+from streamproof.reference.definitions.joins import OneToManyJoin
 
 pytestmark = pytest.mark.slow
 
@@ -137,6 +138,20 @@ def test_without_a_history_whose_records_move_the_clock_nothing_is_shown(
     monkeypatch.setattr("streamproof.properties.checking.samples.moved_by_records", lambda history: history)
     result = checked("stream_stream_join", tmp_path, 400).result("duckdb")
     assert {goal.split(" (")[0] for goal in result.missing} >= {MOVED}
+
+
+@pytest.mark.usefixtures("no_kafka")
+@pytest.mark.parametrize(
+    ("operator", "verdict"),
+    [("foreign_key_join", Verdict.VIOLATED), ("one_to_many_join", Verdict.INCONCLUSIVE)],
+)
+def test_a_definition_that_ignores_the_answering_protocol_excuses_no_law(
+    operator: str, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OneToManyJoin, "answers_all", property(lambda join: join.join == "left"))
+    report = checked(operator, tmp_path, 2000)
+    assert report.verdict is verdict
+    assert "answered without a right row (inner, answer)" in report.result("duckdb").missing
 
 
 @pytest.mark.usefixtures("no_kafka")
