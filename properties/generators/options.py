@@ -55,6 +55,17 @@ class _Searched(NamedTuple):
         """How many options aren't independent."""
         return len(self.cores[0]) if self.cores else len(self.names)
 
+    @property
+    def defaults_drawn(self) -> list[_Item]:
+        """The options that may be left out whatever the others are, each with the value that is its default."""
+        return [
+            (option, value)
+            for option, value in self.items()
+            if self.values[option][value] is not ABSENT
+            and _same(self.readings[option][value], self.defaults[option])
+            and self.is_legal((option, value))
+        ]
+
     def is_legal(self, *items: _Item) -> bool:
         """Whether some legal options have an item, or two of different options."""
         return tuple(item for item in items if item[0] < self.depending) in self.cores_with
@@ -79,7 +90,8 @@ def draw_definitions(registration: Registration, count: int, seed: int) -> list[
     """Draw sets of options of an operator, as in a history file; the same for the same arguments.
 
     The fixed profiles come first, in their order; then sets until every value and every legal pair of values has come
-    up; then others at random. All are legal, and no two are the same. Without a space of options, the profiles are all.
+    up, and each option with a default has been left out; then others at random. All are legal, and no two are the
+    same. Without a space of options, the profiles are all.
 
     Args:
         registration: The operator.
@@ -106,6 +118,13 @@ def draw_definitions(registration: Registration, count: int, seed: int) -> list[
             left -= _met(registration, searched, options)
             seen.add(_canonical(options))
             drawn.append(options)
+    for item in searched.defaults_drawn:
+        name = searched.names[item[0]]
+        if all(name in options for options in drawn):
+            at_default = next(one for one in drawn if (item, item) in _met(registration, searched, one))
+            options = {key: value for key, value in at_default.items() if key != name}
+            seen.add(_canonical(options))
+            drawn.append(options)
     for _ in range(10 * count):
         if len(drawn) >= count:
             break
@@ -119,8 +138,8 @@ def draw_definitions(registration: Registration, count: int, seed: int) -> list[
 def option_goals(registration: Registration) -> tuple[str, ...]:
     """Name the values and the legal pairs of values that may be drawn, as coverage goals of a law.
 
-    Such as `options late=own` and `options late=own with emit=close`. A value that no legal options have is named too:
-    it stays unmet. Without a space of options there are none.
+    Such as `options late=own`, `options late=own with emit=close`, and of an option with a default `options late left
+    out`. A value that no legal options have is named too: it stays unmet. Without a space of options there are none.
 
     Raises:
         BadInput: As `draw_definitions`.
@@ -131,6 +150,7 @@ def option_goals(registration: Registration) -> tuple[str, ...]:
     return (
         *(_goal(searched, item, item) for item in searched.items()),
         *(_goal(searched, *pair) for pair in searched.pairs()),
+        *(_left_out(searched.names[option]) for option, _ in searched.defaults_drawn),
     )
 
 
@@ -145,7 +165,9 @@ def met_by(registration: Registration, options: Options) -> set[str]:
     if registration.space is None:
         return set()
     searched = _searched(registration.operator, registration.space)
-    return {_goal(searched, *pair) for pair in _met(registration, searched, options)}
+    defaults = {searched.names[option] for option, _ in searched.defaults_drawn}
+    left_out = {_left_out(name) for name in defaults - set(options)}
+    return left_out | {_goal(searched, *pair) for pair in _met(registration, searched, options)}
 
 
 def impossible_values(registration: Registration) -> list[str]:
@@ -266,6 +288,10 @@ def _written(searched: _Searched, chosen: tuple[int, ...], generator: random.Ran
 
 def _goal(searched: _Searched, one: _Item, other: _Item) -> str:
     return f"options {searched.text(one)}" + ("" if one == other else f" with {searched.text(other)}")
+
+
+def _left_out(name: str) -> str:
+    return f"options {name} left out"
 
 
 def _shown(value: Any) -> str:

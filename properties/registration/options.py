@@ -30,8 +30,8 @@ class OptionSpace:
 
     Attributes:
         values: By the name of an option: the values that are drawn, as in a history file (durations in ms). An option
-            at its default is sometimes left out. Where the default depends on other options, let `OptionSpace.ABSENT`
-            be among the values: that the option is left out then counts as a value of its own.
+            at its default is sometimes left out, once at least. Where the default depends on other options, let
+            `OptionSpace.ABSENT` be among the values: that the option is left out then counts as a value of its own.
         independent: The options of which every value goes with all values of the others, so that what is legal is
             searched for without them.
         legal: Of options that the definition accepts: whether they may be drawn; by default all are.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, replace
 from itertools import combinations, product
 from typing import Any
 
@@ -112,8 +112,26 @@ SMALL = [one for one in OPERATORS if one not in ("window_aggregate", "windowed_t
 @pytest.mark.parametrize("operator", [*SMALL, "three"])
 def test_the_goals_are_the_pairs_of_all_legal_options(operator: str) -> None:
     registration = three() if operator == "three" else registration_of(operator)
-    met = {goal for options in legal_sets(registration) for goal in met_by(registration, options)}
-    assert met == set(option_goals(registration))
+    written = legal_sets(registration)
+    left_out = [{name: value for name, value in one.items() if name != option} for one in written for option in one]
+    legal = [*written, *(options for options in left_out if _is_legal(registration, options))]
+    assert {goal for options in legal for goal in met_by(registration, options)} == set(option_goals(registration))
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_option_with_a_default_is_left_out_on_any_seed(operator: str) -> None:
+    registration = registration_of(operator)
+    assert registration.space is not None
+    fields = registration.operator.definition.__dataclass_fields__
+    defaults = {
+        name
+        for name in registration.space.values
+        if fields[name if name in fields else f"{name}_"].default is not MISSING
+    }
+    assert {f"options {name} left out" for name in defaults} <= {*option_goals(registration)}
+    for seed in range(20):
+        drawn = draw_definitions(registration, 0, seed)
+        assert all(any(name not in options for options in drawn) for name in defaults)
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
