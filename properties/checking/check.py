@@ -344,7 +344,7 @@ class Check:
             with self.timed():
                 for run in self.runs_of(sample) if runs is None else runs:
                     if isinstance(run, ReferenceRun):
-                        self.report.covered.update(without_neighbours(run.covered))
+                        self.report.covered.update(_of_histories(run.covered))
                     self.ask_all(laws, sample, run)
                     self.report.queries += _queries(run)
         self.turn.work.did()

@@ -34,7 +34,7 @@ def run_sample(
         witnesses: The witness of each subject.
         progress: Is given the name of each step before it starts.
     """
-    if sample.kind is Kind.REFERENCE:
+    if sample.kind in (Kind.REFERENCE, Kind.DEFINITIONS):
         yield ReferenceRun(sample)
         return
     if sample.kind is Kind.SCHEDULED:

@@ -14,6 +14,8 @@ from ...reference.core.history import CUT, ClockAdvance, History
 from ..generators.cohorts import clock_schedule, moved_by_records
 from ..generators.coverage import covered_by, draw_covering
 from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_stream_time
+from ..generators.options import draw_definitions
+from ..generators.schedules import draw_schedule
 from ..generators.tables import emptied
 from ..laws.on_spark.columns import InLayout, layouts_of, prepared, with_null_keys_ahead
 from ..laws.runs import Kind, Sample
@@ -28,6 +30,8 @@ IN_COLUMNS = 50
 """So many histories, at the most, are asked in each layout of columns."""
 ON_NATIVE = 250
 """So many histories of a profile, at the most, are asked of Spark's own operator: each of its goals comes up in 60."""
+SHARE_OF_DEFINITIONS = 4
+"""One in so many histories that a reference is asked is of a definition that was drawn, not of a profile."""
 SHARE_EMPTIED = 4
 """One in so many histories of tables ends with all of their rows deleted."""
 SCHEDULED_RECORDS = 6
@@ -187,9 +191,16 @@ def columns_sample(registration: Registration, asked: InLayout, count: int, seed
 
 
 def plan_of_reference(registration: Registration, histories: int, seed: int, records: int = RECORDS) -> list[Draw]:
-    """Plan the samples of an operator for the check of its reference, one of each profile; as `plan_on_spark`."""
-    quarter = max(1, round(histories / len(registration.profiles) / 4))
-    return [partial(reference_sample, registration, one, quarter, seed, records) for one in registration.profiles]
+    """Plan the samples of an operator for the check of its reference; as `plan_on_spark`.
+
+    One is of each profile, and one in `SHARE_OF_DEFINITIONS` histories of further definitions.
+    """
+    of_definitions = round(histories / SHARE_OF_DEFINITIONS)
+    quarter = max(1, round((histories - of_definitions) / len(registration.profiles) / 4))
+    return [
+        *[partial(reference_sample, registration, one, quarter, seed, records) for one in registration.profiles],
+        partial(definitions_sample, registration, of_definitions, seed, records),
+    ]
 
 
 def reference_sample(
@@ -200,6 +211,26 @@ def reference_sample(
     own = seed_for(seed, f"{registration.name} {profile}")
     drawn = list(drawn_under(registration, options, quarter, own, records))
     return Sample(registration, Kind.REFERENCE, profile, options, drawn)
+
+
+def definitions_sample(registration: Registration, count: int, seed: int, records: int = RECORDS) -> Sample:
+    """Draw histories of drawn definitions, each with a kind of values and a set of keys; as `random_sample`.
+
+    Of a definition, which has one at least, some are under stream time, under a clock that heartbeats move, or under
+    one that records do, and half of them may have null keys.
+    """
+    name, drawn = registration.name, list[History]()
+    definitions = draw_definitions(registration, 1, seed_for(seed, f"{name} options"))
+    each = max(1, round(count / len(definitions)))
+    for options in definitions:
+        own = seed_for(seed, f"{name} {sorted(options.items())} for the reference")
+        schedule = draw_schedule(name, options, own)
+        for null_keys, share in ((False, each - each // 2), (True, each // 2)):
+            settings = HistorySettings(name, options, schedule, records, null_keys=null_keys)
+            for number, history in enumerate(draw_histories(settings, share, own + null_keys, mixed=True)):
+                clocked = (moved_by_records, under_stream_time, with_null_keys_ahead)[number % 3]
+                drawn.append(clocked(replace(history, name=f"d{len(drawn)}")))
+    return Sample(registration, Kind.DEFINITIONS, "drawn definitions", {}, drawn, is_pooled=True)
 
 
 def drawn_under(

@@ -1,6 +1,6 @@
-"""Shrinking an operator's history: its size, and its candidates, which all keep its clock schedule.
+"""Shrinking an operator's history: its size, and its candidates, which all keep its heartbeats.
 
-So they share a cohort, also with the candidates of other histories under that schedule.
+Where these say its clock schedule the candidates share a cohort, also with those of other histories under it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from string import ascii_lowercase
 from ...reference.core.errors import BadInput
 from ...reference.core.history import ClockAdvance, History
 from ...reference.core.records import Key, Record, Value
-from ..generators.cohorts import clock_schedule, is_paced, record_batches, with_clock_advances, with_cuts
+from ..generators.cohorts import clock_schedule, record_batches, with_clock_advances, with_cuts
 from ..generators.shrinking import Shrinker, fewer
 from ..generators.simpler import key_size, simpler_keys, simpler_values, simplest_value, value_size
 from ..registration.registration import registration_of
@@ -57,19 +57,15 @@ def trimmed(history: History) -> History:
 
 def _candidates(history: History, thorough: bool) -> Iterator[History]:
     schedule = clock_schedule(history)
-    has_advances = any(isinstance(line, ClockAdvance) for line in history.lines)  # else its records move the clock
+    advances = [[line for line in batch if isinstance(line, ClockAdvance)] for batch in history.batches]
     records = [(number, record) for number, batch in enumerate(record_batches(history)) for record in batch]
 
     def built(chosen: Sequence[InBatch]) -> History:
         batches: list[list[Record]] = [[] for _ in schedule]
         for number, record in chosen:
             batches[number].append(record)
-        if not has_advances:
-            return history.with_lines(with_cuts(batches))
-        return history.with_lines(with_clock_advances(batches, schedule))
+        return history.with_lines(with_cuts([[*batch, *after] for batch, after in zip(batches, advances, strict=True)]))
 
-    if has_advances and not is_paced(history):
-        yield without_clock_advances(history)
     yield from map(built, fewer(records, thorough))
     for index, (number, record) in enumerate(records):
         for simpler in _simpler(number, record, schedule):

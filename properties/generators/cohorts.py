@@ -61,8 +61,8 @@ def record_batches(history: History) -> list[list[Record]]:
     return [[line for line in batch if isinstance(line, Record)] for batch in history.batches]
 
 
-def with_cuts(batches: Sequence[Sequence[Record]]) -> tuple[Line, ...]:
-    """Return the lines of a history whose records alone move its clock: each batch's records, and cuts between them."""
+def with_cuts(batches: Sequence[Sequence[Line]]) -> tuple[Line, ...]:
+    """Return the lines of a history: those of each batch, and cuts between them."""
     lines: list[Line] = []
     for number, batch in enumerate(batches):
         lines += [CUT] if number else []
@@ -72,11 +72,7 @@ def with_cuts(batches: Sequence[Sequence[Record]]) -> tuple[Line, ...]:
 
 def with_clock_advances(batches: Sequence[Sequence[Record]], schedule: Sequence[int]) -> tuple[Line, ...]:
     """Return the lines of a history under a clock schedule: each batch's records, a heartbeat, a cut."""
-    lines: list[Line] = []
-    for number, (batch, clock) in enumerate(zip(batches, schedule, strict=True)):
-        lines += [CUT] if number else []
-        lines += [*batch, ClockAdvance(clock)]
-    return tuple(lines)
+    return with_cuts([[*batch, ClockAdvance(clock)] for batch, clock in zip(batches, schedule, strict=True)])
 
 
 def moved_by_records(history: History) -> History:
@@ -84,18 +80,12 @@ def moved_by_records(history: History) -> History:
 
     In one of two batches there is none, in the other one 1 ms below the largest timestamp, where there is a record.
     """
-    lines: list[Line] = []
-    for number, batch in enumerate(record_batches(history)):
-        lines += [CUT] if number else []
-        lines += batch
-        if number % 2 and batch:
-            lines.append(ClockAdvance(max(0, max(record.timestamp for record in batch) - 1)))
-    return history.with_lines(lines)
-
-
-def is_paced(history: History) -> bool:
-    """Whether each batch ends with a heartbeat that says the clock, so that its records may go and the clock stays."""
-    return history.lines == with_clock_advances(record_batches(history), clock_schedule(history))
+    batches: list[list[Line]] = []
+    for number, records in enumerate(record_batches(history)):
+        batches.append([*records])
+        if number % 2 and records:
+            batches[-1].append(ClockAdvance(max(0, max(record.timestamp for record in records) - 1)))
+    return history.with_lines(with_cuts(batches))
 
 
 def cohorts_of(histories: Sequence[History], null_keys_alone: bool = True) -> list[tuple[Cohort, list[int]]]:

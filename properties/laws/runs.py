@@ -39,6 +39,7 @@ class Kind(Enum):
     SCHEDULED = "histories with a schedule of delivery"
     COLUMNS = "histories in columns of other types"
     REFERENCE = "histories for the laws of the reference"
+    DEFINITIONS = "histories of drawn definitions, values and keys for the laws of the reference"
 
 
 @dataclass(frozen=True)
@@ -287,8 +288,13 @@ class ReferenceRun:
 
     @cached_property
     def covered(self) -> Counter[str]:
-        """In how many histories each coverage goal was met; a neighbour's goal counts once."""
-        return covered_by(self.histories, played=self.played)
+        """In how many histories each coverage goal was met; a neighbour's goal counts once, and is none of a pool's."""
+        if not self.sample.is_pooled:
+            return covered_by(self.histories, played=self.played)
+        found = count_goals_met(self.histories, self.played)
+        for history in self.histories:
+            found.update(met_by(self.sample.registration, history.options))
+        return found
 
 
 class StagedRun:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
 from ...generators.coverage import clock_goals, coverage_goals, covered_by, neighbours
+from ...generators.options import option_goals
 from ...outcomes.outcomes import Difference, Grain, Outcome, differences
 from ...registration.registration import registration_of
 from ...witnesses.spark.witness import QueryWitness
@@ -24,11 +25,16 @@ class ReferenceLaw(Law):
     """
 
     witness: ClassVar[str]
-    kinds = (Kind.REFERENCE,)
+    kinds: ClassVar[tuple[Kind, ...]] = (Kind.REFERENCE, Kind.DEFINITIONS)
     is_plain = True
 
     def goals(self, sample: Sample) -> Sequence[str]:
-        """Return the coverage goals of the profile and of its clock, and its neighbours, which must differ."""
+        """Return the coverage goals of the profile and of its clock, and its neighbours, which must differ.
+
+        Where definitions are drawn, it is each value and each pair of values of their options.
+        """
+        if sample.kind is Kind.DEFINITIONS:
+            return option_goals(sample.registration)
         registration, definition = sample.registration, sample.definition
         differing = [neighbour.goal for neighbour in neighbours(registration.name, sample.options)]
         of_clock = clock_goals(registration, definition)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ....reference.core.history import History
 from ....reference.core.play import Played
@@ -11,7 +12,7 @@ from ...outcomes.outcomes import Outcome
 from ...witnesses.by_name import witness_named
 from ...witnesses.kafka.versions import name_in_use, version_in_use
 from ..base import Comparison, LawResult
-from ..runs import ReferenceRun, Sample
+from ..runs import Kind, ReferenceRun, Sample
 from .judging import ReferenceLaw
 
 
@@ -20,6 +21,7 @@ class Kafka(ReferenceLaw):
 
     name = "kafka"
     between = ("reference", "kafka")
+    kinds: ClassVar[tuple[Kind, ...]] = (Kind.REFERENCE,)
     says = "the real Kafka Streams emits the reference's changelog, step by step, but for divergences with a name"
     needs = "kafka"
     reason = "its registration has no topology of Kafka Streams"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import ClassVar
 from zlib import crc32
 
 from ....reference.core.history import History
 from ....reference.core.play import Played, play
 from ...outcomes.outcomes import Difference, Outcome, result_differences, untimed
-from ..runs import ReferenceRun, Sample
+from ..runs import Kind, ReferenceRun, Sample
 from ..scheduling import ScheduledLaw, scheduled
 from .judging import ReferenceLaw, meaning_of
 
@@ -19,6 +20,7 @@ class SchedulesOfReference(ScheduledLaw, ReferenceLaw):
 
     name = "schedules"
     between = ("reference", "protocol")
+    kinds: ClassVar[tuple[Kind, ...]] = (Kind.REFERENCE,)
     says = "whatever the schedule of delivery, the join is right once no message waits"
     witness = "the meaning"
 

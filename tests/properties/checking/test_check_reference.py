@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from streamproof.properties.checking import findings
 from streamproof.properties.checking.check import check_reference
 from streamproof.properties.checking.report import Report
-from streamproof.properties.checking.samples import drawn_under
+from streamproof.properties.checking.samples import drawn_under, plan_of_reference
 from streamproof.properties.counterexamples.of_operators import FolderStore
-from streamproof.properties.generators.coverage import MOVED, coverage_goals, goals_met
+from streamproof.properties.generators.coverage import AHEAD, MOVED, count_goals_met, coverage_goals, goals_met
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
+from streamproof.properties.generators.options import met_by, option_goals
 from streamproof.properties.laws.base import Verdict
 from streamproof.properties.laws.scheduling import scheduled
 from streamproof.properties.outcomes.outcomes import Grain, Outcome
@@ -22,9 +25,10 @@ from streamproof.reference import foreign_key_protocol, table_table_join
 from streamproof.reference.core.clocks import BatchClock
 from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.reference.core.history import Delivery, History
-from streamproof.reference.core.operator import OPERATORS
+from streamproof.reference.core.operator import OPERATORS, Operator
 from streamproof.reference.core.play import play
 from streamproof.reference.core.records import Change, Output, Record
+from streamproof.reference.definitions.aggregates import AGGREGATES, reduce
 from streamproof.reference.definitions.joins import OneToManyJoin
 
 pytestmark = pytest.mark.slow
@@ -152,6 +156,58 @@ def test_a_definition_that_ignores_the_answering_protocol_excuses_no_law(
     report = checked(operator, tmp_path, 2000)
     assert report.verdict is verdict
     assert "answered without a right row (inner, answer)" in report.result("duckdb").missing
+
+
+def added(add: Callable[[Any, Any], Any]) -> Callable[[str, Any, Any], Any]:
+    return lambda key, value, aggregate: add(aggregate, value)
+
+
+MISREAD = {
+    "min is max": replace(AGGREGATES["max"], name="min"),
+    "max from zero": replace(reduce(lambda one, two: two if one < two else one), name="max", initializer=lambda: 0),
+    "count skips null": replace(
+        AGGREGATES["count"], aggregator=added(lambda total, value: total + (value is not None))
+    ),
+    "list drops null": replace(
+        AGGREGATES["list"], aggregator=added(lambda members, value: members if value is None else [*members, value])
+    ),
+    "sum of 32 bits": replace(AGGREGATES["sum"], aggregator=added(lambda total, value: (total + value) % 2**32)),
+    "sum of whole numbers": replace(AGGREGATES["sum"], aggregator=added(lambda total, value: total + int(value))),
+}
+
+
+@pytest.mark.usefixtures("no_kafka")
+@pytest.mark.parametrize("misread", MISREAD)
+def test_an_aggregate_that_is_read_wrongly_is_found_by_drawn_definitions_and_values(
+    misread: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = replace(MISREAD[misread], refuses=AGGREGATES[MISREAD[misread].name].refuses)
+    monkeypatch.setitem(AGGREGATES, wrong.name, wrong)
+    monkeypatch.setattr(findings, "confirmed", lambda law, violation, witness, asked: (violation, ""))
+    assert checked("session_windows", tmp_path, 800).result("duckdb").verdict is Verdict.VIOLATED
+
+
+@pytest.mark.usefixtures("no_kafka")
+def test_another_default_is_found_though_every_profile_names_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = Operator.declare
+    monkeypatch.setattr(Operator, "declare", lambda self, given: right(self, {"aggregate": "sum", **given}))
+    assert all("aggregate" in options for options in PROFILES["range_aggregate"].values())
+    assert checked("range_aggregate", tmp_path).result("duckdb").verdict is Verdict.VIOLATED
+
+
+def test_a_quarter_of_the_histories_is_of_drawn_definitions_under_every_clock() -> None:
+    *of_profiles, drawn = (draw() for draw in plan_of_reference(registration_of("session_windows"), 2000, 0))
+    assert [sample.profile for sample in of_profiles] == [*PROFILES["session_windows"]]
+    assert len(drawn.histories) in range(450, 550)
+    assert {history.clock for history in drawn.histories} == {"batch", "stream_time"}
+    met = count_goals_met(drawn.histories)
+    assert met[MOVED] > 50
+    assert met[AHEAD] > 5
+    assert {goal for one in drawn.histories for goal in met_by(drawn.registration, one.options)} == {
+        *option_goals(drawn.registration)
+    }
 
 
 @pytest.mark.usefixtures("no_kafka")

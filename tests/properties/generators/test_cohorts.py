@@ -13,7 +13,6 @@ from streamproof.properties.generators.cohorts import (
     Cohort,
     clock_schedule,
     cohorts_of,
-    is_paced,
     moved_by_records,
     pack,
     unpack,
@@ -101,11 +100,6 @@ def test_records_move_the_clock_where_heartbeats_are_absent_or_lower() -> None:
         *(record(60), record(160), record(9, key=None), ClockAdvance(159), CUT),
         *(CUT, record(0), ClockAdvance(0)),
     )
-
-
-def test_a_history_is_paced_where_each_batch_ends_with_its_clock() -> None:
-    paced = history().with_lines(with_clock_advances([[record(5)], []], [5, 7]))
-    assert [is_paced(one) for one in (paced, moved_by_records(paced), history(record(5)))] == [True, False, False]
 
 
 @pytest.mark.parametrize("schedule", [[5], [5, 6, 7]])
