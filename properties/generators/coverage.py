@@ -24,6 +24,7 @@ from ...reference.core.records import Change, Dropped, Key, Record
 from ..registration.registration import Registration, registration_of
 from .draws import HistorySettings, draw_histories, varied
 from .schedules import BATCHES, draw_schedule
+from .variety import UNORDERED, variety_goals, variety_met
 
 EMITTED = "something emitted"
 MOVED, AHEAD = "clock moved by a record before the last", "null key ahead of the clock"
@@ -140,11 +141,13 @@ def coverage_goals(registration: Registration, definition: Any, stream_time: boo
         stream_time: Whether the histories have no cuts, so that some goals are impossible.
     """
     found = ["out of order", "two keys", "null key kept" if keeps_null_keys(definition) else "dropped: null key"]
+    found += variety_goals(registration.domain, definition)
+    impossible = {UNORDERED} if stream_time else set[str]()
     coverage = registration.coverage
     if coverage is not None:
-        impossible = {*coverage.impossible_under_stream_time(definition)} if stream_time else set()
-        found += [goal for goal in coverage.goals(definition) if goal not in impossible]
-    return tuple(dict.fromkeys(found))
+        found += coverage.goals(definition)
+        impossible |= {*coverage.impossible_under_stream_time(definition)} if stream_time else set()
+    return tuple(goal for goal in dict.fromkeys(found) if goal not in impossible)
 
 
 def goals_met(registration: Registration, history: History, played: Played) -> set[str]:
@@ -164,7 +167,7 @@ def goals_met(registration: Registration, history: History, played: Played) -> s
         found.add("two keys")
     if None in keys:
         found.add("null key kept")
-    found.update(_clock_goals_met(history))
+    found.update(_clock_goals_met(history), variety_met(registration.domain, played.definition, history))
     return found if registration.coverage is None else found | set(registration.coverage.met(history, played))
 
 

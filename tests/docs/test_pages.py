@@ -375,6 +375,7 @@ def test_the_mutants_that_laws_are_said_to_kill_exist() -> None:
 
 def test_the_coverage_goals_of_operators_are_those_of_their_registrations() -> None:
     from streamproof.properties.generators.coverage import coverage_goals
+    from streamproof.properties.generators.variety import DIFFERENT, REPEATED, UNORDERED
     from streamproof.properties.registration.registration import registered
 
     table = text_of("docs/laws.md").split("<!-- goals -->")[1].split("\n## ")[0]
@@ -383,7 +384,7 @@ def test_the_coverage_goals_of_operators_are_those_of_their_registrations() -> N
         for names, goals in re.findall(r"^\| (`.*`) \| (.*) \|$", table, re.MULTILINE)
         for name in re.findall(r"`(\w+)`", names)
     }
-    everywhere = {"out of order", "two keys", "dropped: null key", "null key kept"}
+    everywhere = {"out of order", "two keys", "dropped: null key", "null key kept", UNORDERED, REPEATED, DIFFERENT}
     assert rows == {
         name: {
             goal

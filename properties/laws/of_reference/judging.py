@@ -9,6 +9,7 @@ from ....reference.core.history import History
 from ....reference.core.play import Played, play
 from ...generators.coverage import clock_goals, coverage_goals, covered_by, neighbours
 from ...generators.options import option_goals
+from ...generators.variety import kind_goals
 from ...outcomes.outcomes import Difference, Grain, Outcome, differences
 from ...registration.registration import registration_of
 from ...witnesses.spark.witness import QueryWitness
@@ -31,10 +32,11 @@ class ReferenceLaw(Law):
     def goals(self, sample: Sample) -> Sequence[str]:
         """Return the coverage goals of the profile and of its clock, and its neighbours, which must differ.
 
-        Where definitions are drawn, it is each value and each pair of values of their options.
+        Where definitions are drawn, it is each value and each pair of values of their options, and what kinds of values
+        they take.
         """
         if sample.kind is Kind.DEFINITIONS:
-            return option_goals(sample.registration)
+            return [*option_goals(sample.registration), *_kind_goals(sample)]
         registration, definition = sample.registration, sample.definition
         differing = [neighbour.goal for neighbour in neighbours(registration.name, sample.options)]
         of_clock = clock_goals(registration, definition)
@@ -78,6 +80,11 @@ class ReferenceLaw(Law):
         played = [play(history) for history in histories]
         each = zip(histories, played, self.outcomes(histories, played), strict=True)
         return [self.compared(*one, unnoted) for one in each]
+
+
+def _kind_goals(sample: Sample) -> list[str]:
+    definitions = map(sample.registration.declare, (history.options for history in sample.histories))
+    return [goal for one in definitions for goal in kind_goals(sample.registration.domain, one)]
 
 
 def meaning_of(history: History, played: Played) -> Outcome:

@@ -12,6 +12,7 @@ from ...generators.cohorts import record_batches
 from ...generators.coverage import EMITTED, coverage_goals, goals
 from ...generators.options import option_goals
 from ...generators.schedules import edge_goals
+from ...generators.variety import kind_goals
 from ...outcomes.outcomes import Difference, Outcome
 from ...witnesses.run_options import PLAIN
 from ...witnesses.spark.answers import Answers, Stored
@@ -49,7 +50,8 @@ class OutcomeLaw(Law):
         if sample.is_pooled:
             of_clock = edge_goals((registration.name, sample.options))
             of_definition = coverage_goals(registration, sample.definition)
-            return [EMPTY_BATCH, EMITTED, *of_definition, *of_clock, *option_goals(registration)]
+            of_values = kind_goals(registration.domain, sample.definition)
+            return [EMPTY_BATCH, EMITTED, *of_definition, *of_values, *of_clock, *option_goals(registration)]
         return [EMPTY_BATCH, *sample.goals(goals(registration.name, sample.options))]
 
     def differences(

@@ -1,0 +1,80 @@
+"""Coverage goals of the draws themselves: what records must vary in, or a bug that needs it can't show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from ...reference.core.history import History
+from ...reference.core.records import Record, Value
+from ..registration.domain import Domain
+from .cohorts import record_batches
+from .values import FRACTIONS, OF_64_BITS, SMALL, kind_named
+
+UNORDERED, REPEATED, DIFFERENT = "out of order in a batch", "record repeated", "different values"
+WIDE, FRACTION = "value beyond 2^31", "value with a fraction"
+
+
+def variety_goals(domain: Domain, definition: Any) -> Iterator[str]:
+    """Name what some history of a definition must have, whatever kinds of values are drawn."""
+    yield from (UNORDERED, REPEATED)
+    if any(_is_carried(domain, definition, side) for side in definition.inputs):
+        yield DIFFERENT
+
+
+def kind_goals(domain: Domain, definition: Any) -> Iterator[str]:
+    """Name what must be among the values of a definition where all kinds of values are drawn that it takes."""
+    carried = [side for side in definition.inputs if _is_carried(domain, definition, side)]
+    kinds = {name for side in carried for name in domain.kinds(definition, side)}
+    if OF_64_BITS in kinds:
+        yield WIDE
+    if FRACTIONS in kinds:
+        yield FRACTION
+
+
+def variety_met(domain: Domain, definition: Any, history: History) -> Iterator[str]:
+    """Name the goals that a history of a definition met; records without a key don't count."""
+    batches = [[record for record in batch if record.key is not None] for batch in record_batches(history)]
+    records = [record for batch in batches for record in batch]
+    unordered = any(later.timestamp < earlier.timestamp for batch in batches for earlier, later in pairwise(batch))
+    if unordered and history.clock == "batch":  # under stream time there are no batches
+        yield UNORDERED
+    if len({repr(record) for record in records}) < len(records):
+        yield REPEATED
+    values = {
+        side: [value for value in _values(domain, definition, side, records) if value is not None]
+        for side in definition.inputs
+        if _is_carried(domain, definition, side)
+    }
+    if values and all(len({*map(repr, of_side)}) > 1 for of_side in values.values()):
+        yield DIFFERENT
+    numbers = [value for of_side in values.values() for value in of_side if isinstance(value, int | float)]
+    if any(abs(number) >= 2**31 for number in numbers):
+        yield WIDE
+    if any(isinstance(number, float) and not number.is_integer() for number in numbers):
+        yield FRACTION
+
+
+def _is_carried(domain: Domain, definition: Any, side: str) -> bool:
+    """Whether the records of an input have the values that are drawn, rather than keys that they name alone."""
+    first, second = _two_values(domain, definition, side)
+    return bool(first != second)
+
+
+def _values(domain: Domain, definition: Any, side: str, records: list[Record]) -> list[Value]:
+    """Return the drawn values of an input's records: in an object they are in one of its fields."""
+    own = [record.value for record in records if record.input == side and record.value is not None]
+    first, second = _two_values(domain, definition, side)
+    if not isinstance(first, Mapping):
+        return own
+    names = [name for name in first if first[name] != second[name]]
+    return [value.get(name) for value in own for name in names]
+
+
+def _two_values(domain: Domain, definition: Any, side: str) -> tuple[Value, Value]:
+    """Return what an ordinary record of an input holds for two different values of a kind that it takes."""
+    kinds = domain.kinds(definition, side)
+    # These two and not what is drawn: draws whose values are all equal must not excuse themselves.
+    one, other = (0, 1) if SMALL in kinds else kind_named(kinds[0]).examples[:2]
+    return domain.value(definition, side, one, 0, 0), domain.value(definition, side, other, 0, 0)
