@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from given_answers import Given, judged, right_outcome, without_last
 from pyspark.sql import SparkSession
 from streamproof.properties.generators.cohorts import cohorts_of
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
@@ -16,6 +17,7 @@ from streamproof.properties.laws.of_reference.fold_is_meaning import FoldIsMeani
 from streamproof.properties.laws.on_spark.changelog import Changelog
 from streamproof.properties.laws.on_spark.native import compared
 from streamproof.properties.laws.on_spark.table_at_every_cut import TableAtEveryCut
+from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.outcomes.outcomes import Grain, Outcome, differences
 from streamproof.properties.registration.registration import registration_of
 from streamproof.properties.witnesses.duckdb import witness as duckdb_witness
@@ -84,6 +86,15 @@ def test_duckdb_catches_a_bug_in_its_own_statement(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(duckdb_witness, "registration_of", lambda name: wrong_sql)
     pairs = zip(DRAWN, duckdb_witness.DuckDBWitness().evaluate(DRAWN), strict=True)
     assert any(differences(Outcome.of_play(history.name, play(history)), outcome) for history, outcome in pairs)
+
+
+@pytest.mark.parametrize("name", ["changelog", "table at every cut", "duckdb"])
+def test_a_history_with_another_outcome_breaks_the_law_and_no_other_history(name: str) -> None:
+    sample = Sample(SESSIONS, Kind.RANDOM, "update", SESSIONS.profiles["update"], DRAWN[:10])
+    right = {history.name: right_outcome(history) for history in sample.histories}
+    assert judged(LAWS["spark"][name], sample, Given(right)) == (10, [])
+    wrong = {**right, "h3": without_last(right["h3"]), "h7": without_last(right["h7"])}
+    assert judged(LAWS["spark"][name], sample, Given(wrong)) == (10, ["h3", "h7"])
 
 
 def test_a_law_that_judged_nothing_is_inconclusive() -> None:

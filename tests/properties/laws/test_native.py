@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from given_answers import Given, judged, right_outcome, without_last
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from streamproof.properties.checking.check import Check
@@ -122,6 +123,22 @@ def test_the_law_misses_no_change_that_is_left_out_or_emitted_twice(asked: Asked
             assert compared(history, replace(outcome, entries=outcome.entries[:-1])).differences
             twice = replace(outcome, entries=[*outcome.entries, outcome.entries[-1]])
             assert compared(history, twice).differences
+
+
+@pytest.mark.parametrize("operator", WITH_NATIVE)
+def test_the_law_is_broken_by_what_is_left_out_and_by_nothing_else(operator: str) -> None:
+    registration = registration_of(operator)
+    native = registration.native
+    assert native is not None
+    for profile in native.profiles:
+        sample = native_sample(registration, profile, 10, 0)
+        right = {one.name: right_outcome(native.accepted(one)) for one in sample.histories}
+        assert judged(Native(), sample, Given(right)) == (10, [])
+        name = next(
+            name for name, one in right.items() if any(isinstance(entry.output, Change) for entry in one.entries)
+        )
+        wrong = {**right, name: without_last(right[name])}
+        assert judged(Native(), sample, Given(wrong)) == (10, [name])
 
 
 def test_a_history_for_the_join_with_a_still_table_has_the_table_first() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from given_answers import Given, judged, right_outcome
 from pyspark.sql import SparkSession
 from streamproof.properties.checking.samples import long_after
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
@@ -15,6 +17,7 @@ from streamproof.properties.laws.on_spark.retention import Retention as Law
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.registration.mutants import LogicByHistory, Mutant
 from streamproof.properties.registration.registration import Retention, registered, registration_of
+from streamproof.properties.witnesses.spark.answers import Stored
 from streamproof.properties.witnesses.spark.witness import SparkWitness
 from streamproof.reference.core.history import History
 from streamproof.spark_impl.range_aggregate import Held, RangeLogic
@@ -112,3 +115,17 @@ def test_drawn_histories_have_late_records_within_the_retention_and_beyond_it(op
         assert met == set(SIDES)
         sample = Sample(registration_of(operator), Kind.RETENTION, name, changed, histories, more=retention_ms)
         assert set(Law().goals(sample)) == {f"{side} ({name})" for side in SIDES}
+
+
+def test_what_is_left_out_or_still_stored_breaks_the_law() -> None:
+    registration = registration_of("windowed_table")
+    changed, retention_ms = retention_of("windowed_table").profiles["with table"]
+    options = {**registration.profiles["with table"], **changed}
+    histories = drawn("windowed_table", "with table")[:10]
+    sample = Sample(registration, Kind.RETENTION, "with table", options, histories, more=retention_ms)
+    right = {history.name: right_outcome(history) for history in histories}
+    assert judged(Law(), sample, Given(right)) == (10, [])
+    # What came first is of a window within the retention.
+    first = replace(right["h4"], entries=right["h4"].entries[1:])
+    assert judged(Law(), sample, Given({**right, "h4": first})) == (10, ["h4"])
+    assert judged(Law(), sample, Given(right, {"h6": [Stored("a", [])]})) == (10, ["h6"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from given_answers import Given, judged
 from streamproof.properties.checking.samples import STANDING, long_after
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
@@ -202,3 +203,16 @@ def test_a_lost_dropped_record_is_noticed_where_a_key_holds_the_sign_before_a_wi
             assert differs("keys", case, lost=kept)
             lost += 1
     assert lost
+
+
+@pytest.mark.parametrize("name", ["order", "cuts", "repeats", "keys"])
+def test_a_variant_with_another_outcome_breaks_the_law_and_no_other_one(name: str) -> None:
+    registration, options = registration_of("table_table_join"), {"join": "outer"}
+    histories = drawn("table_table_join", options)
+    sample = Sample(registration, Kind.WITHOUT_LATE_DATA, "outer", options, histories)
+    variants = law(name).variants(sample, 8, 4)
+    right = {one.name: at_batch_grain(one) for one in (*histories, *(variant.case.history for variant in variants))}
+    assert judged(law(name), sample, Given(right), variants) == (len(variants), [])
+    wrong = variants[3].case.history.name
+    given = Given({**right, wrong: replace(right[wrong], entries=[])})
+    assert judged(law(name), sample, given, variants) == (len(variants), [wrong])

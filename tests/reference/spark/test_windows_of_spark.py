@@ -80,6 +80,12 @@ def test_a_row_is_late_for_those_of_its_windows_alone_that_end_at_the_watermark(
     assert spans(state.batch([], 15, 100)) == [(10_000, 20_000, 1)]
 
 
+def test_a_row_is_late_from_the_watermark_at_the_end_of_its_window_on_and_not_before() -> None:
+    assert spans(hopping("update").batch(rows(9_999), 9, 9)) == [(0, 10_000, 1)]
+    assert hopping("update").batch(rows(9_999), 10, 10) == []
+    assert hopping().batch(rows(9_999), 10, 10) == []
+
+
 def test_append_emits_a_window_once_its_end_is_at_the_watermark() -> None:
     state = hopping()
     assert state.batch(rows(3_000), 0, 9) == []
