@@ -170,8 +170,9 @@ def seldom_drawn(kill: Kill, law: str, definitions: Sequence[Options]) -> list[s
 
 
 def _values(registration: Registration, options: Options) -> set[str]:
-    """Return the goals that values of options meet, pairs of values left out."""
-    return {goal for goal in met_by(registration, options) if " with " not in goal}
+    """Return the goals that values of options meet, written down or not; no pairs of values."""
+    goals = met_by(registration, options)
+    return {goal for goal in goals if " with " not in goal and not goal.endswith(" left out")}
 
 
 def survivors(kills: Sequence[Kill]) -> list[str]:

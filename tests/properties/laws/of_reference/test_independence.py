@@ -175,7 +175,8 @@ def test_under_options_that_are_read_rightly_duckdb_agrees(
 def verdict_of_duckdb(
     operator: str, profiles: Mapping[str, Mapping[str, Any]], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Verdict:
-    change(monkeypatch, operator, profiles=profiles, kafka=None, protocol=None)
+    # Without a space, whose definitions a reference that misreads options may refuse.
+    change(monkeypatch, operator, profiles=profiles, space=None, kafka=None, protocol=None)
     # Shrinking asks the same question hundreds of times more.
     monkeypatch.setattr(findings, "confirmed", lambda law, violation, witness, asked: (violation, ""))
     return check_reference(operator, FolderStore(folder), HISTORIES * len(profiles)).result("duckdb").verdict
