@@ -74,9 +74,8 @@ def check_operators(
         report = reports.setdefault(name, Report(name, [], seed))
         checks[name] = Check(registration_of(name), report, ON_SPARK, "spark", store, progress, witness, turn)
 
-    def check_references() -> None:
-        for name, report in of_reference.items():
-            ready(check_reference(name, store, histories, seed, progress, report, turn))
+    def check_reference_of(name: str) -> None:
+        ready(check_reference(name, store, histories, seed, progress, of_reference[name], turn))
 
     with contextlib.suppress(TimeIsUp), contextlib.ExitStack() as unfinished:
         for check in checks.values():
@@ -88,25 +87,13 @@ def check_operators(
             + sum(_runs(checks, [planned.sample for planned in pool]) for pool in pools)
             + sum(map(len, alone.values()))
         )
+        references = deque(of_reference)
         with query_threads(SIDE_BY_SIDE) as executor:
-            running: Pool | None = None
-            for pool in pools:
-                begun = begin_pool(checks, [planned.drawn() for planned in pool], executor)
-                if running is None:
-                    check_references()
-                else:
-                    judge_pool(checks, running)
-                running = begun
-            # The longest first: in the queries of a protocol each step waits for the one before it.
-            by_length = sorted(checks, key=lambda name: checks[name].registration.protocol is None)
-            ran = {name: deque(executor.submit(checks[name].drawn, draw) for draw in alone[name]) for name in by_length}
-            if running is None:
-                check_references()
-            else:
-                judge_pool(checks, running)
-            for name, check in checks.items():
-                check.finish(ran[name])
-                ready(check.report)
+            for left, finished in _in_turns(checks, pools, alone, executor):
+                for name in finished:
+                    ready(checks[name].report)
+                for _ in range(max(bool(references), len(references) // left)):
+                    check_reference_of(references.popleft())
     return reports
 
 
@@ -130,6 +117,40 @@ def _plan(checks: Sequence[Check], histories: int) -> tuple[list[list[Planned]],
         plan = plan_of_their_own if check.registration in sharing else plan_on_spark
         alone[check.registration.name] = plan(check.registration, histories, seed)
     return plan_pools(sharing, histories, seed, records), alone
+
+
+def _in_turns(
+    checks: Mapping[str, Check],
+    pools: Sequence[Sequence[Planned]],
+    alone: Mapping[str, Sequence[Draw]],
+    executor: Executor,
+) -> Iterator[tuple[int, list[str]]]:
+    """Judge a pool in each turn while the next one runs, and finish the operators that ride in none after it.
+
+    Yields:
+        How many turns are left, this one included, and the operators that are finished.
+    """
+    ends_with = dict.fromkeys(checks, 0)
+    for number, pool in enumerate(pools):
+        ends_with |= {planned.sample.registration.name: number for planned in pool}
+    ran: dict[str, deque[Future[Ran]]] = {}
+    running: Pool | None = None
+    turns = max(1, len(pools)) + 1
+    for number in range(turns):
+        begun = None
+        if number < len(pools):
+            begun = begin_pool(checks, [planned.drawn() for planned in pools[number]], executor)
+        for name in (name for name, last in ends_with.items() if last == number):
+            ran[name] = deque(executor.submit(checks[name].drawn, draw) for draw in alone[name])
+        if running is not None:
+            judge_pool(checks, running)
+        running = begun
+        finished = [name for name, last in ends_with.items() if last == number - 1]
+        for name in finished:
+            checks[name].finish(ran.pop(name))
+            yield turns - number, [name]
+        if not finished:
+            yield turns - number, []
 
 
 def begin_pool(checks: Mapping[str, Check], samples: Sequence[Sample], executor: Executor) -> Pool:

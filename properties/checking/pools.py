@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 from ...reference.core.history import CUT, ClockAdvance, History
@@ -79,20 +80,22 @@ def plan_pools(
             (by_clock if one.by_clock(one.declare(options)) else others).append(
                 Definition(one, options, share, options == alone)
             )
+    pools = []
+    # Those first whose operators ride in no other pools, and of these a small one alone: its verdict comes soon.
+    small = min((one.registration for one in others), key=lambda one: _size(one, others), default=None)
+    for is_small, number in product((True, False), range(STANDING_POOLS)):
+        batches = random.Random(seed_for(seed, f"batches {number}")).randint(LEAST, MOST)
+        whole = STANDING[:1] * (batches + 1)
+        ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number}"))
+        riding = [one for one in others if (one.registration is small) is is_small]
+        pools.append([_planned(one, whole, number, STANDING_POOLS, ways, seed, records) for one in riding])
+    pools.append(_without_late_data(registrations, max(1, round(histories / 20)), seed, records))
     on_board = [(one.registration.name, one.options) for one in by_clock]
     schedules = draw_schedules_for(on_board, SCHEDULES, seed_for(seed, "schedules")) if by_clock else ()
-    pools = []
     for number, schedule in enumerate(schedules):
         whole = (*schedule, long_after_all(schedule[-1], [one[:2] for one in by_clock]))
         ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number} by clock"))
         pools.append([_planned(one, whole, number, len(schedules), ways, seed, records) for one in by_clock])
-    # Neither the first one nor the last: beside both of these other work is done, and it is small.
-    pools.append(_without_late_data(registrations, max(1, round(histories / 20)), seed, records))
-    for number in range(STANDING_POOLS if others else 0):
-        batches = random.Random(seed_for(seed, f"batches {number}")).randint(LEAST, MOST)
-        whole = STANDING[:1] * (batches + 1)
-        ways = draw_ways(number, len(whole), seed_for(seed, f"ways {number}"))
-        pools.append([_planned(one, whole, number, STANDING_POOLS, ways, seed, records) for one in others])
     return [pool for pool in pools if pool]
 
 
@@ -107,6 +110,12 @@ def draw_ways(number: int, batches: int, seed: int) -> dict[str, Sequence[RunOpt
     generator = random.Random(seed)
     drawn = {law.name: law.draw_ways(number, batches, generator) for law in invariants() if isinstance(law, RerunLaw)}
     return {name: ways for name, ways in drawn.items() if ways}
+
+
+def _size(registration: Registration, others: Sequence[Definition]) -> tuple[bool, int]:
+    """Say how much there is to run for an operator: whether more than its definitions, and how many these are."""
+    more = registration.protocol or registration.native or registration.retention
+    return more is not None, sum(one.registration is registration for one in others)
 
 
 class Definition(NamedTuple):

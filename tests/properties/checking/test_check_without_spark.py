@@ -280,7 +280,6 @@ def test_operators_that_share_queries_stop_between_two_definitions(runs: list[st
     runs.clear()
     check_operators(NAMES, FolderStore(tmp_path), 1, reports=reports, turn=Round(1, over_after(2 + 100)))
     assert 0 < runs.count("judged") < 100 < whole
-    assert "alone" not in runs
     assert not any(one.unfinished for report in reports.values() for one in report.results)
 
 
@@ -305,22 +304,22 @@ def test_the_steps_of_references_are_their_samples(no_kafka: None, tmp_path: Pat
     for name in ("table_aggregate", "one_to_many_join"):
         check_reference(name, FolderStore(tmp_path), 8, turn=Round(0, work=work))
     profiles = [registration_of(name).profiles for name in ("table_aggregate", "one_to_many_join")]
-    assert work.done == work.steps == sum(map(len, profiles))
+    assert work.done == work.steps == sum(len(of_operator) + 1 for of_operator in profiles)
 
 
-def test_the_queries_of_a_protocol_begin_first_for_they_take_longest(
-    judged: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_operators_are_done_when_their_last_pool_is_and_references_meanwhile(
+    runs: list[str], no_kafka: None, tmp_path: Path
 ) -> None:
-    begun: list[str] = []
-
-    def run(sample: Sample, *arguments: Any) -> list[Any]:
-        begun.append(sample.registration.name)
-        return []
-
-    monkeypatch.setattr(check_module, "run_sample", run)
-    monkeypatch.setattr(check_module, "SIDE_BY_SIDE", 1)
-    names = ["session_windows", "foreign_key_join"]
-    check_operators(names, FolderStore(tmp_path), 10)
-    assert begun == sorted(begun)
-    assert set(begun) == set(names)
-    assert judged == sorted(judged, key=names.index)
+    done: list[tuple[str, str, int]] = []
+    names = ["session_windows", "table_table_join", "range_aggregate"]
+    check_operators(
+        names,
+        FolderStore(tmp_path),
+        1,
+        ready=lambda report: done.append((report.operator, report.subject, runs.count("judged"))),
+        of_reference={name: Report(name, [], 0, subject="the reference") for name in names},
+    )
+    reference, spark = [(name, "the reference") for name in names], [(name, "on Spark") for name in names]
+    assert [one[:2] for one in done] == [*reference[:2], spark[1], reference[2], spark[2], spark[0]]
+    judged = [count for _, _, count in done]
+    assert judged[0] == 0 < judged[1] < judged[2] == judged[3] < judged[4] < judged[5]

@@ -54,9 +54,11 @@ def test_every_value_and_every_legal_pair_of_values_is_on_board(of_all: list[lis
 
 
 def test_each_definition_is_under_several_schedules_and_each_pool_under_one(of_all: list[list[Sample]]) -> None:
-    *by_clock, without_late_data, first, second = of_all
-    pooled = [*by_clock, first, second]
-    assert len(pooled) == SCHEDULES + STANDING_POOLS
+    small, standing = of_all[:STANDING_POOLS], of_all[STANDING_POOLS : 2 * STANDING_POOLS]
+    without_late_data, *by_clock = of_all[2 * STANDING_POOLS :]
+    pooled = [*by_clock, *small, *standing]
+    assert len(by_clock) == SCHEDULES
+    assert {sample.registration.name for pool in small for sample in pool} == {"table_table_join"}
     for pool in pooled:
         assert len({clock_schedule(one) for sample in pool for one in sample.histories}) == 1
         assert all(sample.is_pooled and sample.histories for sample in pool)
@@ -68,7 +70,7 @@ def test_each_definition_is_under_several_schedules_and_each_pool_under_one(of_a
 
 
 def test_what_the_clock_means_nothing_to_stands_still_for_a_few_batches(of_all: list[list[Sample]]) -> None:
-    for pool in of_all[-STANDING_POOLS:]:
+    for pool in of_all[: 2 * STANDING_POOLS]:
         *schedule, _ = clock_schedule(pool[0].histories[0])
         assert len({*schedule}) == 1
         assert LEAST <= len(schedule) <= MOST

@@ -133,8 +133,9 @@ def test_every_definition_of_every_operator_is_asked_and_conforms(
         }
         assert not any(result.missing for result in report.results)
     again = [run for run in asked if run.is_rerun]
-    # Of the four pools by clock, and of both stages of the two others; of the first ones in other partitions twice.
-    assert len(again) == 4 + 2 * 2 + 2 * 3
+    # Of the four pools by clock, of both stages of two others, and of the two of one operator alone; of the first ones
+    # in other partitions twice.
+    assert len(again) == 4 + 2 * 2 + 2 + 2 * 4
     assert {len(run.stop_after or run.crash_in) for run in again if run.partitions is None} == {2}
 
 
