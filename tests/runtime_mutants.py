@@ -247,7 +247,7 @@ OF_KEYED = _mutants(
     ("rows count by seconds", "F.unix_millis(one.time), one.order", "F.unix_seconds(one.time) * 1000, one.order", "range_aggregate", BATCH),
     ("both zeros are two keys", "[same_bits(column, field).alias", "[column.alias", "table_table_join", BATCH),
     ("the step of a place is lost", 'F.col("ordinal").alias("step")', 'F.lit(0).alias("step")', "range_aggregate", BATCH),
-    ("a checkpoint is of any state_groups", ' with state_groups={groups}"', '"', "range_aggregate", BIGINT),
+    ("a checkpoint is of any state_groups", ' with state_groups={groups}"', '"', "session_windows", BIGINT),
     ("a checkpoint is of any options", "return f\"{operator}({', '.join(shown)})\"", 'return f"{operator}({bool(shown)})"', "range_aggregate", BIGINT),
 )  # fmt: skip
 OF_ENDS = _mutants(
@@ -310,7 +310,7 @@ OF_PROCESSOR = _mutants(
     ("messages lose their time", "(change.timestamp, change.reason, *value)", "(0, change.reason, *value)", "foreign_key_join", BATCH),
     ("messages without a key aren't sent", "            to = encode(key)\n", "            to = encode(key)\n            if None in key:\n                continue\n", "table_aggregate", BATCH),
     ("the guard refuses nothing", "if not found:", "if found != ...:", "range_aggregate", BIGINT),
-    ("the guard compares no types", "!= types.simpleString():", "== ...:", "range_aggregate", BIGINT),
+    ("the guard compares no types", "!= types.simpleString():", "== ...:", "windowed_table", BIGINT),
     ("the guard refuses its own checkpoint", '{stage.declaration}, form {FORM}"', '{stage.declaration}, form {id(handle)}"', "range_aggregate", BIGINT),
     ("the guard stores nothing", "            state.update((f\"{declaration}\\n{types.json()}\",))", "            pass", "range_aggregate", BIGINT),
     ("what the clock closes is lost", "        changes = self.closed(held, clock, BEFORE)\n", "        changes: list[Change] = []\n", "session_windows", SHARED),

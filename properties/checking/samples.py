@@ -17,7 +17,7 @@ from ..generators.draws import SCHEDULE, HistorySettings, draw_histories, under_
 from ..generators.options import draw_definitions
 from ..generators.schedules import draw_schedule
 from ..generators.tables import emptied
-from ..laws.on_spark.columns import InLayout, layouts_of, prepared, with_null_keys_ahead
+from ..laws.on_spark.columns import InLayout, in_turn, layouts_of, prepared, with_null_keys_ahead
 from ..laws.runs import Kind, Sample
 from ..laws.scheduling import scheduled
 from ..registration.registration import Options, Registration
@@ -181,6 +181,7 @@ def scheduled_in(steps: int, history: History, seed: int) -> History:
 
 def columns_sample(registration: Registration, asked: InLayout, count: int, seed: int) -> Sample:
     """Draw histories for a layout of columns, null keys among them if it has any; as `random_sample`."""
+    asked = in_turn(asked, seed_for(seed, registration.name))
     layout = asked.layout
     own = seed_for(seed, f"{registration.name} {asked.profile}")
     settings = HistorySettings(

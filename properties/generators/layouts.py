@@ -29,6 +29,9 @@ NULL_KEY = "∅ no key"
 """What stands for a null key in a history's key space."""
 MICROSECONDS = 617
 """A row's microseconds within its millisecond are a multiple of this, which comes to each number below 1,000."""
+OTHER_GROUPS, OTHER_OPTIONS, OTHER_KEYS = "another state_groups", "other options", "keys of another type"
+DECLARATIONS = (OTHER_GROUPS, OTHER_OPTIONS, OTHER_KEYS)
+"""Under which a query can't go on from the checkpoint that it has."""
 NOW_MS = 1_700_000_000_000
 """In November 2023: such times don't fit 32 bits."""
 
@@ -102,7 +105,7 @@ class Layout:
         crash_in: Between output and commit of which batch the query dies, so that it is restarted from its checkpoint
             and the batch repeated; None for none.
         reads_state: Whether `read_state` reads the state at the end.
-        starts_otherwise: Whether the query is started at the end under other declarations, which must be refused.
+        starts_otherwise: Under which other declarations the query is started at the end, which must be refused.
     """
 
     name: str
@@ -123,7 +126,7 @@ class Layout:
     partitions: int | None = None
     crash_in: int | None = None
     reads_state: bool = False
-    starts_otherwise: bool = False
+    starts_otherwise: Sequence[str] = ()
 
     @property
     def columns(self) -> Columns:
@@ -234,7 +237,7 @@ LAYOUTS = (
         starts_at_ms=NOW_MS,
         starts_at_ms_by_clock=None,
         partitions=1,
-        starts_otherwise=True,
+        starts_otherwise=DECLARATIONS,
     ),
     Layout(
         name="a batch DataFrame",

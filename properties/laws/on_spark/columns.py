@@ -17,13 +17,13 @@ from ....reference.core.records import Change, Dropped, Record
 from ....spark_impl.runtime.logic import DROPPED
 from ...generators.cohorts import Cohort, clock_schedule, record_batches, with_clock_advances
 from ...generators.coverage import keeps_null_keys
-from ...generators.layouts import LAYOUTS, Layout
+from ...generators.layouts import LAYOUTS, OTHER_OPTIONS, Layout
 from ...generators.values import FRACTIONS, OF_32_BITS, OF_64_BITS
 from ...outcomes.outcomes import Outcome, differences
 from ...registration.registration import Options, Registration, registration_of
 from ...witnesses.run_options import Crash, RunOptions
 from ...witnesses.spark.answers import Label
-from ...witnesses.spark.typed import TypedAnswer, TypedSparkWitness
+from ...witnesses.spark.typed import TypedAnswer, TypedSparkWitness, others_of
 from ...witnesses.spark.witness import JobWitness, QueryWitness
 from ..base import REFERENCE, CannotRecheck, Comparison, Law, LawResult, Violation, violations
 from ..runs import Kind, Sample, TypedRun
@@ -38,7 +38,7 @@ EMITTED, TWO_KEYS, NULL_KEYS, REORDERED = "change emitted", "two keys", "null ke
 TODAY = "change emitted at a time of more than 32 bits"
 NO_CLOCK = "null key that the clock must not follow"
 FRACTION, WIDE = "fraction emitted", "number of more than 32 bits emitted"
-STORED, REFUSED = "key read by read_state", "start refused under another declaration"
+STORED, REFUSED = "key read by read_state", "start refused with"
 AGAIN_CHANGED, AGAIN_NULL, AGAIN_LATE = (
     f"{what} in a repeated batch" for what in ("change emitted", "null key", "late record")
 )
@@ -127,7 +127,12 @@ def layouts_of(registration: Registration) -> list[InLayout]:
         return []
     if registration.spark.asked:
         return [
-            InLayout(layout, layout.name, dict(asked.options), asked.kind or layout.kind)
+            InLayout(
+                _declarable(layout, registration.name, asked.options),
+                layout.name,
+                dict(asked.options),
+                asked.kind or layout.kind,
+            )
             for layout, asked in zip(LAYOUTS, registration.spark.asked, strict=True)
         ]
     profiles = [*registration.profiles]
@@ -137,8 +142,23 @@ def layouts_of(registration: Registration) -> list[InLayout]:
     chosen: list[InLayout] = []
     for layout in LAYOUTS:
         name = for_batch if layout.is_batch else others[len(chosen) % len(others)]
-        chosen.append(InLayout(layout, f"{name}, {layout.name}", dict(registration.profiles[name]), layout.kind))
+        options = dict(registration.profiles[name])
+        layout = _declarable(layout, registration.name, options)
+        chosen.append(InLayout(layout, f"{name}, {layout.name}", options, layout.kind))
     return chosen
+
+
+def _declarable(layout: Layout, operator: str, options: Options) -> Layout:
+    """Return a layout without a start under other options where the operator has no others."""
+    if any(others_of(operator, options)):
+        return layout
+    return replace(layout, starts_otherwise=[one for one in layout.starts_otherwise if one != OTHER_OPTIONS])
+
+
+def in_turn(asked: InLayout, seed: int) -> InLayout:
+    """Return what is asked under a seed: of the other declarations one, for each start costs a batch."""
+    declared = asked.layout.starts_otherwise
+    return asked._replace(layout=replace(asked.layout, starts_otherwise=declared and [declared[seed % len(declared)]]))
 
 
 def answers_in(layout: Layout, cohort: Cohort, witness: QueryWitness) -> list[TypedAnswer]:
@@ -313,8 +333,7 @@ def _goals(asked: InLayout, registration: Registration, definition: Any) -> Iter
             yield AGAIN_LATE
     if layout.reads_state:
         yield STORED
-    if layout.starts_otherwise:
-        yield REFUSED
+    yield from (f"{REFUSED} {declared}" for declared in layout.starts_otherwise)
     yield from _goals_of_values(asked, definition)
 
 
@@ -356,8 +375,7 @@ def _met(asked: InLayout, history: History, ours: TypedAnswer, answer: TypedAnsw
             break
     if answer.stored:
         yield STORED
-    if answer.refused:
-        yield REFUSED
+    yield from (f"{REFUSED} {declared}" for declared in answer.refused)
     if answer.repeated and layout.crash_in is not None:
         again = [label for label in ours.labels if label.batch == layout.crash_in]
         if any(label.change != DROPPED for label in again):

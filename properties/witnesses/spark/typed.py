@@ -19,7 +19,7 @@ from ....reference.core.operator import operator_named
 from ....reference.core.play import Entry
 from ....reference.core.records import Change, Dropped, Key
 from ...generators.cohorts import Cohort, pack
-from ...generators.layouts import NULL_KEY, Layout, Typed
+from ...generators.layouts import NULL_KEY, OTHER_GROUPS, OTHER_OPTIONS, Layout, Typed
 from ...outcomes.outcomes import Difference, Grain, Outcome
 from ...registration.bindings import TIMESTAMP
 from ...registration.key_space import owner
@@ -54,7 +54,7 @@ class TypedAnswer:
         wrong: Where the ordinals of a key are no order, and where a batch wrote something else when it was repeated.
         repeated: Whether a batch was repeated.
         stored: Whether `read_state` has read a key of it.
-        refused: Whether starts under other declarations were tried, and refused.
+        refused: Under which other declarations a start was tried.
         failed: Whether its query failed: with it alone, or with others, of which another one may be to blame.
     """
 
@@ -63,7 +63,7 @@ class TypedAnswer:
     wrong: list[Difference] = field(default_factory=list)
     repeated: bool = False
     stored: bool = False
-    refused: bool = False
+    refused: Sequence[str] = ()
     failed: Literal["alone", "together"] | None = None
 
 
@@ -84,13 +84,13 @@ class AtEndOf:
         wrong: By the number of a history: what is wrong.
         of_all: What is wrong with all of them.
         stored: The numbers of histories of which a key is stored.
-        refused: Whether starts under other declarations were tried.
+        refused: Under which other declarations a start was tried.
     """
 
     wrong: dict[int, list[Difference]] = field(default_factory=lambda: defaultdict(list))
     of_all: list[Difference] = field(default_factory=list)
     stored: set[int] = field(default_factory=set)
-    refused: bool = False
+    refused: list[str] = field(default_factory=list)
 
     def look_at_state(self, ended: OperatorQuery, typed: Typed) -> None:
         """Compare what `read_state` reads with what is stored: each key once, with the same fields and times."""
@@ -255,35 +255,32 @@ class TypedSparkWitness:
         """Read the state of a query that has ended, and start it under other declarations, where the layout says so."""
         if self.layout.reads_state:
             found.look_at_state(ended, typed)
-        if self.layout.starts_otherwise:
-            for declared, build, said in self._otherwise(cohort, typed):
-                refusal = ended.refusal(build)
-                if refusal is None or said not in refusal:
-                    wanted = f"a start with {declared} is refused: {said}"
-                    found.of_all.append(Difference("", None, None, [wanted], [refusal or "it went on"]))
-            found.refused = True
+        for declared in self.layout.starts_otherwise:
+            build, said = self._otherwise(declared, cohort, typed)
+            refusal = ended.refusal(build)
+            if refusal is None or said not in refusal:
+                wanted = f"a start with {declared} is refused: {said}"
+                found.of_all.append(Difference("", None, None, [wanted], [refusal or "it went on"]))
+            found.refused.append(declared)
 
-    def _otherwise(self, cohort: Cohort, typed: Typed) -> Iterator[tuple[str, Build, str]]:
-        """Yield other declarations: what is changed, the query, and how it must be refused."""
+    def _otherwise(self, declared: str, cohort: Cohort, typed: Typed) -> tuple[Build, str]:
+        """Return the query under another declaration, and how its start must be refused."""
         from pyspark.sql import functions as F
 
-        operator, options, groups = cohort.operator, cohort.options, MANY_GROUPS + 1
+        operator, options = cohort.operator, cohort.options
         written_by, stores = "the checkpoint was written by ", "the checkpoint stores "
-        yield "another state_groups", self.builder(operator, options, groups), written_by
-        own = operator_named(operator).declare(options)
-        for others in registration_of(operator).profiles.values():
-            if operator_named(operator).declare(others) != own:
-                yield "other options", self.builder(operator, others), written_by
-                break
-        keys = [
-            name for field, holds in typed.holds.items() if holds == "key" for name in self.layout.columns.of(field)
-        ]
+        if declared == OTHER_GROUPS:
+            return self.builder(operator, options, MANY_GROUPS + 1), written_by
+        if declared == OTHER_OPTIONS:
+            return self.builder(operator, next(others_of(operator, options))), written_by
+        fields = [field for field, holds in typed.holds.items() if holds == "key"]
+        keys = [name for field in fields for name in self.layout.columns.of(field)]
         same = self.builder(operator, options, state_groups_of(cohort, PLAIN))
 
         def of_text(frame: DataFrame) -> DataFrame:
             return same(frame.withColumns({name: F.col(name).cast("string") for name in keys}))
 
-        yield "keys of another type", of_text, stores
+        return of_text, stores
 
     def _rows(self, typed: Typed, definition: Any, batch: int, table: pa.Table) -> list[list[_Row]]:
         """Return the rows of a batch for each history, each key's in order."""
@@ -325,6 +322,12 @@ class TypedSparkWitness:
         if at is None and self.layout.order is not None and not place["phase"]:
             return f"the place {place} of what the clock has set off"
         return None
+
+
+def others_of(operator: str, options: Options) -> Iterator[Options]:
+    """Yield the profiles of an operator that declare something else than these options."""
+    declare = operator_named(operator).declare
+    return (one for one in registration_of(operator).profiles.values() if declare(one) != declare(options))
 
 
 def with_null_time(table: pa.Table) -> pa.Table:

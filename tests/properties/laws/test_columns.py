@@ -22,7 +22,7 @@ from streamproof.properties.checking.report import Report
 from streamproof.properties.checking.samples import columns_sample
 from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import Cohort
-from streamproof.properties.generators.layouts import LAYOUTS, NOW_MS, Layout
+from streamproof.properties.generators.layouts import DECLARATIONS, LAYOUTS, NOW_MS, Layout
 from streamproof.properties.laws.all import ON_SPARK, law_named
 from streamproof.properties.laws.base import OWN, CannotRecheck, LawResult, Verdict
 from streamproof.properties.laws.case import Case
@@ -77,11 +77,23 @@ def test_ten_histories_a_layout_meet_the_law_s_goals(operator: str) -> None:
     for asked in layouts_of(registration):
         sample = columns_sample(registration, asked, 10, 0)
         answers = [
-            replace(expected(asked.layout, one), repeated=True, stored=True, refused=True) for one in sample.histories
+            replace(
+                expected(asked.layout, one), repeated=True, stored=True, refused=sample.more.layout.starts_otherwise
+            )
+            for one in sample.histories
         ]
         result = LawResult(COLUMNS, goals=tuple(COLUMNS.goals(sample)))
         assert list(COLUMNS.judge(TypedRun(sample, answers), result)) == []  # type: ignore[arg-type]
         assert (result.missing, result.judged) == ([], 10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_the_other_declarations_each_operator_has_one_and_ten_have_all(seed: int) -> None:
+    asked = [
+        columns_sample(one, layouts_of(one)[1], 1, seed).more.layout.starts_otherwise for one in registered().values()
+    ]
+    assert {len(one) for one in asked} == {1}
+    assert {one for (one,) in asked} == {*DECLARATIONS}
 
 
 def test_without_an_order_a_batch_counts_as_in_order_of_time_and_two_of_one_time_never_come() -> None:
