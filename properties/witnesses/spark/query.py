@@ -138,8 +138,6 @@ class OperatorQuery(PreparedQuery):
         self.output = StreamOutput()
         self.tables: dict[int, pa.Table] = {}
         self.build, self.stepwise = build, stepwise
-        # Built once before anything runs, so that a declaration that is refused is refused without a query.
-        self.build(self.stream(_INPUT))
 
     def start(self) -> StreamingQuery:
         """Declare the query and start it; as `PreparedQuery.start`."""
