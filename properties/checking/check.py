@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TypeAlias
 
 from ...reference.core.errors import MissingTool
@@ -174,10 +175,14 @@ def begin_pool(checks: Mapping[str, Check], samples: Sequence[Sample], executor:
 def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
     """Let the laws judge a pool that runs or has run, member by member."""
     runs = _runs(checks, [member.sample for member in pool.members])
-    for member in pool.members:
-        check = checks[member.sample.registration.name]
-        check.judge_run(member)
-        check.turn.work.did(runs / len(pool.members))
+    for name, of_operator in groupby(pool.members, lambda member: member.sample.registration.name):
+        check, members = checks[name], [*of_operator]
+        check.progress(
+            f"judging {sum(len(one.each) for one in members):,} histories of {len(members)} definitions, {name}"
+        )
+        for member in members:
+            check.judge_run(member)
+            check.turn.work.did(runs / len(pool.members))
     for name in {member.sample.registration.name for member in pool.members}:
         checks[name].report.queries += pool.queries
     pool.let_go()
@@ -396,7 +401,9 @@ class Check:
         for law in laws:
             result = self.report.result(law.name)
             self.must_cover(result, law.goals(sample))
-            self.progress(f"{law.name}: {len(run.histories)} histories, {sample.registration.name}, {sample.profile}")
+            if not sample.is_pooled:  # these are many, and each is small
+                asked = f"{len(run.histories)} histories, {sample.registration.name}, {sample.profile}"
+                self.progress(f"{law.name}: {asked}")
             self.ask(result, run)
 
     def must_cover(self, result: LawResult, goals: Iterable[str]) -> None:

@@ -144,9 +144,12 @@ def option_goals(registration: Registration) -> tuple[str, ...]:
     Raises:
         BadInput: As `draw_definitions`.
     """
-    if registration.space is None:
-        return ()
-    searched = _searched(registration.operator, registration.space)
+    return () if registration.space is None else _goals_of(registration.operator, registration.space)
+
+
+@lru_cache(maxsize=64)
+def _goals_of(operator: Operator, space: OptionSpace) -> tuple[str, ...]:
+    searched = _searched(operator, space)
     return (
         *(_goal(searched, item, item) for item in searched.items()),
         *(_goal(searched, *pair) for pair in searched.pairs()),
