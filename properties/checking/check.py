@@ -211,7 +211,8 @@ def query_threads(count: int) -> Iterator[Executor]:
     """
     spark_session()  # a JVM ends with the thread that starts it
     numbers = iter(range(count))
-    executor = ThreadPoolExecutor(count, "queries", lambda: use_own_session(next(numbers)))
+    # One partition, for each costs a batch a task, a worker and a commit: a law compares with several.
+    executor = ThreadPoolExecutor(count, "queries", lambda: use_own_session(next(numbers), partitions=1))
     try:
         yield executor
     except BaseException:

@@ -26,7 +26,8 @@ Master = Annotated[
     ),
 ]
 Partitions = Annotated[
-    int | None, typer.Option(min=1, envvar=PARTITIONS_VARIABLE, help="Shuffle partitions of each query; 2 by default.")
+    int | None,
+    typer.Option(min=1, envvar=PARTITIONS_VARIABLE, help="Shuffle partitions of each query; 2, or 1 in a check."),
 ]
 Shared = Annotated[
     Path | None,

@@ -213,6 +213,7 @@ LAYOUTS = (
         starts_at_ms=-2_200_000_000_000,
         starts_at_ms_by_clock=NOW_MS,
         state_groups=16,
+        partitions=2,
         crash_in=2,
         reads_state=True,
     ),

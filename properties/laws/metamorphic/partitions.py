@@ -11,7 +11,7 @@ from dataclasses import replace
 from random import Random
 
 from ...generators.cohorts import Cohort
-from ...witnesses.run_options import PLAIN, RunOptions
+from ...witnesses.run_options import ALONE, RunOptions
 from ...witnesses.spark.answers import Answers
 from ...witnesses.spark.witness import QueryWitness
 from ..base import Comparison
@@ -19,7 +19,7 @@ from ..runs import Sample
 from ..variation import Variation
 from .reruns import RerunLaw
 
-ONE, SEVERAL, EMPTY = "one partition", "several partitions with keys", "a partition without keys"
+TWO, SEVERAL, EMPTY = "two partitions", "several partitions with keys", "a partition without keys"
 SCATTERED = RunOptions(partitions=7, state_groups=5)
 """More partitions than groups of keys."""
 DRAWN = (4, 5, 6, 7)
@@ -38,26 +38,26 @@ class Partitions(RerunLaw):
     name, of_jobs = "partitions", "the number of partitions"
     given = 5
     says = "how many shuffle partitions a query has plays no part"
-    usual = (RunOptions(partitions=1), RunOptions(partitions=7))
+    usual = (RunOptions(partitions=2), RunOptions(partitions=7))
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:
-        """Run the first pool in one partition, and in more partitions than groups of keys."""
+        """Run the first pool in two partitions, and in more partitions than groups of keys."""
         if pool:
             return ()
         partitions = generator.choice(DRAWN)
         groups = generator.randint(MIN_GROUPS, partitions - 1)
-        return RunOptions(partitions=1), RunOptions(partitions=partitions, state_groups=groups)
+        return RunOptions(partitions=2), RunOptions(partitions=partitions, state_groups=groups)
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Where keys come in groups, fewer than there are partitions, one of these must be empty."""
-        return [ONE, SEVERAL, EMPTY] if sample.is_pooled else [ONE, SEVERAL]
+        return [TWO, SEVERAL, EMPTY] if sample.is_pooled else [TWO, SEVERAL]
 
     def covered(self, sample: Sample, again: Answers, way: RunOptions) -> Mapping[str, int]:
         emitting = sum(bool(outcome.entries) for outcome in again.outcomes)
         # Where it isn't known from which partitions something came, there are far more keys than partitions.
         several = again.emitting > 1 if sample.is_pooled else again.partitions > 1
         return {
-            ONE: emitting * (again.partitions == 1),
+            TWO: emitting * (again.partitions == 2),
             SEVERAL: emitting * several,
             EMPTY: emitting * (several and again.without_keys > 0),
         }
@@ -66,10 +66,10 @@ class Partitions(RerunLaw):
         return f"Spark in {counted(plain.partitions)}", f"Spark in {counted(way.partitions or plain.partitions)}"
 
     def recheck_in(self, cohort: Cohort, witness: QueryWitness, way: RunOptions | None) -> list[Comparison]:
-        """Compare a run as usual with those in other numbers of partitions, of each history until one differs."""
-        plain = witness.answers(cohort.histories, PLAIN)
+        """Compare a run in one partition with those in other numbers of them, of each history until one differs."""
+        plain = witness.answers(cohort.histories, ALONE)
         found: list[list[Comparison]] = [[] for _ in cohort.histories]
-        for one in (RunOptions(partitions=1), SCATTERED) if way is None else (way,):
+        for one in (RunOptions(partitions=2), SCATTERED) if way is None else (way,):
             # So many of each that it comes in each group of keys; one with a null key may have no company.
             alone = any(record.key is None for history in cohort.histories for record in history.records)
             copies = 1 if alone else one.state_groups or one.partitions or 1

@@ -87,12 +87,14 @@ _STARTING = threading.RLock()
 
 class _OfThread(threading.local):
     number: int | None = None
+    partitions: int | None = None
     lock = _ONE_QUERY
 
 
 _session: SparkSession | None = None
-_own_sessions: dict[int, SparkSession] = {}
+_own_sessions: dict[tuple[int, int | None], SparkSession] = {}
 _of_thread = _OfThread()
+_partitions_said = False
 _log: Path | None = None
 _shared: Path | None = None
 
@@ -148,12 +150,14 @@ def spark_session(
 
 
 def _of_this_thread(session: SparkSession) -> SparkSession:
-    number = _of_thread.number
+    number, partitions = _of_thread.number, _of_thread.partitions
     if number is None:
         return session
-    own = _own_sessions.get(number)
+    own = _own_sessions.get((number, partitions))
     if own is None or own.sparkContext is not session.sparkContext:
-        own = _own_sessions[number] = session.newSession()
+        own = _own_sessions[number, partitions] = session.newSession()
+        if partitions is not None and _is_own(session) and not _partitions_said:
+            own.conf.set(_SHUFFLE_PARTITIONS, str(partitions))
     return own
 
 
@@ -166,14 +170,16 @@ def _start(
     log: Path | None,
     settings: Mapping[str, str],
 ) -> SparkSession:
-    global _session, _log, _shared
+    global _session, _log, _shared, _partitions_said
     if cores is None:
         master = master or os.environ.get(MASTER_VARIABLE) or None
+    _partitions_said = partitions is not None or bool(os.environ.get(PARTITIONS_VARIABLE))
     if partitions is None:
         partitions = _partitions_of_environment()
     _check_arguments(cores, partitions, memory, master)
     chosen_master = checked_master(master) if master else f"local[{cores}]" if cores else "local[*]"
     cluster = is_cluster(chosen_master)
+    _partitions_said |= cluster  # else one of its workers would have all to do
     folder = shared_folder(shared)
     address = address_towards(chosen_master)
 
@@ -213,13 +219,14 @@ def _prepare_workers(session: SparkSession, folder: Path | None) -> None:
         raise
 
 
-def use_own_session(number: int) -> None:
+def use_own_session(number: int, partitions: int | None = None) -> None:
     """Let `spark_session` give this thread a session of its own: of the same context, with own settings and queries.
 
     Args:
         number: Which one; threads that run at the same time have different ones.
+        partitions: How many shuffle partitions its queries have, where no one has said it and there is no cluster.
     """
-    _of_thread.number, _of_thread.lock = number, threading.RLock()
+    _of_thread.number, _of_thread.partitions, _of_thread.lock = number, partitions, threading.RLock()
 
 
 def query_lock() -> threading.RLock:

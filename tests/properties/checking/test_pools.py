@@ -105,7 +105,7 @@ def test_a_pool_is_run_again_in_ways_that_are_drawn_and_that_its_batches_allow(n
             assert way.stop_after[1] - way.stop_after[0] == 1
         if not number:
             one, scattered = drawn["partitions"]
-            assert one == RunOptions(partitions=1)
+            assert one == RunOptions(partitions=2)
             assert 1 < (scattered.state_groups or 0) < (scattered.partitions or 0)
 
 

@@ -15,9 +15,9 @@ from streamproof.properties.laws.metamorphic.partitions import (
     DRAWN,
     EMPTY,
     MIN_GROUPS,
-    ONE,
     SCATTERED,
     SEVERAL,
+    TWO,
     Partitions,
 )
 from streamproof.properties.laws.on_spark.changelog import Changelog
@@ -48,8 +48,8 @@ def sample_of(operator: str, histories: Sequence[History] = ()) -> Sample:
 def test_the_law_is_asked_of_every_operator_and_needs_one_partition_and_several(operator: str) -> None:
     sample = sample_of(operator)
     assert Partitions().is_asked_of(sample)
-    assert [*Partitions().goals(sample)] == [ONE, SEVERAL]
-    assert [*Partitions().goals(replace(sample, is_pooled=True))] == [ONE, SEVERAL, EMPTY]
+    assert [*Partitions().goals(sample)] == [TWO, SEVERAL]
+    assert [*Partitions().goals(replace(sample, is_pooled=True))] == [TWO, SEVERAL, EMPTY]
 
 
 def test_groups_of_keys_that_are_fewer_than_the_partitions_lie_in_several_of_them(spark: SparkSession) -> None:
@@ -82,7 +82,7 @@ def test_partitions_catches_what_depends_on_the_other_keys_of_a_partition(spark:
     # With two partitions the third logic shows nothing; this law alone sees it.
     changelogs = [list(Changelog().judge(run, LawResult(Changelog()))) for run in runs]
     assert [bool(violations) for violations in changelogs] == [False, True, False]
-    results = [LawResult(Partitions(), goals=(ONE, SEVERAL)) for _ in runs]
+    results = [LawResult(Partitions(), goals=(TWO, SEVERAL)) for _ in runs]
     for run, result in zip(runs, results, strict=True):
         result.violations.extend(Partitions().judge(run, result))
     assert [result.verdict for result in results] == [Verdict.CONFORMS, Verdict.VIOLATED, Verdict.VIOLATED]

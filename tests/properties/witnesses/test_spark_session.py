@@ -131,6 +131,21 @@ def test_a_thread_may_have_a_session_of_its_own_with_settings_of_its_own(spark):
     assert mine in spark_session.sessions()
 
 
+@pytest.mark.parametrize(("said", "partitions"), [(False, "1"), (True, "2")])
+def test_a_thread_s_own_session_has_its_partitions_unless_the_user_says_how_many(spark, monkeypatch, said, partitions):
+    setting = "spark.sql.shuffle.partitions"
+    monkeypatch.setattr(spark_session, "_partitions_said", said)
+    monkeypatch.setattr(spark_session, "_own_sessions", {})
+
+    def own() -> str:
+        spark_session.use_own_session(0, partitions=1)
+        return spark_session.spark_session().conf.get(setting)
+
+    with ThreadPoolExecutor(1) as executor:
+        assert executor.submit(own).result() == partitions
+    assert spark.conf.get(setting) == "2"
+
+
 def test_the_session_keeps_state_in_rocksdb(spark):
     assert spark.conf.get("spark.sql.streaming.stateStore.providerClass") == spark_session.ROCKSDB
 
