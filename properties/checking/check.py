@@ -83,11 +83,7 @@ def check_operators(
             unfinished.enter_context(check.unfinished_if_it_fails())
             check.begin()
         pools, alone = _plan(list(checks.values()), histories)
-        turn.work.expect(
-            steps_of_references(list(of_reference))
-            + sum(_runs(checks, [planned.sample for planned in pool]) for pool in pools)
-            + sum(map(len, alone.values()))
-        )
+        turn.work.expect(_steps(checks, pools, alone, list(of_reference)))
         references = deque(of_reference)
         with query_threads(SIDE_BY_SIDE) as executor:
             for left, finished in _in_turns(checks, pools, alone, executor):
@@ -182,7 +178,7 @@ def judge_pool(checks: Mapping[str, Check], pool: Pool) -> None:
         )
         for member in members:
             check.judge_run(member)
-            check.turn.work.did(runs / len(pool.members))
+            check.turn.work.did(name, runs / len(pool.members))
     for name in {member.sample.registration.name for member in pool.members}:
         checks[name].report.queries += pool.queries
     pool.let_go()
@@ -257,9 +253,25 @@ def check_reference(
     return report
 
 
-def steps_of_references(operators: Sequence[str]) -> int:
-    """Return how many steps there are in the check of operators' references."""
-    return sum(len(plan_of_reference(registration_of(name), 0, 0)) for name in operators)
+def steps_of_references(operators: Sequence[str]) -> Counter[str]:
+    """Return how many steps there are in the check of each operator's reference."""
+    return Counter({name: len(plan_of_reference(registration_of(name), 0, 0)) for name in operators})
+
+
+def _steps(
+    checks: Mapping[str, Check],
+    pools: Sequence[Sequence[Planned]],
+    alone: Mapping[str, Sequence[Draw]],
+    references: Sequence[str],
+) -> Mapping[str, float]:
+    """Return how many steps there are of each operator; a pool's are shared by its samples."""
+    of_references = steps_of_references(references)
+    steps: dict[str, float] = {name: of_references[name] + len(alone[name]) for name in checks}
+    for pool in pools:
+        runs = _runs(checks, [planned.sample for planned in pool])
+        for planned in pool:
+            steps[planned.sample.registration.name] += runs / len(pool)
+    return steps
 
 
 FOR_NEIGHBOURS = 30
@@ -374,7 +386,7 @@ class Check:
                         self.report.covered.update(_of_histories(run.covered))
                     self.ask_all(laws, sample, run)
                     self.report.queries += _queries(run)
-        self.turn.work.did()
+        self.turn.work.did(self.registration.name)
 
     def finish(self, ran: deque[Future[Ran]]) -> None:
         """Judge what ran in queries of the operator's own, and mark the report as whole."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..generators.draws import HistorySettings
@@ -20,25 +20,28 @@ class TimeIsUp(Exception):
 
 @dataclass
 class Work:
-    """How much of a part of a check is done, in steps: one is a run of a sample, or of a pool in one way.
+    """How much of a round is done of each operator, in steps: a run of a sample, or a share of a pool's in one way.
 
     Attributes:
-        shown: Is given how many steps are done, and how many there are, whenever that changes.
+        shown: Is given an operator, how many of its steps are done, and how many there are, whenever that changes.
+        steps: By operator: how many there are.
+        done: By operator: how many of them are done.
     """
 
-    shown: Callable[[float, int], None] = lambda done, steps: None
-    steps: int = 0
-    done: float = 0.0
+    shown: Callable[[str, float, float], None] = lambda operator, done, steps: None
+    steps: Mapping[str, float] = field(default_factory=dict)
+    done: dict[str, float] = field(default_factory=dict)
 
-    def expect(self, steps: int) -> None:
-        """Begin a part that has so many steps."""
-        self.steps, self.done = steps, 0.0
-        self.shown(self.done, self.steps)
+    def expect(self, steps: Mapping[str, float]) -> None:
+        """Begin a round that has so many steps of each operator."""
+        self.steps, self.done = steps, {}
+        for operator in steps:
+            self.did(operator, 0)
 
-    def did(self, steps: float = 1) -> None:
-        """Count steps, or a share of one, as done."""
-        self.done += steps
-        self.shown(self.done, self.steps)
+    def did(self, operator: str, steps: float = 1) -> None:
+        """Count steps of an operator, or a share of one, as done."""
+        self.done[operator] = self.done.get(operator, 0) + steps
+        self.shown(operator, self.done[operator], self.steps.get(operator, 0))
 
 
 @dataclass(frozen=True)

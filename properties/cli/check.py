@@ -149,8 +149,11 @@ class _Gate:
         """All reports, in the order in which they are made."""
         return [*self.of_reference.values(), *self.on_spark.values()]
 
-    def count(self, done: float, of: float) -> None:
-        """Show how many steps of a part are done, or where the minutes are given, how many of these have passed."""
+    def count(self, operator: str, done: float, of: float) -> None:
+        """Show how many steps of an operator are done and of all; where the minutes are given, how many have passed."""
+        if len(self.names) > 1:
+            self.progress.count(done, of, operator)
+        done, of = sum(self.work.done.values()), sum(self.work.steps.values())
         if self.budget.minutes is not None:
             done, of = self.budget.elapsed, 60 * self.budget.minutes
         self.progress.count(min(done, of), of)
@@ -159,11 +162,12 @@ class _Gate:
         """Check, and print each report; whatever ends it, what was found until then."""
         from ..checking.rounds import Work
 
+        self.work = Work(self.count)
         for name in self.names:
             self.store.saved(name, "spark", None)  # one that can't be read is named before anything is asked
         try:
             with searched_seldom(), signals.interrupting(), steps(is_counted=True) as self.progress:
-                for turn in self.budget.rounds(Work(self.count)):
+                for turn in self.budget.rounds(self.work):
                     self.check(turn)
         except BaseException:
             if signals.received():

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +15,7 @@ from rich.progress import (
     BarColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -45,9 +46,15 @@ messages = _Console(stderr=True, highlight=False, emoji=False)
 
 @dataclass(frozen=True)
 class Steps:
-    """Shows on stderr what is being done: on a terminal in one place, a line for each step elsewhere."""
+    """Shows on stderr what is being done: on a terminal in one place, a line for each step elsewhere.
+
+    Attributes:
+        bar: The table on a terminal: a row for all, whose description is the step, and rows for parts that are counted.
+        parts: By the name of a part: its row.
+    """
 
     bar: Progress | None
+    parts: dict[str, TaskID] = field(default_factory=dict)
 
     def __call__(self, step: str) -> None:
         """Show a step, before it starts."""
@@ -56,10 +63,15 @@ class Steps:
         else:
             self.bar.update(self.bar.task_ids[0], description=visible(step))
 
-    def count(self, done: float, steps: float) -> None:
-        """Show how many steps are done of how many; elsewhere than on a terminal nothing."""
-        if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=done, total=steps)
+    def count(self, done: float, steps: float, part: str | None = None) -> None:
+        """Show how many steps are done of how many, of all or of a part; elsewhere than on a terminal nothing."""
+        if self.bar is None:
+            return
+        row = self.bar.task_ids[0]
+        if part is not None:
+            row = self.parts[part] if part in self.parts else self.bar.add_task(f"  {part}")
+            self.parts[part] = row
+        self.bar.update(row, completed=done, total=steps)
 
     @contextlib.contextmanager
     def hidden(self) -> Iterator[None]:

@@ -287,15 +287,18 @@ def test_operators_that_share_queries_stop_between_two_definitions(runs: list[st
 
 
 def test_the_steps_on_spark_are_those_that_are_run(runs: list[str], tmp_path: Path) -> None:
-    shown: list[tuple[float, int]] = []
-    work = Work(lambda done, steps: shown.append((done, steps)))
+    shown: list[tuple[str, float, float]] = []
+    work = Work(lambda *step: shown.append(step))
     check_operators(NAMES, FolderStore(tmp_path), 1, turn=Round(0, work=work))
-    assert work.steps == runs.count("way") + runs.count("alone")
+    assert [*work.steps] == NAMES
+    assert sum(work.steps.values()) == pytest.approx(runs.count("way") + runs.count("alone"))
     assert runs.count("way") > 2 * SCHEDULES
-    assert work.done == pytest.approx(work.steps)
-    assert shown[0] == (0, work.steps)
-    assert [done for done, _ in shown] == sorted(done for done, _ in shown)
-    assert len(shown) == 1 + runs.count("judged") + runs.count("alone")
+    assert work.done == pytest.approx(dict(work.steps))
+    assert shown[: len(NAMES)] == [(name, 0, work.steps[name]) for name in NAMES]
+    for operator in NAMES:
+        of_operator = [done for name, done, _ in shown if name == operator]
+        assert of_operator == sorted(of_operator)
+    assert len(shown) == len(NAMES) + runs.count("judged") + runs.count("alone")
 
 
 def test_the_steps_of_references_are_their_samples(no_kafka: None, tmp_path: Path) -> None:
@@ -303,8 +306,8 @@ def test_the_steps_of_references_are_their_samples(no_kafka: None, tmp_path: Pat
     work.expect(steps_of_references(["table_aggregate", "one_to_many_join"]))
     for name in ("table_aggregate", "one_to_many_join"):
         check_reference(name, FolderStore(tmp_path), 8, turn=Round(0, work=work))
-    profiles = [registration_of(name).profiles for name in ("table_aggregate", "one_to_many_join")]
-    assert work.done == work.steps == sum(len(of_operator) + 1 for of_operator in profiles)
+    names = ("table_aggregate", "one_to_many_join")
+    assert work.done == work.steps == {name: len(registration_of(name).profiles) + 1 for name in names}
 
 
 def test_operators_are_done_when_their_last_pool_is_and_references_meanwhile(

@@ -32,6 +32,18 @@ def test_on_a_terminal_a_bar_says_what_is_asked_and_how_much_is_done(written: io
     assert re.search(r"25% \d:\d\d:\d\d left [-\d]:[-\d]{2}", last)
 
 
+def test_each_part_that_is_counted_has_a_row_of_its_own(written: io.StringIO) -> None:
+    with steps(is_counted=True) as progress:
+        for part, done in (("session_windows", 1), ("table_table_join", 0), ("session_windows", 3)):
+            progress.count(done, 4, part)
+        progress.count(3, 8)
+        progress.bar.refresh()  # type: ignore[union-attr]
+    said = plain(written.getvalue())
+    assert re.search(r"  session_windows [^\n]* 75% \d:\d\d:\d\d left", said)
+    assert re.search(r"  table_table_join [^\n]* 0% \d:\d\d:\d\d left", said)
+    assert re.search(r" 38% \d:\d\d:\d\d left", said)
+
+
 def test_results_that_are_printed_meanwhile_stay_on_stdout(
     written: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
