@@ -45,7 +45,7 @@ test: $(TESTS) $(CLASSES) ## The tests: those without Spark, then those that sha
 	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
 
 # A process that is done takes the next test, or the next module whose fixture its tests share (tests/conftest.py).
-test-exhaustive: $(TESTS) $(DOCS) $(CLASSES) ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands; not versions
+test-exhaustive: $(TESTS) $(CLASSES) ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands; not versions
 	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
 
 examples: $(TESTS) $(CLASSES) ## The ten jobs of examples/, right and wrong, under test

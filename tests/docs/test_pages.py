@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from dataclasses import fields
@@ -438,17 +436,6 @@ def test_every_public_name_has_an_entry_in_the_api() -> None:
 
     entries = re.findall(r"^::: streamproof\.(\w+)$", text_of("docs/api/streamproof.md"), re.MULTILINE)
     assert sorted(entries) == sorted(set(streamproof.__all__) - {"__version__"})
-
-
-@pytest.mark.exhaustive
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    pytest.importorskip("mkdocs")
-    subprocess.run(["make", "-s", "tree"], cwd=ROOT, check=True)
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    built = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
-    )
-    assert (built.returncode, built.stdout + built.stderr) == (0, "")
 
 
 OF_INPUT = "input …: "

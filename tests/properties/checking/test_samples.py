@@ -93,16 +93,6 @@ def test_a_verdict_names_who_expected_something_else_where_that_is_not_the_refer
 
 
 @pytest.mark.exhaustive
-def test_the_gate_says_that_a_sound_operator_conforms(spark: SparkSession, tmp_path: Path) -> None:
-    report = check_operators(["table_table_join"], FolderStore(tmp_path), 90)["table_table_join"]
-    assert {result.law.name for result in report.results} >= {
-        *("changelog", "table at every cut", "duckdb", "packing", "partitions", "restart", "replay"),
-        *("order", "cuts", "repeats", "keys"),
-    }
-    assert {result.verdict for result in report.results} == {Verdict.CONFORMS}
-
-
-@pytest.mark.exhaustive
 def test_the_gate_finds_a_mutant_and_shrinks_it(spark: SparkSession, tmp_path: Path) -> None:
     mutant = witness_of("table_table_join", "deletion_silent")
     (report,) = check_operators(["table_table_join"], FolderStore(tmp_path), 12, witness=mutant).values()
