@@ -118,8 +118,9 @@ def heed_signals() -> None:
 
 
 def listing(folder: Path) -> list[str]:
-    """Everything below a folder, sorted; folders end in `/`."""
-    return sorted(f"{path.relative_to(folder)}{'/' * path.is_dir()}" for path in folder.rglob("*"))
+    """Everything below a folder but what Python compiles, sorted; folders end in `/`."""
+    found = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+    return sorted(f"{path.relative_to(folder)}{'/' * path.is_dir()}" for path in found)
 
 
 def processes_of(mark: str) -> list[int]:

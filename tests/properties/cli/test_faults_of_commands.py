@@ -35,7 +35,7 @@ RECORDED = {
     "history": HEADER + json.dumps({"input": "events", "key": HOSTILE, "value": 1, "timestamp": 100}) + "\n",
     "answer": [{"arrival": 0, "key": HOSTILE, "window": [100, 100], "value": 2, "timestamp": 100}],
 }
-CHECK = ("check", "table_table_join", "--only", "reference", "--histories", "5")
+CHECK = ("check", "table_table_join", "--only", "reference", "--histories", "60")
 
 ON_SPARK = ("run", "h.jsonl", "--on", "spark")
 
