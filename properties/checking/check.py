@@ -87,8 +87,8 @@ def check_operators(
         references = deque(of_reference)
         with query_threads(SIDE_BY_SIDE) as executor:
             for left, finished in _in_turns(checks, pools, alone, executor):
-                for name in finished:
-                    ready(checks[name].report)
+                if finished is not None:
+                    ready(finished.report)
                 for _ in range(max(bool(references), len(references) // left)):
                     check_reference_of(references.popleft())
     return reports
@@ -121,11 +121,11 @@ def _in_turns(
     pools: Sequence[Sequence[Planned]],
     alone: Mapping[str, Sequence[Draw]],
     executor: Executor,
-) -> Iterator[tuple[int, list[str]]]:
+) -> Iterator[tuple[int, Check | None]]:
     """Judge a pool in each turn while the next one runs, and finish the operators that ride in none after it.
 
     Yields:
-        How many turns are left, this one included, and the operators that are finished.
+        How many turns are left, this one included, and the check that is finished; None in a turn that finishes none.
     """
     ends_with = dict.fromkeys(checks, 0)
     for number, pool in enumerate(pools):
@@ -145,9 +145,9 @@ def _in_turns(
         finished = [name for name, last in ends_with.items() if last == number - 1]
         for name in finished:
             checks[name].finish(ran.pop(name))
-            yield turns - number, [name]
+            yield turns - number, checks[name]
         if not finished:
-            yield turns - number, []
+            yield turns - number, None
 
 
 def begin_pool(checks: Mapping[str, Check], samples: Sequence[Sample], executor: Executor) -> Pool:

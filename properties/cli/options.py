@@ -27,7 +27,7 @@ Master = Annotated[
 ]
 Partitions = Annotated[
     int | None,
-    typer.Option(min=1, envvar=PARTITIONS_VARIABLE, help="Shuffle partitions of each query; 2, or 1 in a check."),
+    typer.Option(min=1, envvar=PARTITIONS_VARIABLE, help="Shuffle partitions; 2, or 1 in a check of operators."),
 ]
 Shared = Annotated[
     Path | None,

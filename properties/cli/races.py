@@ -18,7 +18,6 @@ from .spec.files import write_text
 from .terminal import EXITS, STYLES, messages, results, steps, titled_table
 
 if TYPE_CHECKING:
-    from ..witnesses.kafka_broker.broker import Cluster
     from ..witnesses.kafka_broker.cohort import Pauses
     from ..witnesses.kafka_broker.run import Plan, RaceAnswer, RaceReport
 
@@ -92,12 +91,13 @@ def races(
     Exits 0 where every result is the join of its tables, 1 where one is stale, and 3 if it could not run.
     """
     from ..witnesses.kafka_broker.application import Settings
+    from ..witnesses.kafka_broker.broker import existing_cluster
     from ..witnesses.kafka_broker.races import chosen
     from ..witnesses.kafka_broker.recording import require_recordable
     from ..witnesses.kafka_broker.run import Plan, run
 
     use_version(kafka_version)
-    pauses = _pauses(pause_ms)
+    pauses, client = _pauses(pause_ms), _client_properties(client_config, bootstrap)
     played = chosen(names or [], histories, join, seed)
     settings = Settings(
         join=join.value,
@@ -114,7 +114,7 @@ def races(
         require_recordable(settings)
         require_replaceable(record, TRACE, force)
     plan = Plan(settings, pauses, seed, wait_seconds, restart, wipe, record is not None)
-    cluster = _cluster(bootstrap, client_config)
+    cluster = None if bootstrap is None else existing_cluster(bootstrap, client)
     with signals.interrupting(), steps() as progress:
         report = run(played, plan, cluster, progress)
     if record is not None and report.trace is not None:
@@ -127,14 +127,13 @@ def races(
     raise typer.Exit(EXITS[report.verdict])
 
 
-def _cluster(address: str | None, client_config: Path | None) -> Cluster | None:
-    """Return the cluster that the user names, if any."""
-    from ..witnesses.kafka_broker.broker import existing_cluster, read_client_properties
+def _client_properties(path: Path | None, bootstrap: str | None) -> dict[str, str]:
+    """Read the properties of clients of a cluster that runs already."""
+    from ..witnesses.kafka_broker.broker import read_client_properties
 
-    if client_config is not None and address is None:
+    if path is not None and bootstrap is None:
         raise BadInput("--client-config is for a cluster that runs already: name it by --bootstrap too")
-    client = {} if client_config is None else read_client_properties(client_config)
-    return None if address is None else existing_cluster(address, client)
+    return {} if path is None else read_client_properties(path)
 
 
 def _pauses(text: str) -> Pauses:

@@ -96,8 +96,9 @@ def compare_data(
     rows, cuts = data.table.num_rows, len(history.batches) if data.table.num_rows else 0
     if not rows:
         return DataComparison("inconclusive", f"{data.name} has no rows.", names, rows, cuts)
-    for reason in filter(None, (witness.refuses(history) for witness in asked.values())):
-        raise BadInput(reason)
+    for witness in asked.values():
+        if (reason := witness.refuses(history)) is not None:
+            raise BadInput(reason)
     outcomes, seconds = _outcomes(asked, history, report)
     compared, found = _compared(outcomes, windows, report)
     sessions = len(outcomes[names[0]].result) if names else 0
