@@ -47,6 +47,25 @@ def test_a_missing_java_is_reported_before_anything_starts(monkeypatch, no_sessi
         spark_session.spark_session()
 
 
+@pytest.mark.parametrize(
+    ("given", "environment", "said"),
+    [
+        ({}, "", False),
+        ({"partitions": 1}, "", True),
+        ({}, "3", True),
+        ({"master": "local[2]"}, "", False),
+        ({"master": "local-cluster[2,1,1024]"}, "", True),  # one of its workers would have all to do
+    ],
+)
+def test_partitions_are_said_by_the_user_or_by_a_cluster(monkeypatch, no_session, tmp_path, given, environment, said):
+    monkeypatch.setattr(spark_session, "_partitions_said", not said)
+    monkeypatch.setattr(spark_session, "_log", None)  # a start changes it, and the environment
+    monkeypatch.setattr(os, "environ", {**os.environ, "STREAMPROOF_PARTITIONS": environment})
+    with pytest.raises(AssertionError, match="a session was started"):
+        spark_session.spark_session(**given, shared=tmp_path)
+    assert spark_session._partitions_said is said
+
+
 def test_no_cores_are_refused(no_session):
     with pytest.raises(BadInput, match="cores=0"):
         spark_session.spark_session(cores=0)
