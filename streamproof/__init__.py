@@ -8,7 +8,8 @@ Check a streaming job of your own, over histories of its own columns, in a test 
     check_job(my_job, clicks, expect=session_windows(gap="30 minutes", delay="10 minutes"))
 
 - A job: `check_job` against what is expected of it, `invariants` without, which return `JobReport` and
-  `InvariantsReport`; `Input` (its columns), `Sink` (a job that writes its result itself). Expected are the rules of
+  `InvariantsReport`; `Input` (its columns), `Sink` (a job that writes its result itself),
+  `Script` (a script as it is). Expected are the rules of
   Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`), a function or a
   class, `sql`, `as_batch` or `other_job`. `write_report` writes what came of it as a page, text, JSON and JUnit XML.
 - Checking: `conforms` (a job, by an operator's reference), which returns a `ConformanceReport`, `check` (an operator's
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from .properties.testing.gate import check
     from .properties.testing.recheck import assert_holds
     from .properties.witnesses.job.running import Sink
+    from .properties.witnesses.job.scripts.script import Script
     from .reference.core.clocks import Clock
     from .reference.core.errors import BadInput, MissingTool, StreamproofError
     from .reference.core.history import History, parse_history, read_history
@@ -102,6 +104,7 @@ __all__ = [
     "RangeAggregate",
     "Record",
     "Registration",
+    "Script",
     "SessionWindows",
     "Sink",
     "StreamStreamJoin",
@@ -154,6 +157,7 @@ _HOMES = {
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),
     ".properties.laws.expected.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
     ".properties.witnesses.job.running": ("Sink",),
+    ".properties.witnesses.job.scripts.script": ("Script",),
     ".properties.report.making": ("write_report",),
     ".reference.core.clocks": ("Clock",),
     ".reference.core.errors": ("BadInput", "MissingTool", "StreamproofError"),

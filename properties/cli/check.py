@@ -70,10 +70,12 @@ def check(
     time: options.Times = None,
     static: options.Static = None,
     expect: options.Expect = None,
-    mode: options.OutputMode = "append",
+    mode: options.OutputMode = None,
     trigger: options.Trigger = "default",
     out_of_order: options.OutOfOrder = None,
     seconds: options.Seconds = None,
+    query: options.Query = None,
+    argument: options.Arguments = None,
 ) -> None:
     """The gate: check operators against every law on random out-of-order histories, the reference first, then Spark."""
     from ...reference.core.operator import OPERATORS, operator_named
@@ -83,14 +85,16 @@ def check(
 
     use_version(kafka_version)
     of_inputs = (input or (), key or (), time or (), static or ())
-    job = JobOptions(*of_inputs, expect, mode, trigger, out_of_order, seconds, histories)
+    job = JobOptions(*of_inputs, expect, mode, trigger, out_of_order, seconds, query, argument or (), histories)
     of_operators = {"minutes": minutes, "mutant": mutant, "only": only}
     if (name := job_among(operators or (), of_operators)) is not None:
         _require_room(shared)
         start_spark(master, partitions, shared)
         check_one_job(name, job, seed, JOBS_FOLDER if folder == DEFAULT_FOLDER else folder, report)
     if job.given:
-        raise BadInput(f"--{job.given[0]} is for a job of your own: name the job too, as module:function")
+        raise BadInput(
+            f"--{job.given[0]} is for a job of your own: name the job too, as module:function or a script.py"
+        )
     histories = DEFAULT_HISTORIES if histories is None else histories
     if minutes is not None and not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: there is no time to check anything in: give a number above 0")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..generators.columns.inputs import Input
     from ..report.content import Content
     from ..report.making import JobOutcome
+    from ..witnesses.job.scripts.script import Script
 
 HISTORIES, SECONDS = 300, 120.0
 TABLES = (".parquet", ".csv")
@@ -46,10 +47,12 @@ class JobOptions:
     time: Sequence[str] = ()
     static: Sequence[str] = ()
     expect: str | None = None
-    mode: str = "append"
+    mode: str | None = None
     trigger: str = "default"
     out_of_order: str | None = None
     seconds: float | None = None
+    query: str | None = None
+    argument: Sequence[str] = ()
     histories: int | None = None
 
     @property
@@ -60,7 +63,7 @@ class JobOptions:
 
 
 def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str | None:
-    """Return the job among the arguments of a check, `module:function`; None: they are operators.
+    """Return the job among the arguments of a check, `module:function` or `script.py`; None: they are operators.
 
     Args:
         names: The arguments.
@@ -69,7 +72,7 @@ def job_among(names: Sequence[str], of_operators: Mapping[str, object]) -> str |
     Raises:
         BadInput: It is given with others, or with an option of operators.
     """
-    job = next((name for name in names if ":" in name), None)
+    job = next((name for name in names if ":" in name or name.endswith(".py")), None)
     if job is not None and len(names) > 1:
         raise BadInput(f"{job} is a job: check it alone, and others in commands of their own")
     for option, value in of_operators.items():
@@ -82,7 +85,7 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
     """Check a job, print what was found, and exit as every check does.
 
     Args:
-        name: The job, `module:function`.
+        name: The job, `module:function` or `script.py`.
         options: What else the command line says of it.
         seed: What histories are drawn from.
         folder: Where counterexamples are saved, each job's in a folder of its own.
@@ -110,7 +113,7 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
             progress("starting Spark")
             # Before the module: functions for Spark that it declares may need a session to read their types.
             spark_session(any_provider=True)
-            job = named(name)
+            job = named(name) if ":" in name else script_of(name, options)
             common = {
                 "histories": options.histories or HISTORIES,
                 "seed": seed,
@@ -142,6 +145,7 @@ def checking(
     """
     from ..checking.jobs.check import check_job
     from ..checking.jobs.invariants import invariants
+    from ..witnesses.job.scripts.script import Script
 
     def noted(check: Callable[..., JobOutcome], *arguments: Any, **named: Any) -> JobOutcome:
         asked = {} if options.histories is None else {"histories": options.histories}
@@ -155,7 +159,13 @@ def checking(
         if options.given:
             raise BadInput(f"{name} is a test, which says all itself: leave out --{options.given[0]}")
         return partial(_run_test, job, {parameter: fixtures[parameter] for parameter in parameters})
-    if not options.input:
+    if isinstance(job, Script):
+        inputs = []
+    elif options.query is not None or options.argument:
+        raise BadInput(f"{name} is a function: --query and --argument are for scripts, so leave them out")
+    elif options.input:
+        inputs = inputs_of(options)
+    else:
         raise BadInput(
             f'{name} has no input: say its columns, as in --input "user string, at timestamp" --key user, once for each'
         )
@@ -166,8 +176,8 @@ def checking(
         "static": static_of(options.static),
     }
     if options.expect is None:
-        return partial(fixtures["invariants"], job, *inputs_of(options), **more)
-    return partial(fixtures["check_job"], job, *inputs_of(options), expect=expected(options.expect), **more)
+        return partial(fixtures["invariants"], job, *inputs, **more)
+    return partial(fixtures["check_job"], job, *inputs, expect=expected(options.expect), **more)
 
 
 def _run_test(test: Callable[..., object], fixtures: Mapping[str, object]) -> None:
@@ -226,6 +236,20 @@ def named(name: str) -> Any:
         known = [one for one in known if getattr(vars(found)[one], "__module__", "") == found.__name__]
         raise BadInput(f"{name}: {module} has no {attribute!r}; it has {', '.join(known) or 'no function'}")
     return getattr(found, attribute)
+
+
+def script_of(path: str, options: JobOptions) -> Script:
+    """Return the script of a path, whose reads are the inputs that the command line names.
+
+    Raises:
+        BadInput: There is no such file, or no input is given.
+    """
+    from ..witnesses.job.scripts.script import Script
+
+    reads = {given.name: given for given in inputs_of(options)}
+    query = options.query
+    chosen = int(query) if query is not None and query.isdecimal() else query
+    return Script(path, reads, query=chosen, args=[*options.argument])
 
 
 def inputs_of(options: JobOptions) -> list[Input]:

@@ -77,7 +77,18 @@ Expect = Annotated[
         "a class, or an oracle. Without it, what any right job keeps (the invariants).",
     ),
 ]
-OutputMode = Annotated[str, _of_job(help="The job's output mode: append, update or complete.")]
+OutputMode = Annotated[
+    str | None,
+    _of_job(help="The output mode: append, update or complete; by default a script's own, and append of a function."),
+]
+Query = Annotated[
+    str | None,
+    _of_job(metavar="NAME", help="Of a script with several queries: the name of the query to check, or its index."),
+]
+Arguments = Annotated[
+    list[str] | None,
+    _of_job(metavar="TEXT", help="A command-line argument of a script, as --argument=--delay --argument=5m."),
+]
 Trigger = Annotated[str, _of_job(help="The query's trigger: default, or available_now.")]
 OutOfOrder = Annotated[str | None, _of_job(metavar="DURATION", help='How far out of order rows may be: "10 minutes".')]
 Seconds = Annotated[

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import pyarrow as pa
 
@@ -16,13 +16,14 @@ from ...generators.columns.inputs import Input, ResolvedInput, distinct_names, r
 from ...generators.columns.key_spaces import MOST
 from ...generators.columns.schemas import needs_spark
 from ...laws.expected.oracle import Oracle
-from ...laws.expected.oracles import BatchOracle, FunctionOracle, ModelOracle, sql
+from ...laws.expected.oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, sql
 from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ...system.arguments import fits, folder_at, short
 from ...system.visible import visible
 from ...witnesses.job.rows import rows_of
 from ...witnesses.job.running import Job, Runner, Sink
-from ...witnesses.run_options import RunOptions
+from ...witnesses.job.scripts.script import Script
+from ...witnesses.run_options import Mode, RunOptions
 from ...witnesses.spark.session import spark_session
 
 LARGEST_SEED = 10**18
@@ -79,18 +80,54 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
     """
     seed, seconds, folder = given["seed"], given["seconds"], given["folder"]
     check_arguments(given["histories"], seed, seconds, given["out_of_order"])
-    resolved, runner = runner_of(given["job"], given["inputs"], seed, given["static"])
+    job, inputs, static = given["job"], given["inputs"], given["static"]
+    if isinstance(job, Script):
+        inputs, static = _reads_of(job, inputs, static)
+    resolved, runner = runner_of(job, inputs, seed, static)
     settings = settings_of(given["settings"])
+    run = RunOptions(
+        trigger=given["trigger"], mode=given["mode"] or "append", empty_batches=True, settings=settings, seconds=seconds
+    )
+    if isinstance(job, Script):
+        runner.declare(run)  # which says what the script's query is
+        run = replace(run, mode=given["mode"] or mode_of(job), settings={**job.found.settings, **settings})
+        runner = replace(runner, job=job.job)
     return CheckOptions(
         runner=runner,
         inputs=resolved,
-        run=RunOptions(
-            trigger=given["trigger"], mode=given["mode"], empty_batches=True, settings=settings, seconds=seconds
-        ),
+        run=run,
         equality=Equality(given["digits"]),
         folder=None if folder is None else folder_at(folder),
         **{name: given[name] for name in ("seed", "unique", "out_of_order", "alone")},
     )
+
+
+def _reads_of(
+    script: Script, inputs: Sequence[Input], static: Mapping[str, Any] | None
+) -> tuple[Sequence[Input], Mapping[str, Any]]:
+    """Return the inputs and the static tables of a script.
+
+    Raises:
+        BadInput: An input is given beside it.
+    """
+    if inputs:
+        raise BadInput(f"{script.where} has its inputs in reads=: leave out those that are given beside it")
+    tables = {**script.tables, **(static or {})}
+    script.found.tables = [*tables]
+    return script.inputs, tables
+
+
+def mode_of(script: Script) -> Mode:
+    """Return the output mode of a script's query.
+
+    Raises:
+        BadInput: Spark has no such mode.
+    """
+    said = (script.found.mode or "append").lower()
+    for mode in get_args(Mode):
+        if said == mode:
+            return cast("Mode", mode)
+    raise BadInput(f"{script.where} has the output mode {said!r}: Spark has {', '.join(get_args(Mode))}")
 
 
 def oracle_of(expect: Any, job: Job | None = None) -> Oracle:
@@ -101,6 +138,12 @@ def oracle_of(expect: Any, job: Job | None = None) -> Oracle:
     """
     if isinstance(expect, BatchOracle) and isinstance(expect.job or job, Sink):
         raise BadInput("a Sink can't be run as a batch: give the job without its sink to as_batch(job)")
+    if isinstance(expect, BatchOracle) and expect.job is None and isinstance(job, Script) and job.read is not None:
+        expect = replace(expect, job=job.without_sink)
+    if isinstance(expect, (BatchOracle, JobOracle)) and isinstance(expect.job, Script):
+        if isinstance(job, Script):
+            expect.job.found.tables = job.found.tables
+        expect = replace(expect, job=expect.job.job)
     is_class = isinstance(expect, type)
     if isinstance(expect, Oracle):
         return expect

@@ -32,6 +32,7 @@ from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
 from ...witnesses.job.running import Declared, Job
+from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.witness import RowsWitness
 from ...witnesses.run_options import Mode, Trigger
 from ...witnesses.spark.failures import QueryFailed
@@ -51,12 +52,12 @@ _LOG = logging.getLogger("streamproof")
 
 @checked
 def check_job(
-    job: Job,
+    job: Job | Script,
     *inputs: Input,
     expect: Any,
     histories: int = 300,
     seed: int = 0,
-    mode: Mode = "append",
+    mode: Mode | None = None,
     trigger: Trigger = "default",
     static: Mapping[str, Any] | None = None,
     out_of_order: Duration | None = None,

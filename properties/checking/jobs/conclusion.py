@@ -81,6 +81,7 @@ def not_checked(judge: Judge, draws: Draws) -> list[str]:
             left.append('whether the watermark\'s delay is long enough: out_of_order="…" says what is to be taken')
         if out_of_order is None and judge.is_sink:
             left.append('rows that come batches later than others: out_of_order="…" says by how much a Sink takes')
+    left += getattr(judge.witness.runner.job, "notes", ())
     if met.extra:
         left.append(f"the columns {', '.join(met.extra)}, of which nothing is expected")
     if met.left_out:

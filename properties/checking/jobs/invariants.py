@@ -14,6 +14,7 @@ from ...laws.variation import BATCHES, Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
 from ...witnesses.job.running import Job
+from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.witness import Emitted
 from ...witnesses.run_options import Mode, Trigger
 from .arguments import CheckOptions, check_options
@@ -23,11 +24,11 @@ from .reports import InvariantsReport
 
 @checked
 def invariants(
-    job: Job,
+    job: Job | Script,
     *inputs: Input,
     histories: int = 100,
     seed: int = 0,
-    mode: Mode = "append",
+    mode: Mode | None = None,
     trigger: Trigger = "default",
     static: Mapping[str, Any] | None = None,
     out_of_order: Duration | None = None,

@@ -17,6 +17,8 @@ from ...system.visible import first_line, visible, visible_path
 
 def location(function: Any) -> str:
     """Return what messages call a function: its name, file and line."""
+    if isinstance(where := getattr(function, "_streamproof_location", None), str):
+        return where
     inner = function
     while isinstance(inner, functools.partial):
         inner = inner.func

@@ -62,6 +62,11 @@ class Sink:
     start: Callable[..., StreamingQuery]
     read: Callable[[Path], Any]
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What it does that isn't checked, where it is known."""
+        return getattr(self.start, "notes", ())
+
 
 Job: TypeAlias = Callable[..., "DataFrame"] | Sink
 

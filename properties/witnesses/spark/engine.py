@@ -12,12 +12,14 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....reference.core.errors import StreamproofError
+from ...system.visible import visible_path
 from ..run_options import Crash, Moment, RunOptions
 from .failures import PlannedCrash, refused, reported_failures
 
@@ -33,6 +35,7 @@ OfBatch: TypeAlias = "Callable[[DataFrame, int], None]"
 
 
 NO_LIMIT = threading.TIMEOUT_MAX
+_OWN = f"{__name__.partition('.')[0]}."
 
 
 def schema_of_file(spark: SparkSession, schema: pa.Schema, path: Path) -> StructType:
@@ -194,9 +197,13 @@ def wait(query: StreamingQuery, seconds: float) -> None:
         )
 
 
+class _Overdue(BaseException):
+    """The user's code takes longer than it may; no Exception, for such code may catch those."""
+
+
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Interrupt what runs in the main thread after so many seconds.
+    """Interrupt the main thread after `seconds`, and again each second for as long as it goes on.
 
     Raises:
         StreamproofError: It took longer.
@@ -205,16 +212,29 @@ def limited(seconds: float) -> Iterator[None]:
         yield
         return
 
-    def interrupt(number: int, frame: object) -> None:
-        raise StreamproofError(
-            f"the job's function didn't return within {seconds:g} s: it declares a query, and waits for none; "
-            "seconds= gives it longer"
-        )
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise _Overdue(_line_of_user(frame))
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
     try:
         yield
+    except _Overdue as overdue:
+        raise StreamproofError(
+            f"the job's function didn't return within {seconds:g} s{overdue}: it declares a query, and waits for none; "
+            "seconds= gives it longer"
+        ) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _line_of_user(frame: FrameType | None) -> str:
+    """Return the line of the user's code that runs, as a message says it."""
+    standard = str(Path(threading.__file__).parent)
+    while frame is not None:
+        module, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
+        if not (module.startswith(("pyspark.", "py4j.", _OWN)) or file.startswith((standard, "<"))):
+            return f" (it was in line {frame.f_lineno} of {visible_path(file)})"
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,291 @@
+"""The methods of PySpark's classes that answer a script for the check, while it runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.conf import RuntimeConfig
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQueryManager
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+from ....system.spark_versions import frame_class
+from ....system.visible import first_line, visible
+from .reads import FILES, Read
+from .writes import Idle, Write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from .lifting import Lift
+
+Methods = dict[str, Any]
+"""The methods of a class, by name."""
+
+TABLES = ("saveAsTable", "insertInto")
+SAVES = ("save", "jdbc", *TABLES, *FILES)
+SAVES_V2 = ("append", "create", "createOrReplace", "overwrite", "overwritePartitions", "replace")
+WRITER = ["foreach", "foreachBatch", "format", "option", "outputMode", "queryName", "start", "toTable", "trigger"]
+_OWN = f"{__name__.partition('.')[0]}.properties."
+_CHANGES = re.compile(
+    r"\s*(alter|analyze|comment|copy|create(?!\s+(or\s+replace\s+)?(global\s+)?temp)|delete|drop|insert|merge|msck|"
+    r"optimize|refresh|repair|truncate|update|use|vacuum)\b",
+    re.IGNORECASE,
+)
+"""SQL statements that change a catalog or a table."""
+
+
+class Waiting(BaseException):
+    """The script waits for its queries: there is nothing more to run."""
+
+
+def answers(lift: Lift) -> Iterator[tuple[Any, Methods]]:
+    """Yield the classes, each with the methods that answer for the check while the script runs."""
+    context, nothing = lift.spark.sparkContext, _returning(None)
+    yield DataStreamReader, _reader(lift, DataStreamReader, lift.stream)
+    yield DataFrameReader, _reader(lift, DataFrameReader, lift.table)
+    yield DataStreamWriter, _Writer(lift).methods()
+    if lift.asked is None:
+        yield DataFrameWriter, {name: _skipping(lift, name) for name in SAVES if hasattr(DataFrameWriter, name)}
+        yield DataFrameWriterV2, {name: _skipping(lift, name) for name in SAVES_V2}
+    else:
+        yield DataFrameWriter, _guards(lift)
+    yield SparkSession.Builder, {"getOrCreate": lambda builder: lift.configured(builder._options)}
+    yield SparkSession, {"stop": nothing, "newSession": _returning(lift.spark), **_session(lift)}
+    yield SparkContext, {"stop": nothing, "__init__": lambda own, *_, **__: own.__dict__.update(vars(context))}
+    yield RuntimeConfig, {"set": lambda conf, key, value: lift.set(key, value)}
+    ending = {"awaitTermination": _returning(True), "processAllAvailable": nothing, "stop": nothing}
+    yield StreamingQuery, ending
+    yield StreamingQueryManager, {"awaitAnyTermination": _returning(True), "addListener": nothing}
+    yield frame_class(), _views(lift, frame_class())
+    yield time, {"sleep": _sleeping(lift, time.sleep)}
+
+
+def _returning(value: Any) -> Callable[..., Any]:
+    def method(*arguments: Any, **named: Any) -> Any:
+        return value
+
+    return method
+
+
+def _reader(lift: Lift, owner: Any, answer: Callable[[Read], DataFrame | None]) -> Methods:
+    """Return the methods of a class of readers, which note what is read, and answer where it is loaded."""
+
+    def read_of(reader: Any) -> Read:
+        read: Read = reader.__dict__.setdefault("_streamproof_read", Read())
+        return read
+
+    def format(reader: Any, source: str, *, original: Any = owner.format) -> Any:
+        read_of(reader).format = source.casefold()
+        return original(reader, source)
+
+    def schema(reader: Any, schema: Any, *, original: Any = owner.schema) -> Any:
+        read_of(reader).schema = schema
+        return original(reader, schema)
+
+    def option(reader: Any, key: str, value: Any, *, original: Any = owner.option) -> Any:
+        read_of(reader).options[key.casefold()] = str(value)
+        return original(reader, key, value)
+
+    def options(reader: Any, **options: Any) -> Any:
+        for key, value in options.items():
+            option(reader, key, value)
+        return reader
+
+    def loading(name: str) -> Callable[..., Any]:
+        original = getattr(owner, name)
+
+        def load(reader: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
+            given = [target] * (target is not None)
+            if sys._getframe(1).f_globals.get("__name__", "").startswith(_OWN):  # the check's clock
+                return original(reader, *given, *arguments, **named)
+            read = read_of(reader)
+            read.line = lift.line
+            read.load(name, target, arguments, named)
+            if (frame := answer(read)) is not None:
+                return frame
+            return lift.batch(read, partial(original, reader, *given, *arguments, **named))
+
+        return load
+
+    loads = [name for name in ("load", "table", "jdbc", *FILES) if hasattr(owner, name)]
+    own = {"format": format, "schema": schema, "option": option, "options": options}
+    return {**own, **{name: loading(name) for name in loads}}
+
+
+class _Writer:
+    """The methods of the class of streaming writers, which note what is written, and where."""
+
+    def __init__(self, lift: Lift) -> None:
+        self.lift = lift
+        self.own: Methods = {name: getattr(DataStreamWriter, name) for name in ("__init__", *WRITER)}
+
+    def methods(self) -> Methods:
+        lift, own = self.lift, self.own
+
+        def options(writer: Any, **options: Any) -> Any:
+            for key, value in options.items():
+                writer.option(key, value)
+            return writer
+
+        def option(writer: Any, key: str, value: Any) -> Any:
+            if key.casefold() == "path":
+                self.write_of(writer).target = str(value)
+            return own["option"](writer, key, value)
+
+        def foreach_batch(writer: Any, func: Callable[..., Any]) -> Any:
+            self.write_of(writer).function = func
+            return writer if lift.asked is None else own["foreachBatch"](writer, _guarded(lift, func))
+
+        def foreach(writer: Any, f: Any) -> Any:
+            self.write_of(writer).of_rows = f
+            return writer if lift.asked is None else own["foreach"](writer, f)
+
+        def start(writer: Any, path: str | None = None, format: str | None = None, **named: Any) -> StreamingQuery:
+            return self.begin(writer, "start", path, {"format": format, **named})
+
+        def to_table(writer: Any, tableName: str, **named: Any) -> StreamingQuery:
+            return self.begin(writer, "toTable", tableName, named)
+
+        noting = {"outputMode": "mode", "queryName": "name", "format": "format"}
+        return {
+            "__init__": self.init,
+            **{name: self.noting(name, attribute) for name, attribute in noting.items()},
+            **{"option": option, "options": options, "trigger": lambda writer, **_: writer},
+            **{"foreach": foreach, "foreachBatch": foreach_batch, "start": start, "toTable": to_table},
+        }
+
+    def write_of(self, writer: Any) -> Write:
+        write: Write = writer.__dict__.setdefault("_streamproof_write", Write(writer._df))
+        return write
+
+    @property
+    def init(self) -> Callable[..., None]:
+        def init(writer: Any, df: DataFrame) -> None:
+            if df.isStreaming:
+                self.own["__init__"](writer, df)
+            else:
+                writer.__dict__.update(_spark=df.sparkSession, _jwrite=Idle())
+            writer._df = df
+
+        return init
+
+    def noting(self, name: str, attribute: str) -> Callable[..., Any]:
+        def noted(writer: Any, value: Any) -> Any:
+            setattr(self.write_of(writer), attribute, value)
+            return self.own[name](writer, value)
+
+        return noted
+
+    def begin(self, writer: Any, how: str, target: str | None, named: Methods) -> StreamingQuery:
+        """Take up a query that is started, by `start` or `toTable`."""
+        write = self.write_of(writer)
+        for name in ("outputMode", "queryName", "format", "partitionBy"):
+            if (value := named.pop(name, None)) is not None:
+                getattr(writer, name)(value)
+        writer.options(**named)
+        write.target = target if target is not None else write.target
+        write.format = write.format or ("table" if how == "toTable" else "")
+
+        def start() -> StreamingQuery:
+            self.own["option"](writer, "checkpointLocation", str(self.lift.folder / "checkpoint"))
+            self.own["trigger"](writer, availableNow=True)
+            query: StreamingQuery = self.own[how](writer, write.target)
+            return query
+
+        return self.lift.begun(write, start)
+
+
+def _guarded(lift: Lift, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function for `foreachBatch` that writes into the run's folder alone, under the script's arguments."""
+
+    def guarded(*arguments: Any) -> Any:
+        with lift.source.surroundings(), mock.patch.multiple(DataFrameWriter, **_guards(lift)):
+            return function(*arguments)
+
+    return guarded
+
+
+def _guards(lift: Lift) -> Methods:
+    """Return the methods of the class of batch writers, which refuse to write outside of the run's folder."""
+
+    def guarding(name: str) -> Callable[..., Any]:
+        original = getattr(DataFrameWriter, name)
+
+        def save(writer: Any, target: Any = None, *arguments: Any, **named: Any) -> Any:
+            given = target if target is not None else named.get("path", named.get("name", named.get("tableName")))
+            if given is not None and name != "jdbc" and (name in TABLES or not lift.is_inside(str(given))):
+                raise lift.refuse_target(str(given))
+            return original(writer, *[target] * (target is not None), *arguments, **named)
+
+        return save
+
+    return {name: guarding(name) for name in SAVES if hasattr(DataFrameWriter, name)}
+
+
+def _skipping(lift: Lift, name: str) -> Callable[..., None]:
+    def skip(writer: Any, *arguments: Any, **named: Any) -> None:
+        lift.note(f"{name}(…) isn't run")
+
+    return skip
+
+
+def _session(lift: Lift) -> Methods:
+    original = SparkSession.sql
+
+    def sql(spark: Any, sqlQuery: str, *arguments: Any, **named: Any) -> Any:
+        if lift.asked is None and _CHANGES.match(sqlQuery):
+            lift.note(f"the statement {visible(first_line(sqlQuery))!r} isn't run")
+            return original(spark, "SELECT 1 WHERE false")
+        return original(spark, sqlQuery, *arguments, **named)
+
+    return {"sql": sql, "table": lambda spark, name: spark.read.table(name)}
+
+
+def _views(lift: Lift, owner: Any) -> Methods:
+    """Return the methods of the class of DataFrames that make views, which note them."""
+
+    def making(name: str) -> Callable[..., Any]:
+        original = getattr(owner, name)
+
+        def make(frame: Any, view: str) -> Any:
+            lift.views.append(view)
+            return original(frame, view)
+
+        return make
+
+    return {name: making(name) for name in ("createOrReplaceTempView", "createTempView", "registerTempTable")}
+
+
+def _sleeping(lift: Lift, original: Callable[[float], None]) -> Callable[[float], None]:
+    """Return what answers `time.sleep`: a script that sleeps after it has started a query waits for it."""
+
+    def sleep(seconds: float) -> None:
+        if sys._getframe(1).f_code.co_filename != lift.source.file:
+            original(seconds)
+        elif lift.writes:
+            raise Waiting
+
+    return sleep
+
+
+class Notebook:
+    """Stands in for IPython, of which an exported notebook asks for magic."""
+
+    def __init__(self, lift: Lift) -> None:
+        self._lift = lift
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def skip(*arguments: Any) -> None:
+            self._lift.note(f"{visible(' '.join(map(str, arguments)))} isn't run")
+
+        return skip

@@ -1,0 +1,246 @@
+"""A script as a job: run as it is, with drawn rows for what it reads, and its query's rows for what it writes."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from .....reference.core.errors import BadInput
+from ....generators.columns.inputs import Input
+from ....system.arguments import checked
+from ....system.visible import visible
+from ..running import Sink
+from .lifting import Lift, Source
+from .reads import Frames
+from .writes import Write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+FOLDER = "{folder}"
+"""Stands for the run's folder in a script's arguments and environment."""
+
+
+@dataclass
+class Findings:
+    """What the runs of a script have shown.
+
+    Attributes:
+        tables: The names of the tables that its batch reads are answered with, in the order of their frames.
+        mode: The output mode of the query that is asked about; None: the script doesn't say it.
+        index: Its index among the queries that the script starts; None: no run has shown it.
+        settings: The settings of the session that the script asks for.
+        notes: What the script did that the check leaves out.
+        last: The last run, whose views and settings are put back before the next.
+    """
+
+    tables: Sequence[str] = ()
+    mode: str | None = None
+    index: int | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    last: Lift | None = None
+
+
+@checked
+@dataclass(frozen=True)
+class Script:
+    """A script that reads, writes and starts its queries itself, as it is; or a function or exported notebook.
+
+    It runs in the check's session. Its streaming reads get drawn rows, its batch reads the rows that are given.
+    `getOrCreate` gives the check's session, `awaitTermination` returns, `stop` does nothing. The rows that reach the
+    sink of its query are compared, in the query's own output mode, and nothing is written. With `read`, the query runs
+    with its own sink, and what `read` returns is compared.
+
+    Args:
+        source: The path of a Python file, or a function without parameters, or with one for the Spark session.
+        reads: What it reads, by name: an `Input` for a stream; rows (dicts), a pandas or an arrow table for a batch
+            read. The name is a topic, a path, a table or the last part of one, or the source's format. Streams without
+            such a name are taken in the order in which they are read.
+        query: Of several queries the one that is checked: its name, or its index in the order of their starts, from 0.
+        args: The command-line arguments. `{folder}` in them stands for the run's own folder.
+        env: The environment variables; `{folder}` as in `args`.
+        read: Is given the run's folder; returns what the query has written there: rows, or a pandas, arrow or Spark
+            frame.
+        globals: What the script finds among its global names, such as the `dbutils` of a platform. `spark`, `sc` and
+            `display` are there.
+
+    Raises:
+        BadInput: There is no such file, or nothing is given that it reads.
+    """
+
+    source: str | os.PathLike[str] | Callable[..., Any]
+    reads: Mapping[str, Any]
+    query: str | int | None = None
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    read: Callable[[Path], Any] | None = None
+    globals: Mapping[str, Any] = field(default_factory=dict)
+    found: Findings = field(default_factory=Findings, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.source):
+            path = Path(self.source)
+            if not path.is_file():
+                raise BadInput(f"Script: there is no file {visible(path)}: give the path of a Python file")
+            if path.suffix == ".ipynb":
+                raise BadInput(
+                    f"Script: {visible(path)} is a notebook: export it as Python, jupyter nbconvert --to script"
+                )
+        if not self.inputs:
+            raise BadInput(
+                f'Script: reads has no Input for {self.where}: give one for each stream, reads={{"clicks": Input(…)}}'
+            )
+
+    @property
+    def where(self) -> str:
+        """What messages call the script."""
+        return self._source().where
+
+    _streamproof_location = where
+
+    @property
+    def inputs(self) -> list[Input]:
+        """The inputs, each called by the name that it has in `reads`, where it has no other."""
+        given = {name: one for name, one in self.reads.items() if isinstance(one, Input)}
+        return [replace(one, name=_last_part(name)) if one.name == "events" else one for name, one in given.items()]
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The tables that its batch reads are answered with."""
+        return {name: given for name, given in self.reads.items() if not isinstance(given, Input)}
+
+    @property
+    def job(self) -> Script | Sink:
+        """What is checked: the script as a job, or as a sink where `read` says what it has written."""
+        return self if self.read is None else Sink(_Start(self), self.read)
+
+    @property
+    def without_sink(self) -> Script:
+        """The same script, whose sink isn't run."""
+        script = replace(self, read=None)
+        script.found.index, script.found.tables = self.found.index, self.found.tables
+        return script
+
+    @property
+    def notes(self) -> list[str]:
+        """What the script does that isn't checked."""
+        return self.found.notes
+
+    def __call__(self, *frames: DataFrame) -> DataFrame:
+        """Run the script over frames, and return what its query writes; no query is started.
+
+        Args:
+            frames: The frames of its inputs, then those of its tables.
+
+        Raises:
+            BadInput: It starts no query, or several of which none is chosen, or fails before.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            lift = self._run(frames, Path(folder))
+        found = self.found
+        if frames[0].isStreaming or found.index is None:
+            write = self._chosen(lift.writes)
+            found.index, found.mode = lift.writes.index(write), write.mode
+        else:
+            write = lift.writes[found.index]
+        found.settings, found.notes = dict(lift.settings), [*lift.notes, *self._left_out(write)]
+        lift.undo()
+        return write.frame
+
+    def start(self, *frames: DataFrame, folder: Path) -> StreamingQuery:
+        """Run the script over frames, and start its query, whose checkpoint is in the folder."""
+        query = self._run(frames, folder, self.found.index).query
+        if query is None:
+            raise BadInput(self._no_query())
+        return query
+
+    def _run(self, frames: Sequence[DataFrame], folder: Path, asked: int | None = None) -> Lift:
+        if self.found.last is not None:
+            self.found.last.undo()
+        names = [name for name, given in self.reads.items() if isinstance(given, Input)]
+        all_names = [*names, *(self.found.tables or self.tables)]
+        if len(all_names) != len(frames):
+            raise BadInput(
+                f"{self.where} has {len(all_names)} reads, {', '.join(all_names)}, and the check has {len(frames)} "
+                "inputs and tables: give both jobs the same, in the same order"
+            )
+        named = dict(zip(all_names, frames, strict=True))
+        inputs = Frames({name: named[name] for name in names})
+        tables = Frames({name: frame for name, frame in named.items() if name not in names})
+        self.found.last = Lift(self._source(folder), frames[0].sparkSession, inputs, tables, folder, asked)
+        self.found.last.run()
+        return self.found.last
+
+    def _source(self, folder: Path | None = None) -> Source:
+        code = self.source if callable(self.source) else Path(self.source).resolve()
+
+        def filled(text: str) -> str:
+            return text if folder is None else text.replace(FOLDER, str(folder))
+
+        return Source(code, [*map(filled, self.args)], {k: filled(v) for k, v in self.env.items()}, self.globals)
+
+    def _chosen(self, writes: Sequence[Write]) -> Write:
+        """Return the query that is asked about.
+
+        Raises:
+            BadInput: There is none, or there are several of which none is chosen.
+        """
+        displayed = [write for write in writes if write.format == "display"]
+        started = [write for write in writes if write.format not in ("display", "shown")] or displayed
+        if not started:
+            raise BadInput(self._no_query())
+        names = ", ".join(map(str, started))
+        match self.query:
+            case None if len(started) == 1:
+                return started[0]
+            case None:
+                raise BadInput(
+                    f"{self.where} starts {len(started)} queries, {names}: say which is checked, by its name or its "
+                    "index, Script(…, query=0)"
+                )
+            case str() if found := [write for write in started if write.name == self.query]:
+                return found[0]
+            case int() if 0 <= self.query < len(started):
+                return started[self.query]
+        raise BadInput(f"{self.where} starts no query {self.query!r}: it starts {names}")
+
+    def _no_query(self) -> str:
+        return f"{self.where} starts no query: it ends without a call of start() or toTable() on a writeStream"
+
+    def _left_out(self, write: Write) -> list[str]:
+        """Return what isn't checked of a query's sink."""
+        if self.read is not None or (write.function is None and write.of_rows is None):
+            return []
+        return [
+            f"what the function does that line {write.line} of {self.where} gives to {write.sink}, which isn't called: "
+            "Script(…, read=…) runs it, and reads what it has written"
+        ]
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Starts a script's query with its own sink."""
+
+    script: Script
+
+    @property
+    def _streamproof_location(self) -> str:
+        return self.script.where
+
+    @property
+    def notes(self) -> list[str]:
+        return self.script.notes
+
+    def __call__(self, *frames: Any) -> StreamingQuery:
+        return self.script.start(*frames[:-1], folder=frames[-1])
+
+
+def _last_part(name: str) -> str:
+    path = PurePosixPath(name.rstrip("/*"))
+    return (path.stem if "/" in name else name.rpartition(".")[2]) or name
