@@ -48,7 +48,7 @@ test: $(TESTS) $(CLASSES) ## The tests: those without Spark, then those that sha
 test-exhaustive: $(TESTS) $(CLASSES) ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands; not versions
 	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
 
-examples: $(TESTS) $(CLASSES) ## The ten jobs of examples/, right and wrong, under test
+examples: $(TESTS) $(CLASSES) ## The ten jobs of examples/, right and wrong, as functions and as scripts, under test
 	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2 --durations 20
 
 versions: $(TESTS) ## Jobs under test on PySpark 3.5 to 4.3, and on the Pythons of this machine, in .nox

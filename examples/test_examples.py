@@ -34,6 +34,21 @@ from streamproof import (
 pytestmark = pytest.mark.spark
 
 Check = Callable[..., Any]
+CUSTOMERS = [
+    {"customer_id": 1, "name": "Ann", "region": "north"},
+    {"customer_id": 2, "name": "Bo", "region": None},
+]
+BUSINESS_DAYS = """
+    WITH local AS (
+        SELECT *, (sold_at AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York')::DATE AS day FROM sales
+    ), shifted AS (SELECT *, day - INTERVAL 1 MONTH AS fiscal FROM local)
+    SELECT sale_id, till, amount, day, 'FY' || year(fiscal) || '-Q' || quarter(fiscal) AS quarter FROM shifted
+"""
+SHIPPED_ORDERS = """
+    SELECT o.order_id, ordered_at, amount, shipped_at, carrier
+    FROM orders o LEFT JOIN shipments s ON o.order_id = s.order_id AND NOT returned
+        AND shipped_at BETWEEN ordered_at AND ordered_at + INTERVAL 2 HOURS
+"""
 
 
 def check_visit_sessions(job: Any, **options: Any) -> None:
@@ -62,21 +77,22 @@ def check_page_views(job: Any, **options: Any) -> None:
     check_job(job, views, expect=sessions, **options)
 
 
+def reminded(rows: list[dict[str, Any]], clock: datetime) -> list[dict[str, Any]]:
+    """What has been emitted by a time: the orders that were to be paid 30 minutes after they were placed."""
+    unpaid = []
+    for order_id in {row["order_id"] for row in rows}:
+        events = [row for row in rows if row["order_id"] == order_id]
+        placed = min((row["at"] for row in events if not row["paid"]), default=None)
+        if placed is not None and placed + timedelta(minutes=30) <= clock - timedelta(minutes=10):
+            in_time = (row["at"] for row in events if row["paid"])
+            if not any(placed <= at <= placed + timedelta(minutes=30) for at in in_time):
+                unpaid.append({"order_id": order_id, "placed_at": placed})
+    return unpaid
+
+
 def check_unpaid_orders(job: Any, **options: Any) -> None:
     """A function says which orders have been reminded of, by the latest event time so far."""
     orders = Input("order_id bigint, at timestamp, paid boolean not null", time="at", key="order_id")
-
-    def reminded(rows: list[dict[str, Any]], clock: datetime) -> list[dict[str, Any]]:
-        unpaid = []
-        for order_id in {row["order_id"] for row in rows}:
-            events = [row for row in rows if row["order_id"] == order_id]
-            placed = min((row["at"] for row in events if not row["paid"]), default=None)
-            if placed is not None and placed + timedelta(minutes=30) <= clock - timedelta(minutes=10):
-                in_time = (row["at"] for row in events if row["paid"])
-                if not any(placed <= at <= placed + timedelta(minutes=30) for at in in_time):
-                    unpaid.append({"order_id": order_id, "placed_at": placed})
-        return unpaid
-
     check_job(job, orders, expect=reminded, **options)
 
 
@@ -119,12 +135,8 @@ def check_order_regions(job: Any, **options: Any) -> None:
         key="order_id",
         values={"customer_id": [1, 2, 3, None]},
     )
-    customers = [
-        {"customer_id": 1, "name": "Ann", "region": "north"},
-        {"customer_id": 2, "name": "Bo", "region": None},
-    ]
-    expected = static_join(customers, on="customer_id", join="left")
-    check_job(job, orders, static={"customers": customers}, expect=expected, **options)
+    expected = static_join(CUSTOMERS, on="customer_id", join="left")
+    check_job(job, orders, static={"customers": CUSTOMERS}, expect=expected, **options)
 
 
 def check_payment_ledger(job: Any, **options: Any) -> None:
@@ -148,13 +160,7 @@ def check_business_days(job: Any, **options: Any) -> None:
         key="sale_id",
         name="sales",
     )
-    statement = """
-        WITH local AS (
-            SELECT *, (sold_at AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York')::DATE AS day FROM sales
-        ), shifted AS (SELECT *, day - INTERVAL 1 MONTH AS fiscal FROM local)
-        SELECT sale_id, till, amount, day, 'FY' || year(fiscal) || '-Q' || quarter(fiscal) AS quarter FROM shifted
-    """
-    check_job(job, sales, expect=sql(statement), **options)
+    check_job(job, sales, expect=sql(BUSINESS_DAYS), **options)
 
 
 def check_resent_events(job: Any, **options: Any) -> None:
@@ -179,12 +185,7 @@ def check_order_shipments(job: Any, **options: Any) -> None:
         key="order_id",
         name="shipments",
     )
-    statement = """
-        SELECT o.order_id, ordered_at, amount, shipped_at, carrier
-        FROM orders o LEFT JOIN shipments s ON o.order_id = s.order_id AND NOT returned
-            AND shipped_at BETWEEN ordered_at AND ordered_at + INTERVAL 2 HOURS
-    """
-    check_job(job, orders, shipments, expect=sql(statement), **options)
+    check_job(job, orders, shipments, expect=sql(SHIPPED_ORDERS), **options)
 
 
 EXAMPLES = [
