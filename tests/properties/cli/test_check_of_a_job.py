@@ -90,6 +90,20 @@ def test_a_job_is_checked_against_what_is_expected(jobs: Any, name: str) -> None
     assert options["expect"].name == "session_windows(gap=10 minutes, delay=1 minute)"
 
 
+def test_a_script_is_checked_as_it_is(jobs: Any, tmp_path: Path) -> None:
+    (tmp_path / "visits.py").write_text("spark.readStream.table('clicks').writeStream.start()")
+    inputs = {"input": (f"clicks={COLUMNS}",), "key": ("user",)}
+    assert run("visits.py", **inputs, query="2", argument=("--delay", "5m"), expect="batch") == 0
+    ((called, (script,), options),) = jobs
+    assert (called, script.where, script.query, script.args) == ("check_job", "visits.py", 2, ["--delay", "5m"])
+    assert script.inputs == [Input(COLUMNS, key=("user",), name="clicks")]
+    assert options["mode"] is None
+    with pytest.raises(BadInput, match="is a function: --query and --argument are for scripts"):
+        run("shop_jobs:visits", **inputs, query="2")
+    with pytest.raises(BadInput, match=r"there is no file nothing\.py"):
+        run("nothing.py", **inputs)
+
+
 def test_a_test_is_run_with_its_fixtures(jobs: Any) -> None:
     assert run("shop_jobs:test_both", 9) == 0
     assert [(name, options["histories"], options["seed"]) for name, _, options in jobs] == [

@@ -179,7 +179,7 @@ def sensor_alerts_notebook() -> None:
     dbutils = SimpleNamespace(widgets=SimpleNamespace(text=lambda name, default: None, get=lambda name: "80"))
     job = script("sensor_alerts_notebook", {"readings": readings}, query="alerts", globals={"dbutils": dbutils})
     level = "CASE WHEN celsius > 120 THEN 'critical' ELSE 'warning' END AS level"
-    check(job, sql(f"SELECT *, {level} FROM events WHERE celsius > 80"))
+    check(job, sql(f"SELECT *, {level} FROM readings WHERE celsius > 80"))
 
 
 def movie_ratings_jupyter() -> None:
