@@ -211,8 +211,8 @@ def campaign_spend_merge() -> None:
 
 
 def kafka_to_kafka() -> None:
-    ips = ["10.0.0.1", "fe80::1"]
-    logins = kafka("user string, at timestamp, ip string, ok boolean", "user", values={"ip": ips})
+    values = {"ip": ["10.0.0.1", "fe80::1"], "ok": [True, False, None]}
+    logins = kafka("user string, at timestamp, ip string, ok boolean", "user", values=values)
     check(script("kafka_to_kafka", {"logins": logins}), failed_logins, alone=True, histories=ALONE)
 
 
