@@ -35,7 +35,7 @@ from streamproof import (
 pytestmark = pytest.mark.spark
 
 FOLDER = Path(__file__).parent / "published"
-ALONE = 12
+ALONE = 10
 """Histories that each run in a query of their own."""
 
 
@@ -211,15 +211,15 @@ def campaign_spend_merge() -> None:
 
 
 def kafka_to_kafka() -> None:
-    ips = ["10.0.0.1", "fe80::1"]
-    logins = kafka("user string, at timestamp, ip string, ok boolean", "user", values={"ip": ips})
+    values = {"ip": ["10.0.0.1", "fe80::1"], "ok": [True, False, None]}
+    logins = kafka("user string, at timestamp, ip string, ok boolean", "user", values=values)
     check(script("kafka_to_kafka", {"logins": logins}), failed_logins, alone=True, histories=ALONE)
 
 
 def rate_even() -> None:
     numbers = Input("timestamp timestamp, value bigint", key="value", name="numbers")
     parity = "if(value % 2 = 0, 'even', 'odd') AS parity"
-    expected = f'SELECT "timestamp" AS created, value, {parity} FROM numbers WHERE value <> 3'
+    expected = f'SELECT "timestamp" AS created, value, {parity} FROM numbers'
     check(script("rate_even", {"rate": numbers}), expected)
 
 
@@ -234,7 +234,7 @@ def iot_nested() -> None:
 
 def trades_csv_pandas_udf() -> None:
     columns = "symbol string, traded_at timestamp, price double, quantity int, currency string"
-    values = {"currency": ["EUR", "USD", "GBP", "CHF"]}
+    values = {"symbol": ["ACME", "INIT", "ZORG"], "currency": ["EUR", "USD", "GBP", "CHF"]}
     trades = kafka(columns, "symbol", name="trades", value="csv", values=values)
     rate = "CASE currency WHEN 'EUR' THEN 1 WHEN 'USD' THEN 0.5 WHEN 'GBP' THEN 1.25 ELSE 0 END"
     known = "price IS NOT NULL AND quantity IS NOT NULL"
@@ -393,6 +393,7 @@ def test_a_right_script_conforms(declared: Callable[[], None]) -> None:
     declared()
 
 
+@pytest.mark.exhaustive  # a violation is shrunk for up to 30 s, and the sink's invariants take minutes
 @pytest.mark.parametrize("declared", WRONG, ids=lambda declared: declared.__name__)
 def test_the_bug_of_a_script_is_found(declared: Callable[[], None]) -> None:
     with pytest.raises(Violated):

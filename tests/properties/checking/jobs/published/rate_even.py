@@ -15,7 +15,7 @@ def parity(number):
 numbers = (
     rate.withColumnRenamed('timestamp', 'created')
     .withColumn('parity', parity('value'))
-    .filter(F.col('value') != 3)
+    .filter(F.col('created').isNotNull())
 )
 
 query = (
