@@ -20,6 +20,7 @@ from ...witnesses.job.contract import location
 from ...witnesses.job.plans import Plan
 from ...witnesses.job.rows import flat, rows_of
 from ...witnesses.job.running import Job, Sink, name_of
+from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode, RunOptions
 from .oracle import Oracle
@@ -321,7 +322,7 @@ def sql(statement: str) -> SqlOracle:
 
 
 @checked
-def as_batch(job: Job | None = None) -> BatchOracle:
+def as_batch(job: Job | Script | None = None) -> BatchOracle:
     """Expect what the same job, or another one, gives as a batch over the same rows.
 
     Timers of event time never fire in a batch: of a job with such timers something else has to say what is expected.
@@ -330,7 +331,7 @@ def as_batch(job: Job | None = None) -> BatchOracle:
 
 
 @checked
-def other_job(job: Job, *, late: bool = True) -> JobOracle:
+def other_job(job: Job | Script, *, late: bool = True) -> JobOracle:
     """Expect what another job emits: the last version of the job, or a rewrite.
 
     Args:

@@ -153,7 +153,7 @@ def test_whatever_is_given_is_taken_or_refused_in_one_message(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: check_job(None, CLICKS, expect=job), "check_job: job is None: give a function or a Sink"),
+        (lambda: check_job(None, CLICKS, expect=job), "check_job: job is None: give a function or a Sink or a Script"),
         (lambda: check_job(job, CLICKS, expect=int), "expect is <class 'int'>: give a rule such as session_windows"),
         (lambda: check_job(job, CLICKS, expect=job, seconds=None), "check_job: seconds is None: give a number"),
         (lambda: check_job(job, CLICKS, expect=job, seconds=0), "seconds is 0: give a number above 0, such as 120"),

@@ -187,8 +187,12 @@ SAVED = r"/.*/job-1/history\.jsonl"
 REMOVE = r"; or remove /.*/job-1, if the job's inputs have changed since"
 WITHOUT_SPARK = [
     # What is given.
-    Case("no job", checking(job=None), "check_job: job is None: give a function or a Sink"),
-    Case("a job that is a text", checking(job="visits"), "check_job: job is 'visits': give a function or a Sink"),
+    Case("no job", checking(job=None), "check_job: job is None: give a function or a Sink or a Script"),
+    Case(
+        "a job that is a text",
+        checking(job="visits"),
+        "check_job: job is 'visits': give a function or a Sink or a Script",
+    ),
     Case("no input", lambda folder: check_job(right, expect=RIGHT), "no input: give one for each DataFrame .+"),
     Case(
         "a bare schema", lambda folder: check_job(right, "a int", expect=RIGHT), "an input is a str, 'a int': wrap .+"
@@ -245,8 +249,16 @@ WITHOUT_SPARK = [
     ),
     Case("a sink without start", lambda folder: Sink(None, right), "Sink: start is None: give a function"),
     Case("a sink that reads a text", lambda folder: Sink(right, "out"), "Sink: read is 'out': give a function"),
-    Case("another job that is none", lambda folder: other_job(5), "other_job: job is 5: give a function or a Sink"),
-    Case("a batch of nothing", lambda folder: as_batch(5), "as_batch: job is 5: give a function or a Sink or None"),
+    Case(
+        "another job that is none",
+        lambda folder: other_job(5),
+        "other_job: job is 5: give a function or a Sink or a Script",
+    ),
+    Case(
+        "a batch of nothing",
+        lambda folder: as_batch(5),
+        "as_batch: job is 5: give a function or a Sink or a Script or None",
+    ),
     Case("a gap that is a number", lambda folder: session_windows(5), "session_windows: gap is 5: give a duration .+"),
     Case("a window of no length", lambda folder: windows("0 s"), "windows: size is '0 s'.+"),
     Case(
@@ -434,7 +446,7 @@ ON_SPARK = [
     Case(
         "a job that never returns",
         of(waits_in_driver, seconds=2),
-        "the job's function didn't return within 2 s: .+",
+        r"the job's function didn't return within 2 s \(it was in line \d+ of .+\): .+",
         StreamproofError,
     ),
     Case("a column that isn't there", of(lambda clicks: clicks.select("nope")), r".+ is refused by Spark: .*`nope`.+"),
