@@ -68,6 +68,9 @@ def check(
     input: options.Inputs = None,
     key: options.Keys = None,
     time: options.Times = None,
+    time_format: options.TimeFormats = None,
+    format: options.Formats = None,
+    value: options.Values = None,
     static: options.Static = None,
     expect: options.Expect = None,
     mode: options.OutputMode = None,
@@ -84,8 +87,9 @@ def check(
     from ..laws.base import worst
 
     use_version(kafka_version)
-    of_inputs = (input or (), key or (), time or (), static or ())
-    job = JobOptions(*of_inputs, expect, mode, trigger, out_of_order, seconds, query, argument or (), histories)
+    of_inputs = (input or (), key or (), time or (), time_format or (), format or (), value or ())
+    of_script = (query, argument or ())
+    job = JobOptions(*of_inputs, static or (), expect, mode, trigger, out_of_order, seconds, *of_script, histories)
     of_operators = {"minutes": minutes, "mutant": mutant, "only": only}
     if (name := job_among(operators or (), of_operators)) is not None:
         _require_room(shared)

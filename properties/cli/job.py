@@ -45,6 +45,9 @@ class JobOptions:
     input: Sequence[str] = ()
     key: Sequence[str] = ()
     time: Sequence[str] = ()
+    time_format: Sequence[str] = ()
+    format: Sequence[str] = ()
+    value: Sequence[str] = ()
     static: Sequence[str] = ()
     expect: str | None = None
     mode: str | None = None
@@ -259,11 +262,18 @@ def inputs_of(options: JobOptions) -> list[Input]:
         BadInput: One can't be read, or there are more keys or times than inputs.
     """
     keys = _for_each("--key", options.key, len(options.input))
-    times = _for_each("--time", options.time, len(options.input))
-    return [_input(*one) for one in zip(options.input, keys, times, strict=True)]
+    count = len(options.input)
+    more = {
+        "time": _for_each("--time", options.time, count),
+        "time_format": _for_each("--time-format", options.time_format, count),
+        "format": _for_each("--format", options.format, count),
+        "value": _for_each("--value", options.value, count),
+    }
+    own = [{name: each[number] for name, each in more.items() if each[number] is not None} for number in range(count)]
+    return [_input(*one) for one in zip(options.input, keys, own, strict=True)]
 
 
-def _input(text: str, key: str | None, time: str | None) -> Input:
+def _input(text: str, key: str | None, more: Mapping[str, Any]) -> Input:
     from ..generators.columns.inputs import Input
 
     name, columns = "events", text
@@ -279,7 +289,7 @@ def _input(text: str, key: str | None, time: str | None) -> Input:
     own: dict[str, Any] = {"sample": columns} if columns.endswith(TABLES) else {"schema": columns}
     if key is not None:
         own["key"] = tuple(one.strip() for one in key.split(","))
-    return Input(name=name, time=time, **own)
+    return Input(name=name, **own, **more)
 
 
 def _for_each(option: str, given: Sequence[str], inputs: int) -> list[str | None]:

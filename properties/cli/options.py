@@ -68,6 +68,24 @@ Times = Annotated[
     list[str] | None,
     _of_job(metavar="COLUMN", help="The column of an input's event time, where several are timestamps; as --key."),
 ]
+TimeFormats = Annotated[
+    list[str] | None,
+    _of_job(
+        metavar="FORM",
+        help="The form of an event time that is no timestamp: s, ms, us since 1970, or a strftime pattern; as --key.",
+    ),
+]
+Formats = Annotated[
+    list[str] | None,
+    _of_job(
+        metavar="FORMAT",
+        help="What an input's records are like: kafka, or text; without it the job is given the columns. As --key.",
+    ),
+]
+Values = Annotated[
+    list[str] | None,
+    _of_job(metavar="VALUE", help="The payload of the records: json by default, csv, or text; as --key."),
+]
 Static = Annotated[list[str] | None, _of_job(metavar="NAME=FILE", help="A static table: a parquet or CSV file.")]
 Expect = Annotated[
     str | None,

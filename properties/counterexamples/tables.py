@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..generators.columns.model import JobHistory, Row, Source, from_microseconds
-from ..generators.columns.shown import cell
+from ..generators.columns.model import JobHistory, Row, Source, Unreadable, from_microseconds
+from ..generators.columns.shown import cell, shortened
 from ..laws.expected.comparison import unmatched
 from ..outcomes.equality import TWELVE_DIGITS, Equality
 from ..system.visible import visible
@@ -76,7 +76,8 @@ def arrivals_table(history: JobHistory, sources: Sequence[Source], watermarks: S
     """
     several = len(sources) > 1
     columns = list(dict.fromkeys(name for source in sources for name in source.schema.names))
-    head = ["", "input" if several else "", *columns, *WATERMARKS]
+    source_of = {source.name: source for source in sources}
+    head = ["", "input" if several else "", *columns, "payload", *WATERMARKS]
     lines: list[list[str]] = []
     left_out = 0
     for number, batch in enumerate(history.batches):
@@ -85,17 +86,27 @@ def arrivals_table(history: JobHistory, sources: Sequence[Source], watermarks: S
             history.clock[number] if history.clock else None,
         ]
         of_batch = ["" if time_us is None else cell(from_microseconds(time_us)) for time_us in times]
-        if not batch and len(history.batches) > 1:
-            lines.append([f"batch {number}, no rows", *[""] * (len(columns) + 1), *of_batch])
-        for nth, (name, row) in enumerate(batch):
+        arriving: list[tuple[str, Row, str]] = [(name, row, "") for name, row in batch]
+        for one in history.unreadable_in(number):
+            arriving.append((one.input, {}, _payload(source_of[one.input], one)))
+        if not arriving and len(history.batches) > 1:
+            lines.append([f"batch {number}, no rows", *[""] * (len(columns) + 2), *of_batch])
+        for nth, (name, row, payload) in enumerate(arriving):
             if len(lines) >= MOST_ROWS:
-                left_out += len(batch) - nth
+                left_out += len(arriving) - nth
                 break
-            values = [cell(row[column]) if column in row else "" for column in columns]
+            values = [*(cell(row[column]) if column in row else "" for column in columns), payload]
             label = f"batch {number}" if nth == 0 else ""
             lines.append([label, name if several else "", *values, *(of_batch if nth == 0 else [""] * len(of_batch))])
     shown = grid(head, lines) if lines else ["  nothing"]
     return shown + [f"  … and {left_out:,} more rows"] * (left_out > 0)
+
+
+def _payload(source: Source, one: Unreadable) -> str:
+    """Return the payload of a record that is no row, and why it is none."""
+    assert source.encoding is not None
+    value = source.encoding.payload(one.row, f"input {source.name}", one.fault)
+    return one.fault if not value else f"{one.fault}: {shortened(visible(value.decode(errors='replace')))}"
 
 
 def result_rows(

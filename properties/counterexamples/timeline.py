@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..generators.columns.model import JobHistory, Row, Source, from_microseconds
+from ..generators.columns.model import JobHistory, Source, from_microseconds
 from ..generators.columns.shown import cell, elapsed
 from .tables import BatchWatermarks, grid
 
@@ -22,7 +22,7 @@ def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequenc
         watermarks: Of each batch; empty where they aren't known.
     """
     source_of = {source.name: source for source in sources}
-    own = [time_us for name, row in history.arrivals if (time_us := _time_us(source_of[name], row)) is not None]
+    own = [time_us for name, row in history.arrivals if (time_us := source_of[name].time_us_of(row)) is not None]
     marks = {one.after_us for one in watermarks if one.after_us is not None}
     times = sorted({*own, *marks})
     if not own or len(history.arrivals) > MOST_ROWS or len(times) > MOST_TIMES:
@@ -32,7 +32,7 @@ def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequenc
         label = f"batch {number}"
         late_us, after_us = watermarks[number] if watermarks else (None, None)
         for name, row in batch:
-            at = _time_us(source_of[name], row)
+            at = source_of[name].time_us_of(row)
             key = ", ".join(cell(value) for value in source_of[name].key_of(row))
             mark = BEHIND if None not in (at, late_us) and at <= late_us else ROW  # type: ignore[operator]
             lines.append([label, f"{name} {key}" if len(sources) > 1 else key, *_marked(times, at, mark)])
@@ -44,10 +44,6 @@ def timeline(history: JobHistory, sources: Sequence[Source], watermarks: Sequenc
     legend += [f"{WATERMARK} the watermark after the batch"] * bool(marks)
     head = ["", "", *(elapsed(time_us - own[0]) for time_us in times)]
     return [f"Event time, from {cell(from_microseconds(own[0]))} ({', '.join(legend)}):", *grid(head, lines)]
-
-
-def _time_us(source: Source, row: Row) -> int | None:
-    return None if row[source.time] is None else source.time_us(row)
 
 
 def _marked(times: Sequence[int], time_us: int | None, mark: str) -> list[str]:

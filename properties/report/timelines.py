@@ -104,6 +104,8 @@ def timeline_of_job(one: JobCounterexample) -> Timeline:
             late = watermarks and time is not None and before is not None and time <= before
             steps.append(Step(number, "record", text, time, before, "behind the watermark" if late else "", len(steps)))
             reached = time if reached is None else max(reached, time or reached)
+        for record in history.unreadable_in(number):
+            steps.append(Step(number, "record", f"{record.input}: no row", None, before, record.fault, len(steps)))
         reached = history.clock[number] if history.clock else reached
     last = watermarks[-1].after_us if watermarks else reached
     marked = None if one.difference is None else one.difference.batch

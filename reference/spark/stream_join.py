@@ -90,7 +90,9 @@ class StreamJoin:
         keys = [(left[one], right[two]) for one, two in zip(*self.keys, strict=True)]
         times = left[self.times[0]], right[self.times[1]]
         equal = all(one == two and (one is not None or self.join == "full") for one, two in keys)
-        if None in times or not equal:
+        if not equal or (self.before_us is None and self.after_us is None):
+            return equal
+        if None in times:  # compared with a null, no time is within the bounds
             return False
         after = times[1] - times[0]
         return not (

@@ -146,12 +146,13 @@ class JobCheck:
                 f"unique has {unknown[0]!r}, and the result of {name} has the columns {', '.join(known)}: "
                 "name those that tell the rows of the table apart"
             )
-        derived = declared.plan.derived_time
+        derived = self.options.runner.derived_time(declared.plan)
         if derived is not None and not self.draws.closes and oracle.follows_clock:
             raise BadInput(
                 f"{name} has its watermark on {derived!r}, which it makes of other columns, and "
-                f"{oracle.name} goes by the clock of the input's event time: make it a column of the Input, or "
-                "expect sql(…), as_batch(), another job, or a function without a clock"
+                f"{oracle.name} goes by the clock of the input's event time: say how the source has it, such as "
+                'Input(…, format="kafka") or time_format="ms", or expect sql(…), as_batch(), another job, or a '
+                "function without a clock"
             )
         reason = oracle.refuses(declared.plan, self.variation.run)
         if reason is not None:

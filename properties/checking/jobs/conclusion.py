@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...generators.columns.inputs import ResolvedInput
 from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
@@ -86,4 +87,17 @@ def not_checked(judge: Judge, draws: Draws) -> list[str]:
         left.append(f"the columns {', '.join(met.extra)}, of which nothing is expected")
     if met.left_out:
         left.append(f"the columns {', '.join(met.left_out)}, which are expected and the result doesn't have")
+    return left + _not_drawn(draws.inputs)
+
+
+def _not_drawn(inputs: Sequence[ResolvedInput]) -> list[str]:
+    """Return what a source may have, and no history has, for the Input gives it no share."""
+    left = []
+    may_be_null = [one for one in inputs if not one.null_times and one.source.schema.field(one.source.time).nullable]
+    if may_be_null:
+        named = " and ".join(f"{one.source.time} of {one.name}" for one in may_be_null)
+        left.append(f"null event times, in {named}: Input(…, null_times=0.05) draws some")
+    whole = [one.name for one in inputs if one.source.has_payload and not one.malformed]
+    if whole:
+        left.append(f"payloads that are no rows, on {' and '.join(whole)}: Input(…, malformed=0.05) draws some")
     return left

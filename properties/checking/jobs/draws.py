@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....reference.spark.durations import microseconds_of
-from ...generators.columns.drawing import closed, covered, draw_histories, goals
+from ...generators.columns.drawing import closed, draw_histories
+from ...generators.columns.goals import covered, goals
 from ...generators.columns.model import JobHistory
 from ...laws.expected.oracle import Oracle
 from ...laws.variation import BATCHES

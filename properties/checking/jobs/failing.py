@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...generators.columns.model import JobHistory
 
@@ -24,8 +25,16 @@ def failing_history(
         half = suspects[: len(suspects) // 2]
         suspects = half if fails(half) else suspects[len(half) :]
     (found,) = suspects
-    if not found.arrivals or not fails([found]) or fails([found.with_batches([() for _ in found.batches])]):
+    nothing = replace(found.with_batches([() for _ in found.batches]), unreadable=())
+    if nothing.played == found.played or not fails([found]) or fails([nothing]):
         return None
+    for record in found.unreadable[:TRIED]:
+        for alone in (
+            JobHistory(((),), unreadable=(record._replace(batch=0),)),
+            replace(nothing, unreadable=(record,)),
+        ):
+            if fails([alone]):
+                return alone
     for number, arrival in enumerate(found.arrivals[:TRIED]):
         for alone in (JobHistory(((arrival,),)), _with_one_row(found, number)):
             if fails([alone]):
@@ -36,4 +45,5 @@ def failing_history(
 def _with_one_row(history: JobHistory, number: int) -> JobHistory:
     kept = history.arrivals[number]
     batch = next(at for at, rows in enumerate(history.batches) if any(row is kept for row in rows))
-    return history.with_batches([(kept,) if at == batch else () for at in range(len(history.batches))])
+    batches = [(kept,) if at == batch else () for at in range(len(history.batches))]
+    return replace(history.with_batches(batches), unreadable=())

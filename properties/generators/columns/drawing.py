@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 
 from .inputs import ResolvedInput
 from .key_spaces import key_family, key_space, why_alone
-from .model import Arrival, JobHistory, Row, Source, microseconds
-from .shown import duration
-from .values import Kind, drawn_kind, key_kinds
+from .model import Arrival, JobHistory, Row, Unreadable, microseconds
+from .payloads import NULL, faults_of
+from .values import Kind, drawn_kind
 
 MS = 1000
 """Microseconds of a millisecond."""
@@ -66,25 +66,75 @@ def draw_histories(
         delay_us: The delay of the watermark in microseconds, the largest of several.
     """
     generator = random.Random(f"{seed} of a job")
-    distances = sorted({distance for distance in (*distances_us, delay_us) if distance > 0}) or list(DISTANCES_US)
+    grain_us = grain_of(inputs)
+    distances = sorted({up(distance, grain_us) for distance in (*distances_us, delay_us) if distance > 0})
+    distances = distances or sorted({up(distance, grain_us) for distance in DISTANCES_US})
     start = BASES[seed % len(BASES)]
-    clock = draw_clock(generator, microseconds(start), distances, batches, delay_us)
+    clock = draw_clock(generator, microseconds(start), distances, batches, delay_us, grain_us)
     drawer = _Drawer(inputs, distances, clock, late, delay_us, start)
-    return [drawer.history(generator, f"h{number}") for number in range(count)]
+    drawn = [drawer.history(generator, f"h{number}") for number in range(count)]
+    return [with_flaws(history, inputs, f"{seed} of the flaws of {history.name}") for history in drawn]
+
+
+def grain_of(inputs: Sequence[ResolvedInput]) -> int:
+    """Return the microseconds of which the clock is a whole number, so that all inputs can have it as an event time."""
+    return max(given.source.grain_us for given in inputs)
+
+
+def up(time_us: int, grain_us: int) -> int:
+    """Return the first whole time that isn't before a time."""
+    return -(-time_us // grain_us) * grain_us
+
+
+def with_flaws(history: JobHistory, inputs: Sequence[ResolvedInput], seed: str) -> JobHistory:
+    """Return a history in which rows lose their event times, and unreadable records come, by the inputs' shares."""
+    by_name = {given.name: given for given in inputs}
+    if not any(given.null_times or given.malformed or given.null_values for given in inputs):
+        return history
+    generator = random.Random(seed)
+    batches: list[list[Arrival]] = []
+    unreadable: list[Unreadable] = []
+    for number, batch in enumerate(history.batches):
+        batches.append([])
+        for arrival in batch:
+            given, row = by_name[arrival.input], arrival.row
+            unreadable += _unreadable(generator, given, number, row)
+            timeless = generator.random() < given.null_times
+            batches[-1].append(Arrival(arrival.input, {**row, given.source.time: None}) if timeless else arrival)
+    return replace(history.with_batches(batches), unreadable=tuple(unreadable))
+
+
+def _unreadable(generator: random.Random, given: ResolvedInput, batch: int, row: Row) -> Iterator[Unreadable]:
+    """Yield the unreadable records that come with a row, so many that they have their share of all."""
+    encoding = given.source.encoding
+    if encoding is None or encoding.format is None:
+        return
+    readable = max(0.05, 1 - given.malformed - given.null_values)
+    faults = faults_of(encoding.value, not encoding.is_records_time)
+    for share, named in ((given.malformed, faults), (given.null_values, (NULL,))):
+        if generator.random() < share / readable:
+            yield Unreadable(batch, given.name, row, generator.choice(named))
 
 
 def draw_clock(
-    generator: random.Random, base_us: int, distances: Sequence[int], batches: int, delay_us: int = 0
+    generator: random.Random,
+    base_us: int,
+    distances: Sequence[int],
+    batches: int,
+    delay_us: int = 0,
+    grain_us: int = 1,
 ) -> tuple[int, ...]:
     """Draw a clock schedule: the largest event time (microseconds since 1970) by the end of each batch.
 
     Among its steps are: one to where the watermark is exactly at a whole multiple of the largest distance, where
     windows end, and one to 1 ms before such; one past the two largest distances; one by a distance, exactly or just
-    beside; and one by next to nothing.
+    beside; and one by next to nothing. Each is a whole number of `grain_us`, and 1 ms means one of these where it is
+    longer.
     """
+    beside = max(MS, grain_us)
 
     def near() -> int:
-        return max(0, generator.choice(distances) + generator.choice((0, MS, -MS)))
+        return max(0, generator.choice(distances) + generator.choice((0, beside, -beside)))
 
     others = [distance for distance in distances if distance != delay_us] or distances
     size = others[-1]
@@ -96,18 +146,19 @@ def draw_clock(
     # Where batches without data come at the end alone, what the last two clocks close comes out together.
     while batches > 2 and "edge" in steps[-2]:
         generator.shuffle(steps)
-    clock, schedule = base_us, []
+    clock, schedule = base_us - base_us % grain_us, []
     for step in steps:
         match step:
             case "edge" | "before edge":
-                before = MS if step == "before edge" else 0
+                before = beside if step == "before edge" else 0
                 clock += (delay_us + offset - before - clock) % size
             case "far":
                 clock += distances[-1] + near()
             case "near":
                 clock += near()
             case "still":
-                clock += generator.choice((0, MS))
+                clock += generator.choice((0, beside))
+        clock -= clock % grain_us
         schedule.append(clock)
     return tuple(schedule)
 
@@ -148,7 +199,7 @@ class _Drawer:
         self.sums = [one + other for one, other in combinations(distances, 2)] or [0]
         self.watermarks = [time - delay_us for time in clock]
         self.calendar = calendar_edges(start)
-        self.contents = [_Contents(given, start) for given in inputs]
+        self.contents = [Contents(given, start) for given in inputs]
         self.keys = _Keys(inputs, start)
 
     def history(self, generator: random.Random, name: str) -> JobHistory:
@@ -164,7 +215,7 @@ class _Drawer:
             if arrival is None:
                 index = generator.randrange(len(self.inputs))
                 source = self.inputs[index].source
-                time = self._time(generator, number, times)
+                time = self._time(generator, number, times, source.grain_us)
                 which = generator.randrange(len(keys))
                 row = contents[index](which)
                 row.update(zip(source.key, keys[which][index], strict=True))
@@ -188,21 +239,24 @@ class _Drawer:
         times.append(times[index])
         return arrived[index]
 
-    def _time(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
+    def _time(self, generator: random.Random, number: int, times: Sequence[int], grain_us: int) -> int:
         """Draw an event time, no later than the batch's clock; one in four is late where late ones may come."""
+        beside = max(MS, grain_us)
         clock, horizon = self.clock[number], self.horizons[number]
         is_late = horizon is not None and self.late and generator.random() < 0.25
         if horizon is not None and horizon >= clock:
             is_late = True
         for _ in range(8):
-            time = self._edge(generator, number, times) + generator.choice(OFFSETS_US)
+            time = self._edge(generator, number, times) + generator.choice(OFFSETS_US) * (beside // MS)
+            time -= time % grain_us
             if time <= clock and (horizon is None or (time <= horizon) == is_late):
                 return time
         if horizon is None:
             return clock - generator.choice((0, *self.sizes))
         if is_late:
-            return min(clock, horizon - generator.choice((0, MS, *self.sizes)))
-        return max(horizon + 1, clock - generator.choice((0, MS)))
+            time = min(clock, horizon - generator.choice((0, beside, *self.sizes)))
+            return time - time % grain_us
+        return max(up(horizon + 1, grain_us), clock - generator.choice((0, beside)))
 
     def _edge(self, generator: random.Random, number: int, times: Sequence[int]) -> int:
         """Return a time that may matter: a distance from an earlier one, or where the clock has brought something."""
@@ -233,7 +287,7 @@ class _Drawer:
         return generator.choice((1, -1)) * generator.choice(of)
 
 
-class _Contents:
+class Contents:
     """What rows may hold on one input, beside time and key."""
 
     def __init__(self, given: ResolvedInput, start: datetime) -> None:
@@ -287,7 +341,7 @@ class _Keys:
                 family, field = key_family(given.source, column, sources), given.source.schema.field(column)
                 pool = given.pools.get(column)
                 if pool is not None or family not in self.kinds:
-                    self.kinds[family] = [pool] if pool is not None else key_kinds(field.type, start)
+                    self.kinds[family] = [pool] if pool is not None else given.keys_of(column, start)
                 takes_null = several and pool is None and field.nullable
                 named.append((family, takes_null and carriers.get(given.name) != column))
             self.columns.append(named)
@@ -315,87 +369,3 @@ class _Keys:
 def closed(history: JobHistory, by_us: int) -> JobHistory:
     """Return a history with one more batch, which has no rows and moves the clock on by so many microseconds."""
     return replace(history, batches=(*history.batches, ()), clock=(*history.clock, history.clock[-1] + by_us))
-
-
-def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True) -> list[str]:
-    """Return the coverage goals of histories: what is to come up among them, as `covered` names it."""
-    sources = [given.source for given in inputs]
-    named = [LATE] if late else []
-    named += [DUPLICATE, DISORDER, EMPTY_BATCH, EQUAL_TIMES]
-    for distance in distances_us:
-        named += [words.format(duration(distance)) for words in (EXACTLY, LESS, MORE)]
-    named += [KEYS] if any(source.key for source in sources) else []
-    named += [ROWS_ON.format(source.name) for source in sources]
-    for given in inputs:
-        named += [NULL_IN.format(column, given.name) for column in _Contents(given, BASES[0]).nullable]
-    return named
-
-
-LATE = "a row behind the watermark"
-DUPLICATE = "a row that comes twice"
-DISORDER = "rows out of order within a batch"
-EMPTY_BATCH = "a batch without rows"
-EQUAL_TIMES = "equal event times"
-EXACTLY = "times exactly {} apart"
-LESS = "times 1 ms less than {} apart"
-MORE = "times 1 ms more than {} apart"
-KEYS = "more than one key"
-ROWS_ON = "rows on input {}"
-NULL_IN = "null in {} of input {}"
-
-
-def covered(
-    histories: Sequence[JobHistory], sources: Sequence[Source], distances_us: Sequence[int], delay_us: int = 0
-) -> set[str]:
-    """Return which coverage goals came up among histories, and in which columns null did.
-
-    Args:
-        histories: The histories.
-        sources: The job's inputs.
-        distances_us: The durations that matter to the job, in microseconds.
-        delay_us: The delay of the watermark in microseconds, the largest of several.
-    """
-    found: set[str] = set()
-    gaps: set[int] = set()
-    by_name = {source.name: source for source in sources}
-    for history in histories:
-        found.update(_covered_by(history, by_name, delay_us, gaps))
-    for distance in distances_us:
-        for words, gap in ((EXACTLY, distance), (LESS, distance - MS), (MORE, distance + MS)):
-            if gap in gaps:
-                found.add(words.format(duration(distance)))
-    return found
-
-
-def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: int, gaps: set[int]) -> Iterator[str]:
-    keys, rows = set(), set()
-    times: list[int] = []
-    clock = None
-    for number, batch in enumerate(history.batches):
-        in_batch = [sources[arrival.input].time_us(arrival.row) for arrival in batch]
-        if not batch:
-            yield EMPTY_BATCH
-        if in_batch != sorted(in_batch):
-            yield DISORDER
-        if clock is not None:
-            gaps.update(clock - time for time in in_batch)
-            if any(time <= clock - delay_us for time in in_batch):
-                yield LATE
-        seen = max([*times, *in_batch], default=None)
-        clock = history.clock[number] if history.clock else seen
-        times += in_batch
-        for name, row in batch:
-            yield ROWS_ON.format(name)
-            keys.add(repr(sources[name].key_of(row)))
-            rows.add(repr((name, row)))
-            for column, value in row.items():
-                if value is None:
-                    yield NULL_IN.format(column, name)
-    distinct = sorted(set(times))
-    gaps.update(later - earlier for earlier, later in combinations(distinct, 2))
-    if len(distinct) < len(times):
-        yield EQUAL_TIMES
-    if len(rows) < len(times):
-        yield DUPLICATE
-    if len(keys) > 1:
-        yield KEYS

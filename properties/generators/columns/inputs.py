@@ -18,9 +18,13 @@ from hypothesis.errors import HypothesisException
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
-from .model import Row, Source
+from .model import Row, Source, from_microseconds
+from .payloads import Value
 from .schemas import arrow_schema
-from .values import Kind, examples_of, kinds, plain_values, unsupported
+from .shapes import RECORDS_TIME, encoded_source
+from .times import UNITS
+from .values import Kind, examples_of, key_kinds, kinds, plain_values, unsupported
+from .wire import Format
 
 SAMPLED = 1000
 """So many rows of a sample are drawn from, evenly spread over it; and so many of the values and keys that are given."""
@@ -34,13 +38,26 @@ class Input:
 
     Args:
         schema: The columns: a DDL string, a StructType or a pyarrow schema; may be left out where there is a sample.
-        time: The column of the event time, a timestamp; may be left out where only one column is.
+            Of records they are those of the payload.
+        time: The column of the event time; may be left out where only one column is a timestamp. Of Kafka's records it
+            may be their own `timestamp`, and is where no column is one.
         key: The column of the key, or several; none for a job without a key.
         name: What reports call it; every input of a job has a name of its own.
         keys: The keys that the job may meet, tuples of several columns. Its histories then can't share a query.
         values: By column a Hypothesis strategy, or a sequence of values to draw from: of many 1,000 are drawn from.
         sample: Rows of the user's own: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table.
             Histories take rows from it, and change their times and keys.
+        time_format: The form of an event time that is no timestamp: "s", "ms" or "us" since 1970, of a number or text;
+            or a pattern of `strftime`. Other text is ISO 8601, in UTC with microseconds; a date needs none.
+        null_times: The share of rows without an event time, from 0 to 1.
+        format: "kafka": the job is given the columns of Spark's Kafka source; "text": one column, `value`; by default
+            the columns of the schema.
+        value: The payload of the records: "json" by default, "csv", or "text", the one column beside the key; or a
+            function from a row to bytes, or to None.
+        headers: Whether Kafka's records have the column `headers`.
+        malformed: The share of records whose payload is cut, empty or otherwise no row, from 0 to 1. What is expected
+            knows nothing of them: a job skips them.
+        null_values: The share of records of Kafka's whose payload is null, likewise.
     """
 
     schema: Any = None
@@ -50,6 +67,13 @@ class Input:
     keys: Sequence[Any] | None = None
     values: Mapping[str, st.SearchStrategy[Any] | Sequence[Any]] | None = None
     sample: Any = None
+    time_format: str | None = None
+    null_times: float = 0
+    format: Format | None = None
+    value: Value = "json"
+    headers: bool = False
+    malformed: float = 0
+    null_values: float = 0
 
 
 @dataclass(frozen=True)
@@ -57,16 +81,22 @@ class ResolvedInput:
     """An input whose columns are known, and what its rows are drawn from.
 
     Attributes:
-        source: Its columns.
+        source: Its columns, and how the job is given them.
         keys: The user's own keys; none where keys are drawn.
         pools: By column the values to draw from, where the user has given some.
         sample: Rows of the user's own; none where there is no sample.
+        null_times: The share of rows without an event time.
+        malformed: The share of records with a malformed payload.
+        null_values: The share of records without a payload.
     """
 
     source: Source
     keys: tuple[tuple[Any, ...], ...] = ()
     pools: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     sample: tuple[Row, ...] = ()
+    null_times: float = 0
+    malformed: float = 0
+    null_values: float = 0
 
     @property
     def name(self) -> str:
@@ -81,7 +111,19 @@ class ResolvedInput:
 
     def kinds_of(self, column: str, around: datetime) -> list[Kind]:
         """Return the kinds of values of a column: the user's own, or those of its type; as `kinds`."""
-        return [self.pools[column]] if column in self.pools else kinds(self.source.schema.field(column).type, around)
+        if column in self.pools:
+            return [self.pools[column]]
+        return [*map(self.taken, kinds(self.source.schema.field(column).type, around))]
+
+    def keys_of(self, column: str, around: datetime) -> list[Kind]:
+        """Return the kinds of keys of a column; as `key_kinds`."""
+        return [*map(self.taken, key_kinds(self.source.schema.field(column).type, around))]
+
+    def taken(self, kind: Kind) -> Kind:
+        """Return those of some values that the source's form keeps: of CSV Spark reads an empty text as null."""
+        encoding = self.source.encoding
+        is_csv = encoding is not None and encoding.value == "csv"
+        return tuple(value for value in kind if value != "") if is_csv else kind
 
 
 def resolve_all(inputs: Sequence[Input], seed: int = 0) -> list[ResolvedInput]:
@@ -154,7 +196,7 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
         raise BadInput(f"{reserved[0]!r} is a name of streamproof's own: rename it")
     time = _time_column(given, schema)
     key = _key_columns(given, schema, time)
-    source = Source(given.name, schema, time, key)
+    source = encoded_source(given, schema, time, key)
     rows = () if table is None else _sample_rows(table, source, from_schema=given.schema is not None)
     pools = _pools(given, source, seed)
     for column in schema:
@@ -165,7 +207,8 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
                 f"no values can be drawn for the column {column.name!r} of the type {lacking}{within}: "
                 f"give some, values={{{column.name!r}: [...]}}"
             )
-    return ResolvedInput(source, _real_keys(given, source, seed), pools, rows)
+    shares = given.null_times, given.malformed, given.null_values
+    return ResolvedInput(source, _real_keys(given, source, seed), pools, rows, *shares)
 
 
 def _some(values: Sequence[Any], seed: str) -> list[Any]:
@@ -183,20 +226,20 @@ def _column(schema: pa.Schema, column: Any, what: str) -> str:
 
 def _time_column(given: Input, schema: pa.Schema) -> str:
     timestamps = [column.name for column in schema if pa.types.is_timestamp(column.type)]
+    may_be_records = given.format == "kafka" and RECORDS_TIME not in schema.names
     if given.time is None:
         if len(timestamps) == 1:
             return str(timestamps[0])
+        if may_be_records and not timestamps:
+            return RECORDS_TIME
         there = f"{', '.join(timestamps)} are timestamps" if timestamps else "no column is a timestamp"
-        raise BadInput(f'which column is the event time? {there}: name it, Input(…, time="at")')
-    column = _column(schema, given.time, "named as its event time")
-    kind = schema.field(column).type
-    if column not in timestamps:
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            remedy = "seconds or milliseconds since 1970? Declare it a timestamp, and cast it before the job takes it"
-        else:
-            remedy = "declare it a timestamp, and parse or cast it before the job takes it"
-        raise BadInput(f"the event time {column!r} is no timestamp but {kind}: {remedy}")
-    return column
+        raise BadInput(
+            f'which column is the event time? {there}: name it, Input(…, time="at"), and where it is a number or text '
+            f"say its form, {UNITS}; to a job without any give a timestamp, which it leaves out"
+        )
+    if given.time == RECORDS_TIME and may_be_records:
+        return RECORDS_TIME
+    return _column(schema, given.time, "named as its event time")
 
 
 def _key_columns(given: Input, schema: pa.Schema, time: str) -> tuple[str, ...]:
@@ -350,6 +393,10 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Row, ...]:
+    if source.encoding is not None:  # the times are drawn anyway
+        times = pa.array([from_microseconds(0)] * table.num_rows, source.schema.field(source.time).type)
+        place = table.schema.get_field_index(source.time)
+        table = table.append_column(source.time, times) if place < 0 else table.set_column(place, source.time, times)
     if from_schema:
         table = _cast(table, source.schema)
     step = -(-table.num_rows // SAMPLED)

@@ -52,7 +52,12 @@ class KeySpace:
         return number * self.stride + value
 
     def unpacked(self, value: Any) -> tuple[int, Any] | None:
-        """Return the number of a history and its own key; None for a value that is no packed key."""
+        """Return the number of a history and its own key; None for a value that is no packed key.
+
+        The key of a record is the key's text as bytes.
+        """
+        if isinstance(value, bytes):
+            value = value.decode(errors="replace")
         if not self.stride:
             if isinstance(value, str) and len(value) > 5 and value[5] == "|" and value[:5].isdecimal():
                 return int(value[:5]), value[6:]

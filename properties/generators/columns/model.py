@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .wire import Encoding
+
 Row: TypeAlias = Mapping[str, Any]
 Comparing: TypeAlias = Literal["batches", "cuts", "end"]
 """What is compared: the rows of each batch, the table after each batch, or the table at the end."""
@@ -38,12 +40,41 @@ class Source:
         schema: The columns and their types, in order.
         time: The column of the event time, of a timestamp's type.
         key: The columns of the key.
+        encoding: How the job is given its rows, where it isn't given them as they are.
+        null_times: Whether rows may have no event time.
     """
 
     name: str
     schema: pa.Schema
     time: str
     key: tuple[str, ...]
+    encoding: Encoding | None = None
+    null_times: bool = False
+
+    @property
+    def wire_schema(self) -> pa.Schema:
+        """The columns that the job is given."""
+        return self.schema if self.encoding is None else self.encoding.schema
+
+    @property
+    def wire_time(self) -> str | None:
+        """The column in which the job is given the event time as a timestamp; None: the job derives it."""
+        return self.time if self.encoding is None else self.encoding.timestamp
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether the job is given records with a payload that it parses."""
+        return self.encoding is not None and self.encoding.format is not None
+
+    @property
+    def has_records_key(self) -> bool:
+        """Whether the job is given records of Kafka's whose key is the text of the key's column."""
+        return self.encoding is not None and self.encoding.format == "kafka" and len(self.key) == 1
+
+    @property
+    def grain_us(self) -> int:
+        """The microseconds of which each event time is a whole number."""
+        return 1 if self.encoding is None else self.encoding.grain_us
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
         """Return the key of a row."""
@@ -53,14 +84,18 @@ class Source:
         """Return a row's event time in microseconds since 1970."""
         return microseconds(row[self.time])
 
+    def time_us_of(self, row: Row) -> int | None:
+        """Return a row's event time in microseconds since 1970; None where it has none."""
+        return None if row[self.time] is None else self.time_us(row)
+
     def latest_us(self, batch: Sequence[Arrival]) -> int | None:
         """Return the largest event time of the source's rows in a batch; None where they have none."""
         times = [self.time_us(row) for name, row in batch if name == self.name and row[self.time] is not None]
         return max(times, default=None)
 
     def time_of(self, time_us: int) -> datetime:
-        """Return an event time as rows have it: in UTC, or without a zone where its type has none."""
-        time = from_microseconds(time_us)
+        """Return an event time as rows have it: whole, in UTC, or without a zone where its type has none."""
+        time = from_microseconds(time_us - time_us % self.grain_us)
         return time if self.schema.field(self.time).type.tz else time.replace(tzinfo=None)
 
 
@@ -69,6 +104,22 @@ class Arrival(NamedTuple):
 
     input: str
     row: Row
+
+
+class Unreadable(NamedTuple):
+    """A record that arrives on an input, and whose payload is no row.
+
+    Attributes:
+        batch: The index of its batch.
+        input: The input.
+        row: The row that it would be.
+        fault: The fault of its payload, such as `truncated`.
+    """
+
+    batch: int
+    input: str
+    row: Row
+    fault: str
 
 
 @dataclass(frozen=True)
@@ -82,6 +133,8 @@ class JobHistory:
         name: What reports call it.
         variation: Which invariant it violates, and how the query is run then; empty where it is run as it stands.
         seed: The seed of the check that saved it; None: it isn't a saved one.
+        unreadable: Records that arrive beside the rows of `batches`, at the end of their batch. No oracle of rows sees
+            them.
     """
 
     batches: tuple[tuple[Arrival, ...], ...]
@@ -89,11 +142,22 @@ class JobHistory:
     name: str = field(default="history", compare=False)
     variation: Mapping[str, Any] = field(default_factory=dict, compare=False)
     seed: int | None = field(default=None, compare=False, repr=False)
+    unreadable: tuple[Unreadable, ...] = ()
 
     @property
     def arrivals(self) -> list[Arrival]:
         """All that arrives, in order."""
         return [arrival for batch in self.batches for arrival in batch]
+
+    @property
+    def played(self) -> str:
+        """All that a query over the history depends on, as text."""
+        return repr((self.batches, self.clock, self.unreadable))
+
+    def unreadable_in(self, batch: int) -> list[Unreadable]:
+        """Return the unreadable records of a batch; of those beyond the last, for batches were dropped, the last's."""
+        last = len(self.batches) - 1
+        return [one for one in self.unreadable if min(one.batch, last) == batch]
 
     def with_batches(self, batches: Sequence[Sequence[Arrival]]) -> JobHistory:
         """Return the same history with other batches, as many as before where it has a clock."""

@@ -13,6 +13,7 @@ from ....reference.core.errors import BadInput
 from .inputs import ResolvedInput
 from .key_spaces import MOST, KeySpace, key_space
 from .model import JobHistory, Row, Source
+from .wire import Encoder
 
 
 class UnreadableKey(BadInput):
@@ -39,15 +40,28 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
     sources = [given.source for given in inputs]
     space = key_space(sources)
     generator = random.Random(f"{seed} of the order")
+    encoders = {source.name: Encoder(source) for source in sources}
     tables = []
     for batch in range(len(clock)):
         rows: dict[str, list[tuple[int, Row]]] = {source.name: [] for source in sources}
+        unreadable: dict[str, list[tuple[Row, str]]] = {source.name: [] for source in sources}
         for number, history in enumerate(histories, 1):
             for name, row in history.batches[batch]:
-                column = space.columns[name]
-                rows[name].append((number, {**row, column: space.packed(number, row[column])}))
-        tables.append({source.name: table_of(source, _mixed(rows[source.name], generator)) for source in sources})
+                rows[name].append((number, _packed(space, number, name, row)))
+            for one in history.unreadable_in(batch):
+                unreadable[one.input].append((_packed(space, number, one.input, one.row), one.fault))
+        tables.append(
+            {
+                name: encoder.table(_mixed(rows[name], generator), unreadable[name], clock[batch])
+                for name, encoder in encoders.items()
+            }
+        )
     return tables
+
+
+def _packed(space: KeySpace, number: int, name: str, row: Row) -> Row:
+    column = space.columns[name]
+    return {**row, column: space.packed(number, row[column])}
 
 
 def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Row]:
@@ -62,28 +76,22 @@ def _mixed(rows: Sequence[tuple[int, Row]], generator: random.Random) -> list[Ro
 
 def tables_alone(history: JobHistory, sources: Sequence[Source]) -> list[dict[str, pa.Table]]:
     """Lay one history out as one table for each batch and input, its keys as they are and no rows but its own."""
-    return [
-        {source.name: table_of(source, [row for name, row in batch if name == source.name]) for source in sources}
-        for batch in history.batches
-    ]
-
-
-def table_of(source: Source, rows: Sequence[Row]) -> pa.Table:
-    """Return rows as an Arrow table.
-
-    Raises:
-        BadInput: A value doesn't fit its column.
-    """
-    columns = []
-    for column in source.schema:
-        try:
-            columns.append(pa.array([row[column.name] for row in rows], column.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise BadInput(
-                f"input {source.name}: a value of the column {column.name!r} doesn't fit {column.type}: "
-                f"{str(error).splitlines()[0]}; give values of that type"
-            ) from None
-    return pa.table(columns, schema=source.schema)
+    encoders = {source.name: Encoder(source) for source in sources}
+    tables = []
+    for number, batch in enumerate(history.batches):
+        clock_us = history.clock[number] if history.clock else None
+        unreadable = history.unreadable_in(number)
+        tables.append(
+            {
+                name: encoder.table(
+                    [row for of, row in batch if of == name],
+                    [(one.row, one.fault) for one in unreadable if one.input == name],
+                    clock_us,
+                )
+                for name, encoder in encoders.items()
+            }
+        )
+    return tables
 
 
 def unpack(
@@ -103,7 +111,7 @@ def unpack(
         BadInput: A column of the key is missing.
     """
     space = key_space(sources)
-    own = [{row[space.columns[name]] for batch in history.batches for name, row in batch} for history in histories]
+    own = [{row[space.columns[name]] for name, row in _rows_of(history)} for history in histories]
     owners: list[int] = []
     for row in rows:
         owner = None
@@ -133,6 +141,11 @@ def unpack(
     return found
 
 
+def _rows_of(history: JobHistory) -> list[tuple[str, Row]]:
+    """Return the rows of a history by input, those too that its unreadable records would be."""
+    return [*history.arrivals, *((one.input, one.row) for one in history.unreadable)]
+
+
 def _restored(
     rows: Sequence[Row], owners: Sequence[int], own: Sequence[set[Any]], space: KeySpace
 ) -> list[dict[str, Any]]:
@@ -145,6 +158,8 @@ def _restored(
     def key(owner: int, value: Any) -> Any:
         if not space.stride:
             prefix = space.packed(owner, "")
+            if isinstance(value, bytes):
+                return value.removeprefix(prefix.encode())
             return value.removeprefix(prefix) if isinstance(value, str) else value
         unpacked = space.unpacked(value)
         known = unpacked is not None and unpacked[0] == owner and unpacked[1] in own[owner - 1]

@@ -35,7 +35,11 @@ def typed_row(row: Row) -> str:
 
 def cell(value: Any) -> str:
     """Return a value as text, cut where it is long."""
-    text = shown(value)
+    return shortened(shown(value))
+
+
+def shortened(text: str) -> str:
+    """Return a text, cut where it is long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]}… ({len(text):,} characters)"
 
 

@@ -6,6 +6,7 @@ All candidates keep the clock schedule, and stay within what was drawn from: a u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain
@@ -61,11 +62,32 @@ def shrink(
         delay_us: Where no row may be late, the delay of the watermark in microseconds.
         deadline: After it no round begins.
     """
+    history = _with_fewer_unreadable(history, fails, deadline)
     rows, steps = _placed(history), _Steps(history, inputs, delay_us)
     smallest = Shrinker(steps.size, steps.candidates, steps.combined).shrink(
         rows, lambda candidates: fails([*map(steps.history, candidates)]), rounds, deadline=deadline
     )
     return history if smallest is rows else steps.history(smallest)
+
+
+def _with_fewer_unreadable(
+    history: JobHistory,
+    fails: Callable[[Sequence[JobHistory]], Sequence[bool]],
+    deadline: Deadline | None,
+) -> JobHistory:
+    """Return the history without unreadable records, with one of them, or with as few as are found to make it fail."""
+    left = history.unreadable
+    while left and not (deadline is not None and deadline.is_over()):
+        choices = [(), *((one,) for one in left), *(left[:at] + left[at + 1 :] for at in range(len(left)))]
+        choices += [(left[0]._replace(batch=0),)]
+        smaller = [some for some in choices if len(some) < len(left) or some[0].batch < left[0].batch]
+        smaller = sorted({repr(some): some for some in smaller}.values(), key=len)
+        candidates = [replace(history, unreadable=some) for some in smaller]
+        failing = [one for one, does in zip(candidates, fails(candidates), strict=True) if does]
+        if not failing:
+            break
+        history, left = failing[0], failing[0].unreadable
+    return history
 
 
 def _placed(history: JobHistory) -> _Rows:
@@ -119,7 +141,7 @@ class _Steps:
             for column, value in row.items():
                 if column in source.key:
                     keys.add((column, repr(value), _key_size(value)))
-                elif column != source.time:
+                elif column != source.time or value is None:
                     values += self.values.size(name, column, value)
         return (
             len(rows),
@@ -153,14 +175,20 @@ class _Times:
     def __init__(self, history: JobHistory, sources: Mapping[str, Source], delay_us: int | None) -> None:
         self.clock, self.batches = history.clock, len(history.batches)
         self.sources, self.delay_us = sources, delay_us
-        times = [sources[name].time_us(row) for name, row in history.arrivals]
+        times = [time for name, row in history.arrivals if (time := sources[name].time_us_of(row)) is not None]
         self.start_us = (history.clock or times or [0])[0]
 
     def of(self, placed: _Placed) -> int:
-        return self.sources[placed.input].time_us(placed.row)
+        """Return the event time of a row; of a row without one the start of the history."""
+        time = self.sources[placed.input].time_us_of(placed.row)
+        return self.start_us if time is None else time
+
+    def has_time(self, placed: _Placed) -> bool:
+        return placed.row[self.sources[placed.input].time] is not None
 
     def are_allowed(self, rows: _Rows) -> bool:
         """Return whether no row is later than its batch's clock, nor, where a delay is given, late."""
+        rows = [placed for placed in rows if self.has_time(placed)]
         if self.clock and any(self.of(placed) > self.clock[placed.batch] for placed in rows):
             return False
         if self.delay_us is None:
@@ -223,15 +251,19 @@ class _Times:
             down = min(times, default=0) % unit
             yield [self._timed(placed, us - down) for placed, us in zip(rows, times, strict=True)]
         for index, (placed, us) in enumerate(zip(rows, times, strict=True)):
+            if not self.has_time(placed):
+                yield _replaced(rows, index, self._timed(placed, us, given=True))
+                continue
             found = {_whole(us, unit, up) for unit in UNITS_US for up in (0, 1)} | set(times)
             # Just beside another one's is simpler than somewhere.
             found |= {time + by for time in times for by in (MS, -MS)} if us % UNITS_US[1] else set()
             for other in found - {us}:
                 yield _replaced(rows, index, self._timed(placed, other))
 
-    def _timed(self, placed: _Placed, us: int, batch: int | None = None) -> _Placed:
+    def _timed(self, placed: _Placed, us: int, batch: int | None = None, *, given: bool = False) -> _Placed:
+        """Return a row at another time, and maybe in another batch; `given`: a row without a time is given one."""
         source = self.sources[placed.input]
-        row = {**placed.row, source.time: source.time_of(us)}
+        row = {**placed.row, source.time: source.time_of(us)} if given or self.has_time(placed) else placed.row
         return _Placed(placed.batch if batch is None else batch, placed.input, row)
 
 
@@ -354,7 +386,7 @@ class _Values:
                 (fitted,) = plain_values(pa.array([other], kind))
             except (pa.ArrowException, TypeError, ValueError):
                 continue
-            if self.size(name, column, fitted) < limit:
+            if self.size(name, column, fitted) < limit and given.taken((fitted,)):
                 yield fitted
 
     def _steps(self, value: Any, kind: pa.DataType, plainest: Any) -> Iterator[Any]:

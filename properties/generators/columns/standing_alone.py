@@ -32,7 +32,9 @@ class Push(NamedTuple):
 
 def without_clock(history: JobHistory) -> JobHistory:
     """Return the rows of a history alone: they themselves move the watermark, and no batch is empty."""
-    return replace(history, batches=tuple(batch for batch in history.batches if batch) or ((),), clock=())
+    used = [number for number, batch in enumerate(history.batches) if batch]
+    unreadable = tuple(one._replace(batch=sum(number < one.batch for number in used)) for one in history.unreadable)
+    return replace(history, batches=tuple(history.batches[n] for n in used) or ((),), clock=(), unreadable=unreadable)
 
 
 def standing_alone(
@@ -58,7 +60,8 @@ def standing_alone(
     lengths += [first] if sooner and first and not history.batches[first] else []
     found = []
     for length in lengths:
-        ended = replace(history, batches=history.batches[:length], clock=history.clock[:length])
+        unreadable = tuple(one for one in history.unreadable if one.batch < length)
+        ended = replace(history, batches=history.batches[:length], clock=history.clock[:length], unreadable=unreadable)
         rows = _pushing_rows(ended, inputs)
         for pushes in product(*([None, *options] for options in _pushes(ended, inputs, sooner))):
             found.append(_pushed(ended, inputs, [push for push in pushes if push], rows))
@@ -74,7 +77,7 @@ def _pushes(history: JobHistory, inputs: Sequence[ResolvedInput], sooner: bool) 
     pushes = []
     for index, number in enumerate([-1, *used], -1):
         for name, row in history.batches[number] if index >= 0 else ():
-            largest[name] = max(largest[name], sources[name].time_us(row))
+            largest[name] = max(largest[name], sources[name].time_us_of(row) or 0)
         is_last = index + 1 == len(used)
         following = len(history.clock) if is_last else used[index + 1]
         times = history.clock[max(number, 0) : following][-2 if sooner and not is_last else -1 :]
@@ -95,11 +98,17 @@ def _pushed(
         )
 
     batches: list[tuple[Arrival, ...]] = []
-    for index, batch in enumerate([(), *(batch for batch in history.batches if batch)], -1):
+    used = [number for number, batch in enumerate(history.batches) if batch]
+    moved = {}
+    for index, number in enumerate([-1, *used], -1):
+        moved[number], batch = len(batches), history.batches[number] if index >= 0 else ()
         pushed = [arrivals(push, time_us) for push in pushes if push.batch == index for time_us in push.times_us]
         batches.append((*batch, *(pushed[0] if pushed else ())))
         batches += pushed[1:]
-    return without_clock(history.with_batches(batches))
+    unreadable = tuple(
+        one._replace(batch=moved[max(number for number in moved if number <= one.batch)]) for one in history.unreadable
+    )
+    return without_clock(replace(history.with_batches(batches), unreadable=unreadable))
 
 
 def _pushing_rows(history: JobHistory, inputs: Sequence[ResolvedInput]) -> dict[str, dict[str, Any]]:

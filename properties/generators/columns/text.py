@@ -20,7 +20,9 @@ import pyarrow as pa
 from ....reference.core.errors import BadInput
 from ...system.spark_versions import struct_of_arrow
 from ...system.visible import json_line
-from .model import Arrival, JobHistory, Row, Source, from_microseconds, microseconds
+from .model import Arrival, JobHistory, Row, Source, Unreadable, from_microseconds, microseconds
+from .payloads import FAULTS, NULL
+from .shown import duration
 from .values import plain_values
 
 
@@ -34,13 +36,16 @@ def to_text(history: JobHistory, sources: Sequence[Source]) -> str:
         lines[0]["variation"] = dict(history.variation)
     for number, batch in enumerate(history.batches):
         lines += [{"cut": True}] if number else []
-        for name, row in batch:
-            schema = by_name[name].schema
-            values = {column.name: _encoded(row[column.name], column.type) for column in schema}
-            lines.append({"input": name, "row": values})
+        lines += [{"input": name, "row": _row_text(row, by_name[name])} for name, row in batch]
+        for one in history.unreadable_in(number):
+            lines.append({"input": one.input, "row": _row_text(one.row, by_name[one.input]), "payload": one.fault})
         if history.clock:
             lines.append({"heartbeat": _time_text(from_microseconds(history.clock[number]))})
     return "".join(json_line(line) + "\n" for line in lines)
+
+
+def _row_text(row: Row, source: Source) -> dict[str, Any]:
+    return {column.name: _encoded(row[column.name], column.type) for column in source.schema}
 
 
 def pasted(history: JobHistory, sources: Sequence[Source]) -> list[str]:
@@ -90,6 +95,7 @@ class _Parsing:
         if set(inputs) != set(self.sources):
             self._refuse(f"it has the inputs {', '.join(inputs)}, and the job {', '.join(self.sources)}: rename them")
         batches: list[list[Arrival]] = [[]]
+        unreadable: list[Unreadable] = []
         clock: dict[int, int] = {}
         for number, line in lines[1:]:
             match self._object(number, line):
@@ -101,11 +107,22 @@ class _Parsing:
                     clock[len(batches) - 1] = self._clock(time)
                 case {"input": str(name_of), "row": dict(row), **others} if not others:
                     batches[-1].append(self._arrival(name_of, row))
+                case {"input": str(name_of), "row": dict(row), "payload": str(fault), **others} if not others:
+                    unreadable.append(self._unreadable(len(batches) - 1, self._arrival(name_of, row), fault))
                 case _:
                     self._refuse('use {"input": …, "row": {…}}, {"heartbeat": "2024-…"} or {"cut": true}')
         if clock:
             self._check(batches, clock)
-        return JobHistory(tuple(map(tuple, batches)), tuple(clock.values()), name, variation)
+        return JobHistory(
+            tuple(map(tuple, batches)), tuple(clock.values()), name, variation, unreadable=tuple(unreadable)
+        )
+
+    def _unreadable(self, batch: int, arrival: Arrival, fault: str) -> Unreadable:
+        if not self.sources[arrival.input].has_payload:
+            self._refuse(f"input {arrival.input} has columns and no payload: leave the line out")
+        if fault not in (*FAULTS, NULL):
+            self._refuse(f"no payload is {fault!r}: use {', '.join((*FAULTS, NULL))}")
+        return Unreadable(batch, arrival.input, arrival.row, fault)
 
     def _check(self, batches: Sequence[Sequence[Arrival]], clock: Mapping[int, int]) -> None:
         if len(clock) < len(batches):
@@ -115,7 +132,7 @@ class _Parsing:
             raise BadInput(f"{self.file}: its heartbeats go back: let none be before the one of the batch before")
         for number, batch in enumerate(batches):
             for name, row in batch:
-                if self.sources[name].time_us(row) > clock[number]:
+                if (self.sources[name].time_us_of(row) or 0) > clock[number]:
                     time = row[self.sources[name].time]
                     raise BadInput(
                         f"{self.file}: batch {number} has a row at {time}, after its heartbeat: "
@@ -136,8 +153,16 @@ class _Parsing:
                     f"the row lacks the column {column.name!r} of input {name}: add it, null where it has none"
                 )
             values[column.name] = self._value(row[column.name], column)
-        if values[source.time] is None:
-            self._refuse(f"the event time {source.time!r} is null: give each row one")
+        if values[source.time] is None and not source.null_times:
+            self._refuse(
+                f"the event time {source.time!r} is null: give each row one, or say that rows may have none, "
+                "Input(…, null_times=0.05)"
+            )
+        if values[source.time] is not None and values[source.time] != source.time_of(source.time_us(values)):
+            self._refuse(
+                f"the event time {source.time!r} is {row[source.time]}, for which its form has no room: "
+                f"make it a whole number of {duration(source.grain_us)}"
+            )
         return Arrival(name, values)
 
     def _value(self, encoded: Any, column: pa.Field) -> Any:

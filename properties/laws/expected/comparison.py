@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from ....reference.core.errors import BadInput
-from ...generators.columns.model import Comparing, Expected, Row
+from ...generators.columns.model import Comparing, Expected, Row, Source
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.rows import flat
 from ...witnesses.run_options import Mode
@@ -160,3 +162,38 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
             f"name {named} so with .alias(){window}, or rename in what is expected"
         )
     return [column for column in columns if wanted and column not in wanted]
+
+
+def in_their_form(
+    expected: Sequence[Expected], emitted: Sequence[Sequence[Sequence[Row]]], sources: Sequence[Source]
+) -> list[Expected]:
+    """Return what is expected with event times as a job emits them: as its source has them, where it leaves them so.
+
+    Args:
+        expected: What is expected of each history, with timestamps.
+        emitted: The rows of each batch that the job emits of each history.
+        sources: Its inputs.
+    """
+    forms = {source.time: form for source in sources if source.encoding and (form := source.encoding.shown_form)}
+    if not forms:
+        return [*expected]
+    only = next(iter(forms.values())) if len({*forms.values()}) == 1 else None
+    by_column: dict[str, set[bool]] = {}
+    for rows in chain.from_iterable(emitted):
+        for row in rows:
+            for name, value in row.items():
+                if value is not None:
+                    by_column.setdefault(name, set()).add(isinstance(value, datetime))
+    changed = {
+        name: form for name, are_times in by_column.items() if not any(are_times) and (form := forms.get(name, only))
+    }
+
+    def shown(name: str, value: Any) -> Any:
+        return changed[name].of(value) if name in changed and isinstance(value, datetime) else value
+
+    return [
+        replace(
+            one, rows=[[{name: shown(name, value) for name, value in row.items()} for row in rows] for rows in one.rows]
+        )
+        for one in expected
+    ]

@@ -17,7 +17,7 @@ from ...witnesses.job.running import Declared, Output, Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode
 from ..variation import Variation
-from .comparison import RowDifference, check_columns, columns_of, difference, table_of, with_columns
+from .comparison import RowDifference, check_columns, columns_of, difference, in_their_form, table_of, with_columns
 from .oracle import Oracle
 
 
@@ -137,7 +137,7 @@ class Judge:
         for output in outputs:
             self._note(output, variation)
         self.met.columns = self.met.columns or columns_of(flat(rows) for batches in emitted for rows in batches)
-        expected = self.expected(histories, variation)
+        expected = in_their_form(self.expected(histories, variation), emitted, self.witness.sources)
         if self.met.alike is not None and any(each.comparing != "batches" for each in expected):
             raise BadInput(self.met.alike)
         self.met.comparing = "end" if self.is_sink else expected[0].comparing
@@ -150,7 +150,7 @@ class Judge:
 
     def compare_alone(self, history: JobHistory, variation: Variation) -> Compared:
         """Run the job over a history in a query of its own, unless that was done before, and compare."""
-        text = repr((history.batches, history.clock, variation.saved))
+        text = repr((history.played, variation.saved))
         if text not in self._alone:
             (self._alone[text],) = self.compare([history], variation)
         return self._alone[text]
@@ -169,6 +169,7 @@ class Judge:
     def beside(self, history: JobHistory, expected: Expected, variation: Variation) -> Compared:
         """Run the job over a history in a query of its own, and compare with the rows expected in a shared query."""
         ((emitted,), (output,)) = self.witness.evaluate([variation.vary(history)], variation.run)
+        (expected,) = in_their_form([expected], [emitted], self.witness.sources)
         return Compared(expected, emitted, self.difference(expected, emitted, variation), output)
 
     def difference(self, expected: Expected, emitted: Emitted, variation: Variation) -> RowDifference | None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Comparing, Expected, JobHistory, Row, Source, from_microseconds
-from ...generators.columns.packing import table_of
+from ...generators.columns.wire import table_of
 from ...system.arguments import checked
 from ...system.exits import without_exit
 from ...witnesses.job.contract import location
@@ -299,7 +299,7 @@ class JobOracle(OracleOfJob):
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
         witness, known = self.of(self.job), {} if self.plain is None else self.plain
-        text = repr([(history.batches, history.clock) for history in histories])
+        text = repr([history.played for history in histories])
         if text not in known:
             known[text], _ = witness.evaluate(histories, self.run or run)
         if isinstance(witness.runner.job, Sink):

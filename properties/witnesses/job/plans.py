@@ -57,11 +57,6 @@ class Plan:
     event_times: Sequence[EventTime] = ()
     by_processing_time: bool = False
 
-    @property
-    def derived_time(self) -> str | None:
-        """The column of a watermark that the job derives from others; None: there is none."""
-        return next((time.name for time in self.event_times if time.given is None), None)
-
 
 def plan_of(analyzed: Any) -> Plan:
     """Read an analyzed plan, such as `frame._jdf.queryExecution().analyzed()`."""

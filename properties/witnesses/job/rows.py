@@ -37,7 +37,7 @@ def rows_of(table: Any, of: str = "") -> list[dict[str, Any]]:
         twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
         if twice:
             raise BadInput(f"{where}two columns are called {twice[0]!r}: give each a name of its own with .alias()")
-        columns = [map(plain, plain_values(column)) for column in table.columns]
+        columns = [_values(table.column(name), f"{where}the column {name!r}") for name in table.column_names]
         if not columns:
             return [{} for _ in range(table.num_rows)]
         return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
@@ -53,6 +53,16 @@ def rows_of(table: Any, of: str = "") -> list[dict[str, Any]]:
             raise BadInput(f"{where}a row is {row!r}: return each as a dict from the columns' names to values")
         rows.append({name: plain(value) for name, value in as_mapping.items()})
     return rows
+
+
+def _values(column: pa.ChunkedArray, what: str) -> list[Any]:
+    try:
+        return [*map(plain, plain_values(column))]
+    except (ValueError, OverflowError):
+        raise BadInput(
+            f"{what} has a time or date beyond the years 1 to 9999, such as seconds make that are milliseconds: mend "
+            "how it is read"
+        ) from None
 
 
 def window_among(columns: Collection[str], structs: Sequence[str]) -> str | None:

@@ -102,7 +102,7 @@ class Output:
         crashed: The places in which it died, in order, with rows in the micro-batch or without.
         dropped: How many rows Spark's operators dropped because they were behind the watermark.
         ahead: Whether the watermark went beyond the clock.
-        other_times: Whether the job derives its event time, and gets other times than the input's.
+        other_times: Whether the job derives an event time that its input has as it is, and gets other times.
         plan: The query's analyzed plan.
     """
 
@@ -146,6 +146,14 @@ class Runner:
         """
         return _in_session(run, lambda spark, folder: JobQuery(self, spark, folder, batches, clock, run).output())
 
+    def derived_time(self, plan: Plan) -> str | None:
+        """Return the column of a watermark that the job derives though its input has the event time; None: none."""
+        derived = [time.name for time in plan.event_times if time.given is None]
+        to_derive = [source for source in self.sources if source.wire_time is None]
+        if not derived or len(to_derive) == len(self.sources) or len(derived) <= len(to_derive):
+            return None
+        return derived[0]
+
     def as_batch(self, tables: Tables, run: RunOptions = PLAIN) -> list[dict[str, Any]]:
         """Run the job over frames that don't stream; return its rows.
 
@@ -174,7 +182,7 @@ class Runner:
         Raises:
             BadInput: The job breaks the contract.
         """
-        empty = [{source.name: source.schema.empty_table() for source in self.sources}]
+        empty = [{source.name: source.wire_schema.empty_table() for source in self.sources}]
 
         def declared(spark: SparkSession, folder: Path) -> Declared:
             query = JobQuery(self, spark, folder, empty, (0,), run)
@@ -196,6 +204,11 @@ def _in_session(run: RunOptions, do: Callable[[SparkSession, Path], Result]) -> 
     partitions = partitions_of_users_session() if run.partitions is None else run.partitions
     with session_for_query({**partitions_setting(partitions), **run.settings}, any_provider=True) as spark:
         return in_own_folder(partial(do, spark))
+
+
+def _time_of(progress: str) -> datetime:
+    """Return a time of a query's progress; the last that Python has for one beyond it, such as `+56791-06-09…`."""
+    return datetime.max.replace(tzinfo=UTC) if progress.startswith("+") else datetime.fromisoformat(progress)
 
 
 def name_of(job: Job) -> str:
@@ -272,11 +285,12 @@ class JobQuery(PreparedQuery):
                 "comes to an end; let the job take them by event time, or check the rest of it"
             )
         for time in self.plan.event_times:
-            own = {source.time for source in self.runner.sources if [*source.schema.names] == [*time.beside]}
-            if own and time.given not in own:
+            alike = [one for one in self.runner.sources if [*one.wire_schema.names] == [*time.beside]]
+            if alike and time.given not in {source.wire_time for source in alike}:
+                own = " or ".join(sorted({source.time for source in alike}))
                 raise BadInput(
-                    f"{where} has its watermark on {time.given!r}, and the event time of its input is "
-                    f"{' or '.join(sorted(own))!r}: name the column of the watermark, Input(…, time={time.given!r})"
+                    f"{where} has its watermark on {time.given!r}, and the event time of its input is {own!r}: "
+                    f"name the column of the watermark, Input(…, time={time.given!r})"
                 )
         if watermarks.count and not watermarks.without_clock:
             self.delays_us = self.plan.delays_us
@@ -300,6 +314,8 @@ class JobQuery(PreparedQuery):
         """Run all batches, and return what came out."""
         job = self.runner.job
         self.run_all()
+        if self.is_ahead_of_clock():  # what it has written may have times that Python doesn't
+            return self.output_of([[] for _ in self.batches], [])
         if isinstance(job, Sink):
             return self.output_of([[*rows_of(called(job.read, [], [], [self.own]), location(job.read))]], [])
         parts: list[list[Row]] = []
@@ -324,7 +340,7 @@ class JobQuery(PreparedQuery):
             self.happened,
             self.dropped,
             self.is_ahead_of_clock(),
-            self.plan.derived_time is not None and self.other_times,
+            self.other_times and self.runner.derived_time(self.plan) is not None,
             self.plan,
         )
 
@@ -336,16 +352,17 @@ class JobQuery(PreparedQuery):
         """
         if not (self.clock and self.delays_us):
             return False
-        reached = (self.progress or {}).get("eventTime", {}).get("watermark")
+        said = (self.progress or {}).get("eventTime", {}).get("watermark")
+        reached = None if said is None else _time_of(said)
         expected = from_microseconds((self.clock[-1] - self.run.delay_us(self.delays_us)) // 1000 * 1000)
-        if reached is None or datetime.fromisoformat(reached) < expected:
+        if reached is None or reached < expected:
             if self.run.trigger != "default" or isinstance(self.runner.job, Sink):
                 return False  # the last batch may be run under an earlier watermark
             raise StreamproofError(
-                f"the job's watermark has only reached {reached} where the check moved it to {expected.isoformat()}: "
+                f"the job's watermark has only reached {said} where the check moved it to {expected.isoformat()}: "
                 "its plan keeps the check's clock from it; give the job its watermark next to its input"
             )
-        return datetime.fromisoformat(reached) > expected
+        return reached > expected
 
     def start(self) -> StreamingQuery:
         """Declare the query and start it; as `PreparedQuery.start`.
@@ -424,7 +441,9 @@ class JobQuery(PreparedQuery):
         if not has_rows:
             return False
         (source, *others), least = self.runner.sources, committed["eventTime"].get("min")
-        times = [time for time in self.batches[batch][source.name][source.time].to_pylist() if time is not None]
+        if others or source.wire_time is None:
+            return bool(others)
+        times = [time for time in self.batches[batch][source.name][source.wire_time].to_pylist() if time is not None]
         given_us = [*(microseconds(time.replace(tzinfo=UTC)) for time in times), *self.clock[batch : batch + 1]]
         expected = from_microseconds(min(given_us) // 1000 * 1000) if given_us else None
-        return bool(others) or expected != (None if least is None else datetime.fromisoformat(least))
+        return expected != (None if least is None else datetime.fromisoformat(least))

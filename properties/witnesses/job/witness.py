@@ -12,6 +12,7 @@ from ...generators.columns.inputs import ResolvedInput
 from ...generators.columns.key_spaces import key_space
 from ...generators.columns.model import JobHistory, Row, Source
 from ...generators.columns.packing import pack, tables_alone, unpack
+from ...generators.columns.wire import RECORDS_KEY
 from ..run_options import RunOptions
 from .running import Job, Output, Runner, name_of
 
@@ -83,19 +84,33 @@ class RowsWitness:
     def _run(self, batches: Sequence[Mapping[str, pa.Table]], history: JobHistory, run: RunOptions) -> Output:
         output = self.runner.run(batches, history.clock, run)
         if output.ahead or (output.other_times and output.dropped and not self.takes_late):
-            how = "moved the watermark beyond the check's" if output.ahead else "were behind the watermark"
-            raise BadInput(
-                f"{self.name} takes its event time from other columns than the Input's, and rows that the check has "
-                f"drawn {how}: let the check draw that time as a column of the Input, and make the payload of it: "
-                'lambda rows: job(rows.select(to_json(struct("*")).alias("value")))'
-            )
+            raise BadInput(self._other_clock(output.ahead))
         return output
+
+    def _other_clock(self, ahead: bool) -> str:
+        """Return why a job goes by another clock than the check's, and the remedy."""
+        encoded = [source for source in self.sources if source.wire_time is None]
+        how = "moved the watermark beyond the check's" if ahead else "were behind the watermark"
+        if encoded:
+            times = " and ".join(f"{source.time!r} of {source.name}" for source in encoded)
+            return (
+                f"{self.name} takes the event time {times} for another time than the Input means, and rows that the "
+                f"check has drawn {how}: mend how the job reads it, or say how the source has it, Input(…, "
+                'time_format="s", "ms" or "us", or a pattern of strftime)'
+            )
+        return (
+            f"{self.name} takes its event time from other columns than the Input's, and rows that the check has "
+            f'drawn {how}: say how the source has it, such as Input(…, time_format="ms") of a number since 1970, or '
+            'format="kafka" of a payload'
+        )
 
     def _unpacked(self, rows: Sequence[Row], histories: Sequence[JobHistory]) -> list[list[Row]]:
         if not rows:
             return [[] for _ in histories]
         carriers = set(key_space(self.sources).columns.values())
         keys = [column for column in rows[0] if column in carriers]
+        if not keys and RECORDS_KEY in rows[0] and any(source.has_records_key for source in self.sources):
+            keys = [RECORDS_KEY]
         if not keys:
             raise BadInput(
                 f"{self.name}: the result has the columns {', '.join(rows[0])}, and none of the key's, "

@@ -208,6 +208,19 @@ def test_keys_and_times_are_for_all_inputs_or_one_for_each() -> None:
         inputs_of(JobOptions(two, ("a", "b", "c")))
 
 
+def test_how_a_source_shapes_its_rows_is_said_of_all_inputs_or_of_each() -> None:
+    shapes = {"time_format": ("ms",), "format": ("kafka", "text"), "value": ("csv",)}
+    given = inputs_of(
+        JobOptions(("left=user string, ts bigint", "right=user string, ts bigint"), time=("ts",), **shapes)
+    )
+    assert [(one.time_format, one.format, one.value) for one in given] == [
+        ("ms", "kafka", "csv"),
+        ("ms", "text", "csv"),
+    ]
+    (plain,) = inputs_of(JobOptions((COLUMNS,)))
+    assert (plain.time_format, plain.format, plain.value) == (None, None, "json")
+
+
 def test_a_file_is_a_sample() -> None:
     (given,) = inputs_of(JobOptions(("clicks=data/clicks.parquet",), ("user",)))
     assert (given.sample, given.schema, given.name) == ("data/clicks.parquet", None, "clicks")

@@ -42,6 +42,11 @@ def test_a_null_key_or_time_joins_nothing(join: Any) -> None:
     assert found == []
 
 
+def test_without_bounds_no_times_are_compared_so_that_a_null_one_joins() -> None:
+    assert times(state(before_us=None, after_us=None).batch(rows(None), rows(1_000), 0, 0)) == [(None, 1_000)]
+    assert times(state(before_us=None).batch(rows(None), rows(1_000), 0, 0)) == []
+
+
 def test_in_a_full_join_null_keys_are_equal_as_they_are_to_spark() -> None:
     found = state("full").batch(rows(1_000, key=None) + rows(None), rows(1_000, key=None) + rows(None), 0, 0)
     assert times(found) == [(1_000, 1_000)]

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from streamproof.properties.checking.jobs.failing import TRIED, failing_history
-from streamproof.properties.generators.columns.model import Arrival, JobHistory
+from streamproof.properties.generators.columns.model import Arrival, JobHistory, Unreadable
 
 
 def history(*batches: Sequence[int]) -> JobHistory:
@@ -53,3 +54,15 @@ def test_a_long_history_costs_few_queries() -> None:
     fails, asked = where(lambda rows: len(rows) > 50)
     assert failing_history([history(range(100))], fails) == history(range(100))
     assert len(asked) == 2 + 2 * TRIED
+
+
+def test_the_record_that_is_no_row_is_found_among_rows_and_other_records() -> None:
+    cut, null = (Unreadable(1, "n", {"n": 1}, fault) for fault in ("truncated", "null"))
+    drawn = replace(history([1], [2, 3]), unreadable=(cut, null))
+
+    def fails(histories: Sequence[JobHistory]) -> bool:
+        return any(one.fault == "null" for each in histories for one in each.unreadable)
+
+    assert failing_history([history([1]), drawn], fails) == JobHistory(((),), unreadable=(null._replace(batch=0),))
+    of_a_row, _ = where(lambda rows: 3 in rows)
+    assert failing_history([drawn], of_a_row) == JobHistory(((Arrival("n", {"n": 3}),),))

@@ -6,15 +6,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from streamproof.properties.generators.columns.drawing import (
-    BASES,
-    LATE,
-    calendar_edges,
-    closed,
-    covered,
-    draw_histories,
-    goals,
-)
+from streamproof.properties.generators.columns.drawing import BASES, calendar_edges, closed, draw_histories
+from streamproof.properties.generators.columns.goals import LATE, covered, goals
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
 from streamproof.properties.generators.columns.model import JobHistory, from_microseconds, microseconds
 from streamproof.properties.generators.columns.shown import duration

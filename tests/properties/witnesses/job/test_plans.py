@@ -119,7 +119,10 @@ def test_a_watermark_is_on_a_column_of_the_input_or_on_one_that_is_made(
     plan = read(renamed.withColumn("again", F.col("seen")).withWatermark(column, "1 minute"))
     (found,) = plan.event_times
     assert found._replace(beside=tuple(found.beside)) == time
-    assert plan.derived_time == (None if time.given else column)
+    columns = "user string, at timestamp, amount bigint"
+    runners = [runner_of(print, [Input(columns, format=how)], 0, None)[1] for how in (None, "kafka")]
+    derived = None if time.given else column
+    assert [runner.derived_time(plan) for runner in runners] == [derived, None]
 
 
 class Silent(StatefulProcessor):

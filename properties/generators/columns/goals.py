@@ -1,0 +1,109 @@
+"""The coverage goals of a job's histories: what is to come up among them, and what has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from .drawing import BASES, MS, Contents, grain_of
+from .inputs import ResolvedInput
+from .model import JobHistory, Source
+from .payloads import NULL
+from .shown import duration
+
+LATE = "a row behind the watermark"
+DUPLICATE = "a row that comes twice"
+DISORDER = "rows out of order within a batch"
+EMPTY_BATCH = "a batch without rows"
+EQUAL_TIMES = "equal event times"
+EXACTLY = "times exactly {} apart"
+LESS = "times {1} less than {0} apart"
+MORE = "times {1} more than {0} apart"
+KEYS = "more than one key"
+ROWS_ON = "rows on input {}"
+NULL_IN = "null in {} of input {}"
+MALFORMED = "a malformed record on input {}"
+NULL_VALUE = "a record of a null value on input {}"
+
+
+def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True) -> list[str]:
+    """Return the coverage goals of histories: what is to come up among them, as `covered` names it."""
+    sources = [given.source for given in inputs]
+    named = [LATE] if late else []
+    named += [DUPLICATE, DISORDER, EMPTY_BATCH, EQUAL_TIMES]
+    grain_us = grain_of(inputs)
+    for distance in distances_us:
+        named += [goal for goal, gap in _goals_of_distance(distance, grain_us) if gap % grain_us == 0]
+    named += [KEYS] if any(source.key for source in sources) else []
+    named += [ROWS_ON.format(source.name) for source in sources]
+    for given in inputs:
+        named += [NULL_IN.format(column, given.name) for column in Contents(given, BASES[0]).nullable]
+        named += [NULL_IN.format(given.source.time, given.name)] * (given.null_times > 0)
+        named += [MALFORMED.format(given.name)] * (given.malformed > 0)
+        named += [NULL_VALUE.format(given.name)] * (given.null_values > 0)
+    return named
+
+
+def _goals_of_distance(distance_us: int, grain_us: int) -> list[tuple[str, int]]:
+    """Return the goals of a distance, each with how far apart times are to meet it."""
+    beside = max(MS, grain_us)
+    gaps = ((EXACTLY, 0), (LESS, -beside), (MORE, beside))
+    return [(words.format(duration(distance_us), duration(beside)), distance_us + by) for words, by in gaps]
+
+
+def covered(
+    histories: Sequence[JobHistory], sources: Sequence[Source], distances_us: Sequence[int], delay_us: int = 0
+) -> set[str]:
+    """Return which coverage goals came up among histories, and in which columns null did.
+
+    Args:
+        histories: The histories.
+        sources: The job's inputs.
+        distances_us: The durations that matter to the job, in microseconds.
+        delay_us: The delay of the watermark in microseconds, the largest of several.
+    """
+    found: set[str] = set()
+    gaps: set[int] = set()
+    by_name = {source.name: source for source in sources}
+    for history in histories:
+        found.update(_covered_by(history, by_name, delay_us, gaps))
+    grain_us = max(source.grain_us for source in sources)
+    for distance in distances_us:
+        found.update(goal for goal, gap in _goals_of_distance(distance, grain_us) if gap in gaps)
+    return found
+
+
+def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: int, gaps: set[int]) -> Iterator[str]:
+    keys, rows = set(), set()
+    times: list[int] = []
+    clock = None
+    for number, batch in enumerate(history.batches):
+        in_batch = [time for arrival in batch if (time := sources[arrival.input].time_us_of(arrival.row)) is not None]
+        if not batch:
+            yield EMPTY_BATCH
+        if in_batch != sorted(in_batch):
+            yield DISORDER
+        if clock is not None:
+            gaps.update(clock - time for time in in_batch)
+            if any(time <= clock - delay_us for time in in_batch):
+                yield LATE
+        seen = max([*times, *in_batch], default=None)
+        clock = history.clock[number] if history.clock else seen
+        times += in_batch
+        for name, row in batch:
+            yield ROWS_ON.format(name)
+            keys.add(repr(sources[name].key_of(row)))
+            rows.add(repr((name, row)))
+            for column, value in row.items():
+                if value is None:
+                    yield NULL_IN.format(column, name)
+    distinct = sorted(set(times))
+    gaps.update(later - earlier for earlier, later in combinations(distinct, 2))
+    if len(distinct) < len(times):
+        yield EQUAL_TIMES
+    if len(rows) < len(history.arrivals):
+        yield DUPLICATE
+    for one in history.unreadable:
+        yield (NULL_VALUE if one.fault == NULL else MALFORMED).format(one.input)
+    if len(keys) > 1:
+        yield KEYS

@@ -1,0 +1,96 @@
+"""How an Input says that its source shapes its rows, refused where no source has such rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import pyarrow as pa
+
+from ....reference.core.errors import BadInput
+from ...system.arguments import short
+from .model import Source
+from .payloads import refused_columns
+from .times import TIMESTAMP, TimeForm, time_form
+from .wire import Encoding, Format
+
+if TYPE_CHECKING:
+    from .inputs import Input
+
+RECORDS_TIME = "timestamp"
+"""The column of Kafka's records with their own time."""
+_FORMATS = get_args(Format)
+_VALUES = ("json", "csv", "text")
+_OWN_ENCODER = "give a function from a row (a dict) to bytes, value=encode"
+
+
+def encoded_source(given: Input, schema: pa.Schema, time: str, key: tuple[str, ...]) -> Source:
+    """Return a source with its wire form.
+
+    Args:
+        given: What the user says.
+        schema: The columns that it declares.
+        time: The column of the event time, which isn't among them where it is that of Kafka's records.
+        key: The columns of the key.
+
+    Raises:
+        BadInput: A share is out of its range, the event time has no such form, or no payload can have the columns.
+    """
+    _check_shares(given)
+    form = _form(given, schema, time)
+    logical = schema if time in schema.names else schema.append(pa.field(time, TIMESTAMP, nullable=False))
+    if form is not None:
+        logical = logical.set(logical.get_field_index(time), logical.field(time).with_type(TIMESTAMP))
+    if given.null_times and not logical.field(time).nullable:
+        raise BadInput(f"null_times is {given.null_times}, and the event time {time!r} takes no null: leave it out")
+    encoding = None
+    if given.format is not None:
+        payload = _payload_columns(given, schema, time, key)
+        encoding = Encoding(payload, time, form, given.format, given.value, given.headers)
+    elif form is not None:
+        encoding = Encoding(schema, time, form)
+    return Source(given.name, logical, time, key, encoding, given.null_times > 0)
+
+
+def _check_shares(given: Input) -> None:
+    for name in ("null_times", "malformed", "null_values"):
+        share = getattr(given, name)
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
+            raise BadInput(f"{name} is {short(share)}: give a share from 0 up to 1, such as 0.05")
+    if given.format is not None and given.format not in _FORMATS:
+        raise BadInput(f"its format is {short(given.format)}: give {' or '.join(map(repr, _FORMATS))}, or none")
+    for name in ("malformed", "null_values", "headers"):
+        if getattr(given, name) and given.format is None:
+            raise BadInput(f'{name} is given, and its rows have no payload: say the format too, format="kafka"')
+    for name in ("null_values", "headers"):
+        if getattr(given, name) and given.format == "text":
+            raise BadInput(f"{name} is given, and lines of text have none: leave it out")
+    if given.format is None and given.value != "json":
+        raise BadInput('value is given, and its rows have no payload: say the format too, format="kafka"')
+    if not callable(given.value) and given.value not in _VALUES:
+        raise BadInput(f"value is {short(given.value)}: give {', '.join(map(repr, _VALUES))}, or {_OWN_ENCODER}")
+
+
+def _form(given: Input, schema: pa.Schema, time: str) -> TimeForm | None:
+    if time in schema.names:
+        return time_form(time, schema.field(time).type, given.time_format)
+    if given.time_format is not None:
+        raise BadInput(
+            f"time_format is {given.time_format!r}, and the event time is the timestamp of Kafka's records: leave it "
+            "out, or name the column of the payload, time=…"
+        )
+    return None
+
+
+def _payload_columns(given: Input, schema: pa.Schema, time: str, key: tuple[str, ...]) -> pa.Schema:
+    fields = [*schema]
+    if given.value == "text":
+        fields = [field for field in schema if field.name not in key]
+        if time in schema.names:
+            raise BadInput(
+                f'value="text" has no room for the event time {time!r}: use value="json", or let it be the timestamp '
+                f'of Kafka\'s records, time="{RECORDS_TIME}"'
+            )
+    refused = None if callable(given.value) else refused_columns(given.value, {one.name: one.type for one in fields})
+    if refused is not None:
+        raise BadInput(refused)
+    return pa.schema(fields)

@@ -1,0 +1,190 @@
+"""The wire form of a source: its rows as the job is given them, such as Kafka's records with a payload of JSON.
+
+A history has rows of the Input's columns, and oracles see these. They are encoded where the tables of a query are made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+from zlib import crc32
+
+import pyarrow as pa
+
+from ....reference.core.errors import BadInput
+from .model import Row, Source, from_microseconds, microseconds
+from .payloads import Value, key_text, payload
+from .times import TIMESTAMP, TimeForm
+
+Format: TypeAlias = Literal["kafka", "text"]
+"""What a source's records are like: Kafka's, or lines of text, as files and sockets have them."""
+
+RECORDS_KEY = "key"
+"""The column of Kafka's records with their key."""
+PARTITIONS = 3
+"""A topic of Kafka's has so many partitions."""
+KAFKA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", TIMESTAMP),
+        pa.field("timestampType", pa.int32()),
+    ]
+)
+"""The columns of Spark's Kafka source."""
+HEADERS = pa.field("headers", pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+TEXT = pa.schema([pa.field("value", pa.string())])
+_MS = 1000
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a job is given the rows of a source.
+
+    Attributes:
+        columns: The columns of the payload, or of the frame where there is none, as the Input declares them.
+        time: The column of the event time.
+        form: The form of its values; None: timestamps.
+        format: What the records are like; None: the frame has the columns themselves.
+        value: What a payload is made of; of records alone.
+        headers: Whether Kafka's records have headers.
+    """
+
+    columns: pa.Schema
+    time: str
+    form: TimeForm | None = None
+    format: Format | None = None
+    value: Value = "json"
+    headers: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that the job is given."""
+        if self.format is None:
+            return self.columns
+        if self.format == "text":
+            return TEXT
+        return KAFKA.append(HEADERS) if self.headers else KAFKA
+
+    @property
+    def timestamp(self) -> str | None:
+        """The column in which the job is given the event time as a timestamp; None: it derives it."""
+        return self.time if self.is_records_time else None
+
+    @property
+    def is_records_time(self) -> bool:
+        """Whether the event time is the timestamp of Kafka's records, and not in their payload."""
+        return self.format == "kafka" and self.time not in self.columns.names
+
+    @property
+    def grain_us(self) -> int:
+        """The microseconds of which each event time is a whole number."""
+        if self.is_records_time:
+            return _MS
+        return 1 if self.form is None else self.form.grain_us
+
+    @property
+    def shown_form(self) -> TimeForm | None:
+        """The form of an event time that the job emits as its source has it; None: a timestamp."""
+        in_payload = self.format is not None and self.value in ("json", "csv") and not self.is_records_time
+        return TimeForm(pa.string(), None, 1) if self.form is None and in_payload else self.form
+
+    def plain(self, row: Row) -> Row:
+        """Return a row with its event time in the form in which the source has it."""
+        return row if self.form is None else {**row, self.time: self.form.of(row[self.time])}
+
+    def payload(self, row: Row, where: str, fault: str = "") -> bytes | None:
+        """Return the payload of a row, maybe with a fault; as `payloads.payload`."""
+        return payload(self.value, self.plain(row), self.columns, where, fault, self.time)
+
+
+def table_of(source: Source, rows: Sequence[Row]) -> pa.Table:
+    """Return rows as an Arrow table, in the columns of the Input.
+
+    Raises:
+        BadInput: A value doesn't fit its column.
+    """
+    return _table(source.name, source.schema, rows)
+
+
+def _table(name: str, schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
+    columns = []
+    for column in schema:
+        try:
+            columns.append(pa.array([row[column.name] for row in rows], column.type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise BadInput(
+                f"input {name}: a value of the column {column.name!r} doesn't fit {column.type}: "
+                f"{str(error).splitlines()[0]}; give values of that type"
+            ) from None
+    return pa.table(columns, schema=schema)
+
+
+class Encoder:
+    """Makes the tables of one query, batch by batch: offsets go on from one to the next.
+
+    Args:
+        source: The source.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.offsets: Counter[int] = Counter()
+        self.reached_us = 0
+
+    def table(
+        self, rows: Sequence[Row], unreadable: Sequence[tuple[Row, str]] = (), clock_us: int | None = None
+    ) -> pa.Table:
+        """Return the rows of a batch as the job is given them.
+
+        Args:
+            rows: The rows.
+            unreadable: The records that arrive after them, each with the fault of its payload.
+            clock_us: The event time that is reached by the end of the batch, when Kafka appends its records; None:
+                the largest of its rows so far.
+
+        Raises:
+            BadInput: A value doesn't fit its column, or a function of the user's doesn't make a payload of a row.
+        """
+        source, encoding = self.source, self.source.encoding
+        if encoding is None:
+            return table_of(source, rows)
+        if encoding.format is None:
+            return _table(source.name, encoding.schema, [encoding.plain(row) for row in rows])
+        times = [source.time_us(row) for row in rows if row[source.time] is not None]
+        self.reached_us = max([self.reached_us, *times] if clock_us is None else [clock_us])
+        records = [*((row, "") for row in rows), *unreadable]
+        return _table(source.name, encoding.schema, [self._record(encoding, row, fault) for row, fault in records])
+
+    def _record(self, encoding: Encoding, row: Row, fault: str) -> Mapping[str, Any]:
+        source = self.source
+        value = encoding.payload(row, f"input {source.name}", fault)
+        if encoding.format == "text":
+            return {"value": None if value is None else value.decode(errors="replace")}
+        key = key_text(row, source.key, source.schema)
+        partition = (sum(self.offsets.values()) if key is None else crc32(key)) % PARTITIONS
+        offset = self.offsets[partition]
+        self.offsets[partition] += 1
+        time = row[source.time] if encoding.is_records_time else from_microseconds(self.reached_us)
+        headers = None if offset % 3 == 0 else [{"key": "trace", "value": str(offset).encode()}]
+        return {
+            "key": key,
+            "value": value,
+            "topic": source.name,
+            "partition": partition,
+            "offset": offset,
+            "timestamp": _in_ms(time),
+            "timestampType": 0,
+            "headers": headers,
+        }
+
+
+def _in_ms(time: datetime) -> datetime:
+    time_us = microseconds(time)
+    return from_microseconds(time_us - time_us % _MS)

@@ -1,0 +1,359 @@
+"""The wire form of a source: event times that are no timestamps, Kafka's records and lines of text."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streamproof import BadInput
+from streamproof.properties.counterexamples.tables import arrivals_table
+from streamproof.properties.generators.columns.drawing import draw_histories
+from streamproof.properties.generators.columns.goals import covered, goals
+from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve
+from streamproof.properties.generators.columns.model import (
+    Arrival,
+    Expected,
+    JobHistory,
+    Unreadable,
+    from_microseconds,
+    microseconds,
+)
+from streamproof.properties.generators.columns.packing import pack, tables_alone, unpack
+from streamproof.properties.generators.columns.payloads import FAULTS, NULL
+from streamproof.properties.generators.columns.shrinking import shrink
+from streamproof.properties.generators.columns.standing_alone import standing_alone, without_clock
+from streamproof.properties.generators.columns.text import parse, to_text
+from streamproof.properties.laws.expected.comparison import in_their_form
+from streamproof.properties.witnesses.job.rows import rows_of
+
+MINUTE_US, DAY_US = 60_000_000, 86_400_000_000
+AT = datetime(2024, 10, 27, 1, 30, 0, 123_456, UTC)
+FORMS: list[tuple[str, str | None, Any]] = [
+    ("ts bigint", "s", 1_729_992_600),
+    ("ts int", "s", 1_729_992_600),
+    ("ts bigint", "ms", 1_729_992_600_123),
+    ("ts bigint", "us", 1_729_992_600_123_456),
+    ("ts double", "s", 1_729_992_600.123456),
+    ("ts double", "ms", 1_729_992_600_123.0),
+    ("ts decimal(20,3)", "s", Decimal("1729992600.123")),
+    ("ts decimal(20,6)", "s", Decimal("1729992600.123456")),
+    ("ts string", None, "2024-10-27T01:30:00.123456Z"),
+    ("ts string", "ms", "1729992600123"),
+    ("ts string", "%d/%b/%Y:%H:%M:%S %z", "27/Oct/2024:01:30:00 +0000"),
+    ("ts string", "%Y%m%d%H%M", "202410270130"),
+    ("ts date", None, date(2024, 10, 27)),
+]
+
+
+def clicks(column: str = "at timestamp", /, **more: Any) -> ResolvedInput:
+    more.setdefault("time", column.split()[0])
+    return resolve(Input(f"user string, {column}, amount bigint", key="user", name="clicks", **more))
+
+
+def of_kafka(**more: Any) -> ResolvedInput:
+    return clicks(**{"format": "kafka", **more})
+
+
+def tables(resolved: ResolvedInput, *rows: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    history = JobHistory((tuple(Arrival("clicks", row) for row in rows),), **more)
+    (table,) = tables_alone(history, [resolved.source])
+    found: list[dict[str, Any]] = table["clicks"].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize(("column", "time_format", "value"), FORMS)
+def test_a_job_is_given_the_event_time_as_its_source_has_it(column: str, time_format: str | None, value: Any) -> None:
+    source = clicks(column, time_format=time_format).source
+    at = source.time_of(microseconds(AT))
+    (row,) = tables(clicks(column, time_format=time_format), {"user": "a", "ts": at, "amount": 1})
+    assert row == {"user": "a", "ts": value, "amount": 1}
+    assert source.wire_time is None
+    # Of an expected time and of what a job emits unchanged the values are the same.
+    expected = in_their_form([Expected("end", [[{"ts": at, "start": AT}]])], [[[{"ts": value, "start": AT}]]], [source])
+    assert expected[0].rows == [[{"ts": value, "start": AT}]]
+    as_time = in_their_form([Expected("end", [[{"ts": at}]])], [[[{"ts": AT}]]], [source])
+    assert as_time[0].rows == [[{"ts": at}]]
+
+
+@given(st.sampled_from(FORMS), st.integers(microseconds(datetime(2005, 1, 1, tzinfo=UTC)), 2_000_000_000 * 1_000_000))
+def test_a_time_keeps_its_order_and_its_distance_in_any_form(form: tuple[str, str | None, Any], time_us: int) -> None:
+    source = clicks(form[0], time_format=form[1]).source
+    assert source.encoding is not None
+    assert source.encoding.form is not None
+    whole = source.time_of(time_us)
+    assert 0 <= time_us - microseconds(whole) < source.grain_us
+    of = source.encoding.form.of
+    assert of(source.time_of(microseconds(whole) + source.grain_us)) != of(whole) == of(source.time_of(time_us))
+    if form[0].startswith(("ts double", "ts decimal")) and form[1] == "s":
+        assert int(of(whole) * 1_000_000) == microseconds(whole)  # as Spark casts it to a timestamp
+
+
+@pytest.mark.parametrize(
+    ("time", "more", "said"),
+    [
+        ("ts bigint", {}, "the event time 'ts' is int64, and its unit isn't known: say it, time_format="),
+        ("ts bigint", {"time_format": "min"}, "time_format is 'min': say it"),
+        ("ts int", {"time_format": "ms"}, "has no room for ms since 1970: use a bigint"),
+        ("ts float", {"time_format": "s"}, "is float, which has none"),
+        ("ts string", {"time_format": "%H:%M"}, "a pattern of strftime that says the whole time in UTC"),
+        ("ts timestamp", {"time_format": "ms"}, "leave that out"),
+        ("ts date", {"time_format": "s"}, "leave that out"),
+        ("ts timestamp not null", {"null_times": 0.1}, "takes no null"),
+        ("ts timestamp", {"null_times": 2}, "null_times is 2: give a share from 0 up to 1"),
+        ("ts timestamp", {"format": "pulsar"}, "its format is 'pulsar': give 'kafka' or 'text'"),
+        ("ts timestamp", {"malformed": 0.1}, 'say the format too, format="kafka"'),
+        ("ts timestamp", {"value": "csv"}, 'say the format too, format="kafka"'),
+        (
+            "ts timestamp",
+            {"format": "kafka", "value": "avro"},
+            "value is 'avro': give 'json', 'csv', 'text', or give a",
+        ),
+        ("ts timestamp", {"format": "kafka", "value": "text"}, "has no room for the event time 'ts'"),
+        ("ts timestamp, more array<int>", {"format": "kafka", "value": "csv"}, "CSV has no form for the column 'more'"),
+        ("ts timestamp", {"format": "text", "null_values": 0.1}, "lines of text have none"),
+        ("n int", {"format": "kafka", "time": "timestamp", "time_format": "ms"}, "is the timestamp of Kafka's records"),
+    ],
+)
+def test_a_source_that_cannot_be_is_refused_with_the_remedy(time: str, more: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        clicks(time, **more)
+    assert said in raised.value.message
+    assert "input clicks: " in raised.value.message
+
+
+GRAINS = [("ts bigint", "s", 1_000_000), ("ts bigint", "ms", 1_000), ("ts date", None, DAY_US)]
+
+
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize(("column", "time_format", "grain_us"), GRAINS)
+def test_times_are_drawn_whole_and_meet_every_goal_that_they_can(
+    column: str, time_format: str | None, grain_us: int, late: bool
+) -> None:
+    resolved, distances, delay_us = clicks(column, time_format=time_format), [30 * MINUTE_US, DAY_US], 10 * MINUTE_US
+    for seed in range(2):
+        histories = draw_histories([resolved], distances, 300, seed, late=late, delay_us=delay_us)
+        assert not [time for one in histories for time in one.clock if time % grain_us]
+        asked = goals([resolved], distances, late)
+        assert ("times exactly 30 minutes apart" in asked) == (grain_us < DAY_US)
+        assert {*asked} <= covered(histories, [resolved.source], distances, delay_us), seed
+        for history in histories:
+            for number, batch in enumerate(history.batches):
+                times = [resolved.source.time_us(row) for _, row in batch]
+                assert all(time % grain_us == 0 and time <= history.clock[number] for time in times)
+                horizon = history.clock[number - 1] - delay_us if number else 0
+                assert late or all(time > horizon for time in times)
+
+
+def test_records_of_kafka_have_its_columns_and_offsets_without_gaps() -> None:
+    resolved = of_kafka(headers=True)
+    rows = [{"user": user, "at": AT, "amount": 1} for user in "abcabc"]
+    batches = tuple(tuple(Arrival("clicks", row) for row in some) for some in (rows[:4], rows[4:]))
+    clock = tuple(microseconds(AT) + 5_000_000 * number for number in (0, 1))
+    both = tables_alone(JobHistory(batches, clock), [resolved.source])
+    assert [str(column.type) for column in both[0]["clicks"].schema][:4] == ["binary", "binary", "string", "int32"]
+    found = [row for table in both for row in table["clicks"].to_pylist()]
+    assert [row["key"] for row in found] == [b"a", b"b", b"c", b"a", b"b", b"c"]
+    assert {row["topic"] for row in found} == {"clicks"}
+    assert json.loads(found[0]["value"]) == {"user": "a", "at": "2024-10-27T01:30:00.123456Z", "amount": 1}
+    for partition in {row["partition"] for row in found}:
+        offsets = [row["offset"] for row in found if row["partition"] == partition]
+        assert offsets == [*range(len(offsets))]
+    assert {row["key"]: row["partition"] for row in found} == {row["key"]: row["partition"] for row in found[:3]}
+    appended = [microseconds(row["timestamp"]) for row in found]
+    assert appended == [time - time % 1000 for time in [clock[0]] * 4 + [clock[1]] * 2]
+    assert any(row["headers"] for row in found)
+    assert not all(row["headers"] for row in found)
+
+
+def test_without_a_timestamp_in_the_payload_the_event_time_is_that_of_kafka_s_record() -> None:
+    resolved = resolve(Input("user string, text string", key="user", name="clicks", format="kafka", value="text"))
+    assert (resolved.source.time, resolved.source.wire_time) == ("timestamp", "timestamp")
+    at = resolved.source.time_of(microseconds(AT))
+    (row,) = tables(resolved, {"user": "a", "text": "x", "timestamp": at})
+    assert (row["value"], row["timestamp"]) == (b"x", AT.replace(microsecond=123_000))
+    assert of_kafka(time="timestamp").source.schema.names == ["user", "at", "amount", "timestamp"]
+
+
+def test_a_payload_has_values_as_spark_reads_them() -> None:
+    columns = (
+        "k string, at timestamp, d date, b binary, x decimal(10,2), f double, t boolean, l array<timestamp_ntz>, "
+        "s struct<`a b`: int, z: string>, m map<int, string>, n int"
+    )
+    row = {
+        "k": 'a"\u2028é',
+        "at": AT,
+        "d": date(2024, 1, 2),
+        "b": b"\x00\xff",
+        "x": Decimal("1.50"),
+        "f": float("inf"),
+        "t": True,
+        "l": [datetime(2024, 1, 2)],
+        "s": {"a b": 1, "z": None},
+        "m": {1: "x"},
+        "n": None,
+    }
+    resolved = resolve(Input(columns, key="k", format="text", name="clicks"))
+    (line,) = tables(resolved, row)
+    assert json.loads(line["value"]) == {
+        **{"k": 'a"\u2028é', "at": "2024-10-27T01:30:00.123456Z", "d": "2024-01-02", "b": "AP8=", "x": 1.5},
+        **{"f": float("inf"), "t": True, "l": ["2024-01-02T00:00:00.000000"], "s": {"a b": 1, "z": None}},
+        **{"m": {"1": "x"}, "n": None},
+    }
+    assert '"x":1.50' in line["value"]
+
+
+def test_a_function_of_the_user_s_makes_the_payload_of_a_row_as_its_source_has_it() -> None:
+    resolved = clicks("ts bigint", time_format="s", format="kafka", value=lambda row: f"{row['ts']}".encode())
+    at = resolved.source.time_of(microseconds(AT))
+    assert tables(resolved, {"user": "a", "ts": at, "amount": 1})[0]["value"] == b"1729992600"
+    for wrong, said in ((lambda row: 7, "returned int for"), (lambda row: row["none"], "raised KeyError: 'none'")):
+        with pytest.raises(BadInput, match=said):
+            tables(of_kafka(value=wrong), {"user": "a", "at": AT, "amount": 1})
+
+
+def test_histories_that_share_a_query_have_their_keys_in_the_payload_too() -> None:
+    resolved = of_kafka(malformed=0.1)
+    row = {"user": "a", "at": AT, "amount": 1}
+    history = JobHistory(
+        ((Arrival("clicks", row),),), (microseconds(AT),), unreadable=(Unreadable(0, "clicks", row, NULL),)
+    )
+    (table,) = pack([history, history], [resolved])
+    records = table["clicks"].to_pylist()
+    assert sorted(record["key"] for record in records) == [b"00001|a"] * 2 + [b"00002|a"] * 2
+    payloads = [json.loads(record["value"]) for record in records if record["value"] is not None]
+    assert sorted(payload["user"] for payload in payloads) == ["00001|a", "00002|a"]
+
+
+def test_the_key_of_kafka_s_record_says_whose_a_row_is_and_comes_back_as_it_was() -> None:
+    resolved = of_kafka()
+    row = {"user": "a", "at": AT, "amount": 1}
+    histories = [
+        JobHistory(((Arrival("clicks", row),),)),
+        JobHistory(((),), unreadable=(Unreadable(0, "clicks", row, NULL),)),
+    ]
+    emitted = [{"key": b"00002|a", "was": "00002|a", "n": 2}, {"key": b"00001|a", "was": None, "n": 1}]
+    unpacked = unpack(emitted, histories, [resolved.source], ["key"])
+    assert unpacked == [[{"key": b"a", "was": None, "n": 1}], [{"key": b"a", "was": "a", "n": 2}]]
+
+
+def test_times_beyond_what_python_has_are_refused_with_the_column() -> None:
+    column = pa.chunked_array([pa.array([1_729_992_600_000 * 1_000_000], pa.timestamp("us", "UTC"))])
+    with pytest.raises(BadInput, match="the column 'start' has a time or date beyond the years 1 to 9999"):
+        rows_of(pa.table({"start": column}))
+
+
+def test_shares_bring_rows_without_a_time_and_records_that_are_no_rows_of_every_kind() -> None:
+    resolved = of_kafka(malformed=0.1, null_values=0.1, null_times=0.1)
+    plain = draw_histories([of_kafka()], [MINUTE_US], 300, 0)
+    drawn = draw_histories([resolved], [MINUTE_US], 300, 0)
+    assert [len(one.arrivals) for one in drawn] == [len(one.arrivals) for one in plain]
+    unreadable = [one for history in drawn for one in history.unreadable]
+    assert {one.fault for one in unreadable} == {*FAULTS, NULL}
+    rows = [row for history in drawn for _, row in history.arrivals]
+    assert 0.05 < sum(row["at"] is None for row in rows) / len(rows) < 0.15
+    malformed = sum(one.fault != NULL for one in unreadable)
+    assert 0.05 < malformed / (len(rows) + len(unreadable)) < 0.15
+    asked = {*goals([resolved], [MINUTE_US])} - {*goals([of_kafka()], [MINUTE_US])}
+    assert asked == {
+        "null in at of input clicks",
+        "a malformed record on input clicks",
+        "a record of a null value on input clicks",
+    }
+    assert asked <= covered(drawn, [resolved.source], [MINUTE_US])
+    assert not asked & covered(plain, [resolved.source], [MINUTE_US])
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32))
+def test_a_history_with_flaws_is_the_same_once_it_is_read_back(seed: int) -> None:
+    resolved = of_kafka(malformed=0.2, null_values=0.2, null_times=0.2)
+    for history in draw_histories([resolved], [MINUTE_US], 3, seed):
+        for one in (history, without_clock(history)):
+            assert parse(to_text(one, [resolved.source]), [resolved.source]).played == one.played
+        assert all(alone.unreadable for alone in standing_alone(history, [resolved]) if history.unreadable)
+
+
+def flawed() -> tuple[ResolvedInput, JobHistory]:
+    resolved = of_kafka(malformed=0.2, null_values=0.2, null_times=0.2)
+    drawn = draw_histories([resolved], [MINUTE_US], 300, 0)
+    return resolved, max(drawn, key=lambda one: len(one.unreadable))
+
+
+def test_shrinking_leaves_the_record_that_is_needed_and_no_rows() -> None:
+    resolved, history = flawed()
+    assert len({one.fault for one in history.unreadable}) > 1
+    fault = history.unreadable[-1].fault
+
+    def fails(candidates: Any) -> list[bool]:
+        return [any(one.fault == fault for one in candidate.unreadable) for candidate in candidates]
+
+    smallest = shrink(history, [resolved], fails)
+    assert [one.fault for one in smallest.unreadable] == [fault]
+    assert not smallest.arrivals
+    assert not shrink(history, [resolved], lambda some: [len(one.arrivals) > 1 for one in some]).unreadable
+
+
+def test_shrinking_keeps_a_row_without_a_time_only_where_it_matters() -> None:
+    resolved, _ = flawed()
+    history = next(
+        one
+        for one in draw_histories([resolved], [MINUTE_US], 300, 0)
+        if len(one.arrivals) > 2 and any(row["at"] is None for _, row in one.arrivals)
+    )
+    smallest = shrink(history, [resolved], lambda some: [bool(one.arrivals) for one in some])
+    assert [row["at"] is None for _, row in smallest.arrivals] == [False]
+    timeless = shrink(
+        history, [resolved], lambda some: [any(row["at"] is None for _, row in one.arrivals) for one in some]
+    )
+    assert [row["at"] for _, row in timeless.arrivals] == [None]
+
+
+def test_what_arrives_shows_a_record_that_is_no_row() -> None:
+    source = of_kafka().source
+    row = {"user": "a", "at": AT, "amount": 1}
+    faults = tuple(Unreadable(0, "clicks", row, fault) for fault in (*FAULTS, NULL))
+    shown = "\n".join(arrivals_table(JobHistory(((Arrival("clicks", row),),), unreadable=faults), [source], []))
+    assert 'truncated: {"user":"a"' in shown
+    assert "an event time of another type: " in shown
+    assert shown.count("\n") == 1 + len(faults)
+    assert "payload" not in arrivals_table(JobHistory(((Arrival("clicks", row),),)), [source], [])[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ('"at": null', "say that rows may have none, Input(…, null_times=0.05)"),
+        ('"at": "2024-10-27T01:30:00.500000Z"', "for which its form has no room: make it a whole number of 1 second"),
+    ],
+)
+def test_a_time_that_the_source_cannot_have_is_refused_in_a_file(changed: str, said: str) -> None:
+    source = clicks("at bigint", time_format="s").source
+    history = JobHistory(((Arrival("clicks", {"user": "a", "at": from_microseconds(0), "amount": 1}),),))
+    text = to_text(history, [source]).replace('"at": "1970-01-01T00:00:00Z"', changed)
+    with pytest.raises(BadInput) as raised:
+        parse(text, [source])
+    assert said in raised.value.message
+
+
+def test_a_payload_in_a_file_is_refused_where_there_is_none_or_none_of_that_kind() -> None:
+    row = {"user": "a", "at": AT, "amount": 1}
+    text = to_text(JobHistory(((),), unreadable=(Unreadable(0, "clicks", row, NULL),)), [of_kafka().source])
+    with pytest.raises(BadInput, match="has columns and no payload"):
+        parse(text, [clicks().source])
+    with pytest.raises(BadInput, match="no payload is 'mended': use truncated"):
+        parse(text.replace('"null"', '"mended"'), [of_kafka().source])
+
+
+def test_a_sample_gives_values_and_no_times_in_any_form() -> None:
+    table = pa.table({"user": ["a", "b"], "ts": pa.array([1, 2]), "amount": [7, 8]})
+    columns = "user string, ts bigint not null, amount bigint"
+    resolved = resolve(Input(columns, sample=table, time="ts", time_format="s", key="user", name="clicks"))
+    assert [row["amount"] for row in resolved.sample] == [7, 8]
+    histories = draw_histories([resolved], [MINUTE_US], 20, 0)
+    assert all(row["ts"].year == 2024 for one in histories for _, row in one.arrivals)
