@@ -205,6 +205,7 @@ class JobQuery(PreparedQuery):
         plan: The job's analyzed plan.
         happened: The crashes that have happened, in order, each with whether the micro-batch had rows.
         with_rows: The numbers of the micro-batches with rows: those in which the query has died, and all at the end.
+        asked: The numbers of the micro-batches in which the query has died.
         restored_in: The numbers of the micro-batches before which the query was started with state.
     """
 
@@ -232,6 +233,7 @@ class JobQuery(PreparedQuery):
         self.committed, self.state_rows, self.dropped = -1, 0, 0
         self.stateful = self.other_times = False
         self.with_rows: set[int] = set()
+        self.asked: set[int] = set()
         self.restored_in: set[int] = set()
         self.own = folder / "job"
         self.own.mkdir()
@@ -396,9 +398,10 @@ class JobQuery(PreparedQuery):
     def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
         """Note that a crash happens, and whether the micro-batch has rows."""
         super().died(crash, rows, batch_id)
-        has_rows = not rows.isEmpty()
-        self.happened.append((crash, has_rows))
-        self.with_rows |= {batch_id} if has_rows else set()
+        if batch_id not in self.asked:  # the answer takes as long as the micro-batch, and is the same each time
+            self.asked.add(batch_id)
+            self.with_rows |= set() if rows.isEmpty() else {batch_id}
+        self.happened.append((crash, batch_id in self.with_rows))
 
     def stop(self, query: StreamingQuery) -> None:
         """Stop the query, and note what it said of the micro-batches that it has committed since it was started."""
