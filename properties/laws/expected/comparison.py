@@ -8,6 +8,7 @@ from typing import Any
 
 from ....reference.core.errors import BadInput
 from ...generators.columns.model import Comparing, Expected, Row
+from ...generators.columns.shown import cell
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.rows import flat
 from ...witnesses.run_options import Mode
@@ -160,3 +161,38 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
             f"name {named} so with .alias(){window}, or rename in what is expected"
         )
     return [column for column in columns if wanted and column not in wanted]
+
+
+def check_kinds(expected: Iterable[Sequence[Row]], emitted: Iterable[Sequence[Row]], where: str) -> None:
+    """Make sure that what a sink was read from has the types that are expected, for some stores keep few types.
+
+    Args:
+        expected: Rows that are expected.
+        emitted: Rows that were read.
+        where: What messages call the job.
+
+    Raises:
+        BadInput: In a column all are text where none is expected, or all are numbers where times or truth values are.
+    """
+    wanted, came = _kinds(expected), _kinds(emitted)
+    for column in sorted(wanted.keys() & came.keys()):
+        if len(came[column]) > 1 or len(wanted[column]) > 1:
+            continue
+        ((kind, value),), ((kind_wanted, value_wanted),) = came[column].items(), wanted[column].items()
+        if (kind == "str" and kind_wanted != "str") or (kind == "number" and kind_wanted in ("date", "time", "truth")):
+            raise BadInput(
+                f"{where}: in the column {column!r} the sink has {cell(value)}, where {cell(value_wanted)} is "
+                f'expected, of another type: say which with schema="{column} …", let read return it, or expect text'
+            )
+
+
+def _kinds(batches: Iterable[Sequence[Row]]) -> dict[str, dict[Any, Any]]:
+    """Return by column the kinds of its values that aren't null, each with a value."""
+    found: dict[str, dict[Any, Any]] = {}
+    for rows in batches:
+        for row in flat(rows):
+            for column, value in row.items():
+                if value is not None:
+                    shape, _ = comparable(value)
+                    found.setdefault(column, {}).setdefault(shape[0] if isinstance(shape, tuple) else shape, value)
+    return found

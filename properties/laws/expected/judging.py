@@ -13,11 +13,12 @@ from ...generators.columns.shown import shown_row
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.plans import Plan
 from ...witnesses.job.rows import flat
-from ...witnesses.job.running import Declared, Output, Sink
+from ...witnesses.job.running import Declared, Output
+from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode
 from ..variation import Variation
-from .comparison import RowDifference, check_columns, columns_of, difference, table_of, with_columns
+from .comparison import RowDifference, check_columns, check_kinds, columns_of, difference, table_of, with_columns
 from .oracle import Oracle
 
 
@@ -143,6 +144,8 @@ class Judge:
         self.met.comparing = "end" if self.is_sink else expected[0].comparing
         if self.met.columns:
             self.met.extra = check_columns(expected, self.met.columns, self.name)
+        if self.is_sink:
+            check_kinds((rows for one in expected for rows in one.rows), (each[-1] for each in emitted), self.name)
         differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
         if len(outputs) < len(histories):  # they shared one query
             outputs = outputs * len(histories)
