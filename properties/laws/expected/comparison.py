@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ....reference.core.errors import BadInput
 from ...generators.columns.model import Comparing, Expected, Row
@@ -163,18 +163,31 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
     return [column for column in columns if wanted and column not in wanted]
 
 
-def check_kinds(expected: Iterable[Sequence[Row]], emitted: Iterable[Sequence[Row]], where: str) -> None:
+Kinds: TypeAlias = dict[str, dict[Any, Any]]
+"""By column the kinds of its values that aren't null, each with a value."""
+
+
+def note_kinds(kinds: Kinds, batches: Iterable[Sequence[Row]]) -> None:
+    """Add the kinds of the values of rows."""
+    for rows in batches:
+        for row in flat(rows):
+            for column, value in row.items():
+                if value is not None:
+                    shape, _ = comparable(value)
+                    kinds.setdefault(column, {}).setdefault(shape[0] if isinstance(shape, tuple) else shape, value)
+
+
+def check_kinds(wanted: Kinds, came: Kinds, where: str) -> None:
     """Make sure that what a sink was read from has the types that are expected, for some stores keep few types.
 
     Args:
-        expected: Rows that are expected.
-        emitted: Rows that were read.
+        wanted: The kinds of values that are expected of all histories so far.
+        came: Those that were read.
         where: What messages call the job.
 
     Raises:
         BadInput: In a column all are text where none is expected, or all are numbers where times or truth values are.
     """
-    wanted, came = _kinds(expected), _kinds(emitted)
     for column in sorted(wanted.keys() & came.keys()):
         if len(came[column]) > 1 or len(wanted[column]) > 1:
             continue
@@ -184,15 +197,3 @@ def check_kinds(expected: Iterable[Sequence[Row]], emitted: Iterable[Sequence[Ro
                 f"{where}: in the column {column!r} the sink has {cell(value)}, where {cell(value_wanted)} is "
                 f'expected, of another type: say which with schema="{column} …", let read return it, or expect text'
             )
-
-
-def _kinds(batches: Iterable[Sequence[Row]]) -> dict[str, dict[Any, Any]]:
-    """Return by column the kinds of its values that aren't null, each with a value."""
-    found: dict[str, dict[Any, Any]] = {}
-    for rows in batches:
-        for row in flat(rows):
-            for column, value in row.items():
-                if value is not None:
-                    shape, _ = comparable(value)
-                    found.setdefault(column, {}).setdefault(shape[0] if isinstance(shape, tuple) else shape, value)
-    return found

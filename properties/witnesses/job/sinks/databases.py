@@ -136,10 +136,12 @@ class PostgresTable(DatabaseTable):
 
         try:
             with psycopg.connect(self.url) as connection:
+                connection.execute("SET lock_timeout = '10s'")  # a connection that was left open may hold the schema
                 connection.execute(statement.encode())
         except psycopg.Error as error:
             raise BadInput(
-                f"{self.name}: PostgreSQL at {_without_password(self.url)} refuses {statement}: {first_line(error)}"
+                f"{self.name}: PostgreSQL at {_without_password(self.url)} refuses {statement}: {first_line(error)}: "
+                "name a server that runs and lets the user make schemas, and close each connection in start"
             ) from None
 
     def names(self, connection: Any) -> Sequence[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .....reference.core.errors import BadInput
 from ....generators.columns.model import Row
+from ....system.visible import first_line
 from ..rows import rows_of
 from .store import Store, required
 
@@ -24,4 +26,7 @@ class DeltaTable(Store):
 
         if not deltalake.DeltaTable.is_deltatable(target):
             return []
-        return [*rows_of(deltalake.DeltaTable(target).to_pyarrow_table())]
+        try:
+            return [*rows_of(deltalake.DeltaTable(target).to_pyarrow_table())]
+        except deltalake.exceptions.DeltaError as error:
+            raise BadInput(f"{self.name}: deltalake can't read the table: {first_line(error)}") from None

@@ -20,7 +20,7 @@ import pytest
 from postgres_server import postgres_server, programs
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
-from streamproof import Input, Sink, check_job, invariants, sql
+from streamproof import BadInput, Input, Sink, check_job, invariants, sql
 from streamproof.properties.generators.columns.inputs import resolve_all
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, Row
 from streamproof.properties.generators.columns.packing import tables_alone
@@ -244,3 +244,21 @@ def test_of_spark_s_file_sink_what_its_log_names_counts() -> None:
         return sorted(row["account"] for row in rows)
 
     assert accounts(written(Sink.parquet(start), RunOptions())) == ["a", "a", "b"]
+
+
+def test_a_schema_of_postgresql_goes_with_its_query(postgres: str | None, tmp_path: Path) -> None:
+    if postgres is None:
+        pytest.skip("Sink.postgres isn't asked: there is no server, or no psycopg")
+    import psycopg
+
+    sink = Sink.postgres(lambda *given: given, table="ledger", url=postgres)
+    with sink.at(tmp_path) as (target, _):
+        assert sink.read(target) == []
+        with psycopg.connect(target) as database:
+            database.execute("CREATE TABLE ledger AS SELECT 1 AS n, NULL AS nothing")
+        assert sink.read(target) == [{"n": 1, "nothing": None}]
+        with pytest.raises(BadInput, match="there is no table 'other', but 'ledger'"):
+            Sink.postgres(lambda *given: given, table="other", url=postgres).read(target)
+    with psycopg.connect(postgres) as database:
+        left = database.execute("SELECT schema_name FROM information_schema.schemata").fetchall()
+    assert not [name for (name,) in left if name.startswith("streamproof_")]
