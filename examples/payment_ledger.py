@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
@@ -19,48 +18,33 @@ TABLE = (
 )
 
 
-def job(payments: DataFrame, folder: Path) -> StreamingQuery:
-    """Write payments into `ledger.sqlite` in a folder, each once."""
+def job(payments: DataFrame, database: str, checkpoint: str) -> StreamingQuery:
+    """Write payments into the table `ledger` of a database, each once."""
 
     def book(batch: DataFrame, batch_id: int) -> None:
         rows = [(batch_id, *row) for row in _ledger_rows(batch)]
-        with _ledger(folder) as ledger:
+        with _ledger(database) as ledger:
             ledger.execute("DELETE FROM ledger WHERE batch = ?", (batch_id,))
             ledger.executemany("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", rows)
 
-    return payments.writeStream.foreachBatch(book).option("checkpointLocation", str(folder / "checkpoint")).start()
+    return payments.writeStream.foreachBatch(book).option("checkpointLocation", checkpoint).start()
 
 
-def wrong(payments: DataFrame, folder: Path) -> StreamingQuery:
+def wrong(payments: DataFrame, database: str, checkpoint: str) -> StreamingQuery:
     """The same, appending whatever batch comes."""
 
     def book(batch: DataFrame, batch_id: int) -> None:
         rows = [(batch_id, *row) for row in _ledger_rows(batch)]
-        with _ledger(folder) as ledger:
+        with _ledger(database) as ledger:
             ledger.executemany("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", rows)
 
-    return payments.writeStream.foreachBatch(book).option("checkpointLocation", str(folder / "checkpoint")).start()
-
-
-def read(folder: Path) -> list[dict[str, object]]:
-    """Return what the ledger says."""
-    with _ledger(folder) as ledger:
-        rows = ledger.execute("SELECT account, payment_id, cents, refund FROM ledger").fetchall()
-    return [
-        {
-            "account": account,
-            "payment_id": payment_id,
-            "cents": cents,
-            "refund": None if refund is None else bool(refund),
-        }
-        for account, payment_id, cents, refund in rows
-    ]
+    return payments.writeStream.foreachBatch(book).option("checkpointLocation", checkpoint).start()
 
 
 @contextmanager
-def _ledger(folder: Path) -> Iterator[sqlite3.Connection]:
+def _ledger(database: str) -> Iterator[sqlite3.Connection]:
     """The ledger in a transaction, which an error takes back."""
-    with closing(sqlite3.connect(folder / "ledger.sqlite")) as connection, connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute(TABLE)
         yield connection
 

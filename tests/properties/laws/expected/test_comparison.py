@@ -12,10 +12,13 @@ import pytest
 from streamproof import drop_duplicates, static_join, windows
 from streamproof.properties.generators.columns.model import Expected
 from streamproof.properties.laws.expected.comparison import (
+    Kinds,
     RowDifference,
     check_columns,
+    check_kinds,
     difference,
     in_words,
+    note_kinds,
     with_columns,
 )
 from streamproof.properties.outcomes.equality import EXACT, TWELVE_DIGITS
@@ -126,3 +129,37 @@ def test_two_windows_stand_as_they_are_and_do_not_clash() -> None:
 )
 def test_what_is_no_window_stays(row: Any) -> None:
     assert flat([row]) == [row]
+
+
+@pytest.mark.parametrize(
+    ("expected", "read", "refused"),
+    [
+        (NOON, "2024-07-15 12:00:00", True),
+        (NOON.date(), "2024-07-15", True),
+        (NOON, 1721044800, True),
+        (True, 1, True),
+        (1, "1", True),
+        ("a", 1, False),
+        (1.5, 1, False),
+        (None, "a", False),
+    ],
+)
+def test_what_a_store_has_no_type_for_is_refused_and_not_condemned(expected: Any, read: Any, refused: bool) -> None:
+    wanted: Kinds = {}
+    came: Kinds = {}
+    note_kinds(wanted, [[{"value": expected, "user": "a"}, {"value": None, "user": "b"}]])
+    note_kinds(came, [[{"value": read, "user": "a"}, {"value": None, "user": "b"}]])
+    if refused:
+        with pytest.raises(BadInput, match=r"the column 'value' the sink has .*: say which with schema=\"value"):
+            check_kinds(wanted, came, "job")
+    else:
+        check_kinds(wanted, came, "job")
+
+
+def test_text_among_other_values_is_a_difference_and_stays_it_in_smaller_histories() -> None:
+    wanted: Kinds = {}
+    came: Kinds = {}
+    note_kinds(wanted, [[{"value": NOON}]])
+    note_kinds(came, [[{"value": NOON}, {"value": "late"}]])
+    note_kinds(came, [[{"value": "late"}]])
+    check_kinds(wanted, came, "job")

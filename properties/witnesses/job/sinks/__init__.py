@@ -1,0 +1,1 @@
+"""Sinks, which write their result themselves, and the stores that are read at the end."""

@@ -1,0 +1,172 @@
+"""Stores that are tables of a database."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import uuid
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from .....reference.core.errors import BadInput
+from ....generators.columns.model import Row
+from ....system.arguments import short
+from ....system.visible import first_line
+from ..rows import rows_of
+from .store import Store, required
+
+
+@dataclass(frozen=True)
+class DatabaseTable(Store):
+    """A table or view.
+
+    Attributes:
+        table: Its name.
+    """
+
+    table: str = ""
+
+    @abstractmethod
+    def names(self, connection: Any) -> Sequence[str]:
+        """Return the names of the database's tables and views."""
+
+    def quoted(self, connection: Any) -> str:
+        """Return the table's name as SQL has it; empty where the database is empty.
+
+        Raises:
+            BadInput: There are others.
+        """
+        names = self.names(connection)
+        if self.table not in names and names:
+            raise BadInput(
+                f"{self.name}: there is no table {self.table!r}, but {', '.join(map(repr, names))}: name one of them "
+                "with table=, or let start make it in its target"
+            )
+        return '"' + self.table.replace('"', '""') + '"' if names else ""
+
+    def unreadable(self, error: Exception) -> BadInput:
+        """Return the error that the table can't be read."""
+        return BadInput(f"{self.name} can't read the table {self.table!r}: {first_line(error)}")
+
+
+@dataclass(frozen=True)
+class SQLiteTable(DatabaseTable):
+    """A table of SQLite."""
+
+    name = "Sink.sqlite"
+    file = "result.sqlite"
+
+    def names(self, connection: sqlite3.Connection) -> Sequence[str]:
+        found = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
+        return [name for (name,) in found]
+
+    def rows(self, target: str) -> list[Row]:
+        if not Path(target).exists():
+            return []
+        try:
+            with contextlib.closing(sqlite3.connect(target)) as connection:
+                if not (table := self.quoted(connection)):
+                    return []
+                found = connection.execute(f"SELECT * FROM {table}")
+                columns = [column[0] for column in found.description]
+                return [dict(zip(columns, row, strict=True)) for row in found]
+        except sqlite3.Error as error:
+            raise self.unreadable(error) from None
+
+
+@dataclass(frozen=True)
+class DuckDBTable(DatabaseTable):
+    """A table of DuckDB."""
+
+    name = "Sink.duckdb"
+    file = "result.duckdb"
+
+    def names(self, connection: Any) -> Sequence[str]:
+        return [name for (name,) in connection.sql("SELECT table_name FROM information_schema.tables").fetchall()]
+
+    def rows(self, target: str) -> list[Row]:
+        import duckdb
+
+        if not Path(target).exists():
+            return []
+        try:
+            with duckdb.connect(target) as connection:
+                table = self.quoted(connection)
+                return [*rows_of(connection.sql(f"SELECT * FROM {table}").to_arrow_table())] if table else []
+        except duckdb.Error as error:
+            raise self.unreadable(error) from None
+
+
+@dataclass(frozen=True)
+class PostgresTable(DatabaseTable):
+    """A table of PostgreSQL, in a schema that each query has for itself.
+
+    Attributes:
+        url: The database.
+    """
+
+    url: str = ""
+    name = "Sink.postgres"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.url.startswith(("postgresql://", "postgres://")):
+            raise BadInput(
+                f'{self.name}: url is {short(self.url)}: give one such as "postgresql://user@localhost/tests"'
+            )
+        required("psycopg", "postgres", self.name)
+
+    @contextlib.contextmanager
+    def at(self, folder: Path) -> Iterator[str]:
+        """Make a schema, give the URL under which its tables are found, and drop it."""
+        schema = f"streamproof_{uuid.uuid4().hex}"
+        options = f"options={quote(f'-c search_path={schema}')}"
+        self._run(f"CREATE SCHEMA {schema}")
+        try:
+            yield f"{self.url}{'&' if '?' in self.url else '?'}{options}"
+        finally:
+            self._run(f"DROP SCHEMA {schema} CASCADE")
+
+    def _run(self, statement: str) -> None:
+        import psycopg
+
+        try:
+            with psycopg.connect(self.url) as connection:
+                connection.execute("SET lock_timeout = '10s'")  # a connection that was left open may hold the schema
+                connection.execute(statement.encode())
+        except psycopg.Error as error:
+            raise BadInput(
+                f"{self.name}: PostgreSQL at {_without_password(self.url)} refuses {statement}: {first_line(error)}: "
+                "name a server that runs and lets the user make schemas, and close each connection in start"
+            ) from None
+
+    def names(self, connection: Any) -> Sequence[str]:
+        found = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() ORDER BY table_name"
+        )
+        return [name for (name,) in found]
+
+    def rows(self, target: str) -> list[Row]:
+        import psycopg
+        from psycopg.rows import dict_row
+
+        try:
+            with psycopg.connect(target) as connection:
+                if not (table := self.quoted(connection)):
+                    return []
+                cursor = connection.cursor(row_factory=dict_row)
+                return [*rows_of(cursor.execute(f"SELECT * FROM {table}".encode()))]
+        except psycopg.Error as error:
+            raise self.unreadable(error) from None
+
+
+def _without_password(url: str) -> str:
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    shown = {name: value for name, value in conninfo_to_dict(url).items() if name != "password"}
+    without: str = make_conninfo("", **shown)
+    return without

@@ -1,0 +1,159 @@
+"""A job that writes its result itself: how its query is started, and how what it wrote is read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....system.arguments import checked
+from .databases import DuckDBTable, PostgresTable, SQLiteTable
+from .delta import DeltaTable
+from .files import JsonFiles, ParquetFiles
+from .store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+
+@checked
+@dataclass(frozen=True)
+class Sink:
+    """A job that writes its result itself, such as with `foreachBatch` into a database.
+
+    `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.sqlite`, `Sink.duckdb` and `Sink.postgres` know how the result is
+    read. Their `start` is given the inputs, then two texts: the target, which is new and empty for each query, and the
+    folder of the checkpoint. It is called again, with the same two, where the query is restarted.
+
+    Attributes:
+        start: Is given the inputs, and a folder (`pathlib.Path`) of its own; starts the query, with its checkpoint in
+            that folder, and returns it. It is called again where the query is restarted.
+        read: Is given the folder; returns what is written there: rows (dicts), or a pandas, arrow or Spark frame.
+    """
+
+    start: Callable[..., StreamingQuery]
+    read: Callable[[Any], Any]
+    _store: Store | None = field(default=None, repr=False, kw_only=True)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What it does that isn't checked, where that is known."""
+        notes: Sequence[str] = getattr(self.start, "notes", ())
+        return notes
+
+    @staticmethod
+    @checked
+    def parquet(start: Callable[..., StreamingQuery], *, schema: Any = None, without: Sequence[str] = ()) -> Sink:
+        """Return a sink whose target is a folder of parquet files, in folders within it too.
+
+        Of Spark's own file sink those files count that its log names. Columns in names of folders, such as `day` in
+        `day=2024-10-27`, are read as text.
+
+        Args:
+            start: Starts the query; see `Sink`.
+            schema: The types of columns that are in names of folders, as DDL: "day date".
+            without: Columns that aren't part of the result, such as the number of the batch.
+
+        Raises:
+            BadInput: The schema isn't valid.
+        """
+        return _stored(start, ParquetFiles(schema, without))
+
+    @staticmethod
+    @checked
+    def json(start: Callable[..., StreamingQuery], *, schema: Any = None, without: Sequence[str] = ()) -> Sink:
+        """Return a sink whose target is a folder of JSON files, a row a line; otherwise as `Sink.parquet`.
+
+        Args:
+            start: Starts the query; see `Sink`.
+            schema: The types of columns, as DDL: "at timestamp, price decimal(8,2)"; other columns are the text,
+                numbers, truth values, lists and objects that JSON has.
+            without: Columns that aren't part of the result, such as the number of the batch.
+
+        Raises:
+            BadInput: The schema isn't valid.
+        """
+        return _stored(start, JsonFiles(schema, without))
+
+    @staticmethod
+    @checked
+    def delta(start: Callable[..., StreamingQuery], *, without: Sequence[str] = ()) -> Sink:
+        """Return a sink whose target is the folder of a Delta table, which the package deltalake reads.
+
+        Args:
+            start: Starts the query; see `Sink`.
+            without: Columns that aren't part of the result, such as the number of the batch.
+
+        Raises:
+            MissingTool: deltalake isn't installed.
+        """
+        return _stored(start, DeltaTable(without=without))
+
+    @staticmethod
+    @checked
+    def sqlite(
+        start: Callable[..., StreamingQuery], *, table: str, schema: Any = None, without: Sequence[str] = ()
+    ) -> Sink:
+        """Return a sink whose target is the file of an SQLite database.
+
+        Args:
+            start: Starts the query; see `Sink`.
+            table: The table, or view, that has the result.
+            schema: The types of columns, as DDL: "at timestamp, price decimal(8,2)"; other columns are the text,
+                numbers and bytes that SQLite has.
+            without: Columns that aren't part of the result, such as the number of the batch.
+
+        Raises:
+            BadInput: The schema isn't valid.
+        """
+        return _stored(start, SQLiteTable(schema, without, table=table))
+
+    @staticmethod
+    @checked
+    def duckdb(start: Callable[..., StreamingQuery], *, table: str, without: Sequence[str] = ()) -> Sink:
+        """Return a sink whose target is the file of a DuckDB database.
+
+        Args:
+            start: Starts the query; see `Sink`. It closes its connections.
+            table: The table, or view, that has the result.
+            without: Columns that aren't part of the result, such as the number of the batch.
+        """
+        return _stored(start, DuckDBTable(without=without, table=table))
+
+    @staticmethod
+    @checked
+    def postgres(start: Callable[..., StreamingQuery], *, table: str, url: str, without: Sequence[str] = ()) -> Sink:
+        """Return a sink whose target is the URL of a schema of its own in a PostgreSQL database.
+
+        The schema is made before each query, and dropped after it. A connection to the target finds the tables of that
+        schema alone by their bare names.
+
+        Args:
+            start: Starts the query; see `Sink`.
+            table: The table, or view, that has the result.
+            url: The database, in which the user may make schemas: "postgresql://user@localhost:5432/tests".
+            without: Columns that aren't part of the result, such as the number of the batch.
+
+        Raises:
+            MissingTool: psycopg isn't installed.
+        """
+        return _stored(start, PostgresTable(without=without, table=table, url=url))
+
+    @contextlib.contextmanager
+    def at(self, folder: Path) -> Iterator[tuple[Any, ...]]:
+        """Make what the functions are given beside the inputs, for one query that has this folder; then remove it.
+
+        Raises:
+            BadInput: It can't be made.
+        """
+        if self._store is None:
+            yield (folder,)
+            return
+        with self._store.at(folder) as target:
+            yield target, str(folder / "checkpoint")
+
+
+def _stored(start: Callable[..., StreamingQuery], store: Store) -> Sink:
+    return Sink(start, store.read, _store=store)

@@ -1,0 +1,97 @@
+"""What a sink writes to: a place of its own for each query, whose rows are read at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from .....reference.core.errors import BadInput, MissingTool, install_command
+from ....generators.columns.model import Row
+from ....generators.columns.schemas import arrow_schema, needs_spark
+from .types import with_types
+
+
+@dataclass(frozen=True)
+class Store(ABC):
+    """A kind of store, and which of its columns are the result.
+
+    Attributes:
+        schema: The types of columns that the store keeps as something else; None: of none.
+        without: Columns that aren't part of the result.
+        name: What messages call the sink, such as `Sink.json`.
+        file: The name of the target in the query's folder.
+    """
+
+    schema: Any = None
+    without: Sequence[str] = ()
+    name: ClassVar[str]
+    file: ClassVar[str] = "result"
+
+    def __post_init__(self) -> None:
+        if self.schema is not None and not needs_spark(self.schema):
+            self._types()
+
+    @contextlib.contextmanager
+    def at(self, folder: Path) -> Iterator[str]:
+        """Make the target of one query, give it, and remove what isn't in the query's folder.
+
+        Raises:
+            BadInput: It can't be made.
+        """
+        yield str(folder / self.file)
+
+    @abstractmethod
+    def rows(self, target: str) -> list[Row]:
+        """Return the rows that are in the target, with all of their columns; none where nothing was written.
+
+        Raises:
+            BadInput: They can't be read, or there are others than those of the named table.
+        """
+
+    def read(self, target: str) -> list[Row]:
+        """Return the rows of the result.
+
+        Raises:
+            BadInput: They can't be read, a column isn't there, or it has a value that isn't of its type.
+        """
+        rows = self.rows(target)
+        if not rows:
+            return []
+        types = None if self.schema is None else self._types()
+        for column in [*self.without, *(types.names if types is not None else ())]:
+            if column not in rows[0] and not (column not in self.without and self.leaves_nulls_out):
+                raise BadInput(
+                    f"{self.name}: there is no column {column!r}, but {', '.join(map(repr, rows[0]))}: name these in "
+                    "schema= and without="
+                )
+        if types is not None:
+            rows = with_types(rows, types, self.name)
+        return [{name: value for name, value in row.items() if name not in self.without} for row in rows]
+
+    @property
+    def leaves_nulls_out(self) -> bool:
+        """Whether a column may be in no row because it is null in all of them."""
+        return False
+
+    def _types(self) -> Any:
+        try:
+            return arrow_schema(self.schema)
+        except BadInput as error:
+            raise BadInput(f"{self.name}: {error.message}") from None
+
+
+def required(module: str, extra: str, name: str) -> Any:
+    """Import what a store needs, which an extra of streamproof brings.
+
+    Raises:
+        MissingTool: It isn't installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingTool(f"{name} needs {module}, which isn't installed: {install_command(extra)}") from None

@@ -1,0 +1,31 @@
+"""What a job's query notes where it dies."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from streamproof.properties.witnesses.job.running import JobQuery
+from streamproof.properties.witnesses.run_options import Crash
+
+CRASHES = [Crash(0, True, "before its output"), Crash(0), Crash(1)]
+
+
+@pytest.fixture
+def query() -> JobQuery:
+    query: Any = JobQuery.__new__(JobQuery)
+    query.planned, query.happened, query.with_rows, query.asked = [*CRASHES], [], set(), set()
+    return query  # type: ignore[no-any-return]
+
+
+def test_a_micro_batch_is_run_for_its_rows_in_the_first_of_its_crashes_alone(query: JobQuery) -> None:
+    runs: list[int] = []
+
+    def rows_of(batch_id: int) -> Any:
+        return SimpleNamespace(isEmpty=lambda: bool(runs.append(batch_id)) or batch_id == 1)
+
+    for crash in CRASHES:
+        query.died(crash, rows_of(crash.batch), crash.batch)
+    assert runs == [0, 1]
+    assert query.happened == [(CRASHES[0], True), (CRASHES[1], True), (CRASHES[2], False)]

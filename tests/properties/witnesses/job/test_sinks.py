@@ -1,0 +1,208 @@
+"""How what a sink wrote is read: which files count, which types values have, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from streamproof import BadInput, MissingTool, Sink
+from streamproof.properties.generators.columns.schemas import arrow_schema
+from streamproof.properties.witnesses.job.sinks.types import of_type
+
+NOON = datetime(2024, 7, 15, 12, tzinfo=UTC)
+
+
+def job(*given: Any) -> Any:
+    return given
+
+
+def target_of(sink: Sink, folder: Path) -> str:
+    with sink.at(folder) as (target, checkpoint):
+        assert Path(checkpoint).parent == folder
+        return str(target)
+
+
+def written(path: Path, *rows: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist([*rows]), path)
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [Sink.parquet(job), Sink.json(job), Sink.sqlite(job, table="totals"), Sink.duckdb(job, table="totals")],
+    ids=["parquet", "json", "sqlite", "duckdb"],
+)
+def test_where_nothing_was_written_there_are_no_rows(sink: Sink, tmp_path: Path) -> None:
+    assert sink.read(target_of(sink, tmp_path)) == []
+
+
+def test_files_count_that_spark_would_read_with_the_columns_in_names_of_folders(tmp_path: Path) -> None:
+    sink = Sink.parquet(job, schema="day date", without=["batch"])
+    out = Path(target_of(sink, tmp_path))
+    written(out / "batch=0" / "day=2024-07-15" / "part-0.parquet", {"user": "a"})
+    written(out / "batch=1" / "day=__HIVE_DEFAULT_PARTITION__" / "part-0.parquet", {"user": "b", "n": 1})
+    written(out / "_temporary" / "part-0.parquet", {"user": "not committed"})
+    (out / "_SUCCESS").touch()
+    assert sink.read(str(out)) == [
+        {"user": "a", "day": date(2024, 7, 15), "n": None},
+        {"user": "b", "day": None, "n": 1},
+    ]
+
+
+def test_the_target_may_be_one_file(tmp_path: Path) -> None:
+    written(tmp_path / "result", {"at": NOON})
+    assert Sink.parquet(job).read(str(tmp_path / "result")) == [{"at": NOON}]
+
+
+def test_json_has_the_types_that_the_schema_names(tmp_path: Path) -> None:
+    sink = Sink.json(job, schema="at timestamp, price decimal(8,2), tags array<struct<day: date>>, none string")
+    row = {"user": "line\u2028break", "at": "2024-07-15T14:00:00.000+02:00", "tags": [{"day": "2024-07-15"}, {}]}
+    (tmp_path / "a.json").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    (tmp_path / "b.json.gz").write_bytes(gzip.compress(b'{"user": "b", "price": 1.10}\n'))
+    assert sink.read(str(tmp_path)) == [
+        {
+            "user": "line\u2028break",
+            "at": NOON,
+            "tags": [{"day": date(2024, 7, 15)}, {"day": None}],
+            "price": None,
+            "none": None,
+        },
+        {"user": "b", "at": None, "tags": None, "price": Decimal("1.10"), "none": None},
+    ]
+
+
+def test_sqlite_has_the_types_that_the_schema_names(tmp_path: Path) -> None:
+    sink = Sink.sqlite(job, table="the table", schema="at timestamp, price decimal(8,2), paid boolean")
+    with closing(sqlite3.connect(tmp_path / "result.sqlite")) as database, database:
+        database.execute('CREATE TABLE "the table" (at, price DECIMAL(8,2), paid, bytes)')
+        database.execute("""INSERT INTO "the table" VALUES ('2024-07-15 12:00:00', '1.10', 1, x'00ff')""")
+    rows = sink.read(target_of(sink, tmp_path))
+    assert rows == [{"at": NOON, "price": Decimal("1.10"), "paid": True, "bytes": b"\x00\xff"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "value"),
+    [
+        ("2024-07-15 12:00:00", "timestamp", NOON),
+        ("2024-07-15T12:00:00Z", "timestamp", NOON),
+        ("2024-07-15 12:00:00", "timestamp_ntz", NOON.replace(tzinfo=None)),
+        (1.1, "decimal(8,2)", Decimal("1.10")),
+        (0.1 + 0.2, "decimal(8,2)", Decimal("0.30")),
+        (7, "decimal(8,2)", Decimal(7)),
+        ("12345678901234567.89", "decimal(38,2)", Decimal("12345678901234567.89")),
+        (Decimal("1.234"), "decimal(8,2)", Decimal("1.234")),  # what has too many digits isn't cut
+        ("true", "boolean", True),
+        (0, "boolean", False),
+        ("007", "int", 7),
+        (1.5, "int", 1.5),
+        ("NaN", "double", float("nan")),
+        (Decimal("0.1"), "double", 0.1),
+        (Decimal("0.1"), "float", 0.10000000149011612),
+        ("AP8=", "binary", b"\x00\xff"),
+        ({"a": "1"}, "map<string, int>", {"a": 1}),
+        (None, "date", None),
+    ],
+)
+def test_a_value_has_the_type_of_its_column(given: Any, kind: str, value: Any) -> None:
+    assert repr(of_type(given, arrow_schema(f"x {kind}").field("x").type)) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ("yesterday", "timestamp"),
+        (1721044800, "timestamp"),
+        ("2024-07-15 12:00:00", "date"),
+        ("much", "decimal(8,2)"),
+        (True, "decimal(8,2)"),
+        (2, "boolean"),
+        ([], "boolean"),
+        ("1.5", "int"),
+        ([1], "int"),
+        (True, "double"),
+        ([1], "double"),
+        ("?", "binary"),
+        (1, "string"),
+        ("[]", "array<int>"),
+        ([], "map<string, int>"),
+    ],
+)
+def test_what_is_not_of_its_type_is_refused(given: Any, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"x": given}))
+    with pytest.raises(BadInput, match=r"Sink.json: the column 'x' has .*, which is no .* as the schema says"):
+        Sink.json(job, schema=f"x {kind}").read(str(tmp_path))
+
+
+def with_tables(folder: Path) -> None:
+    statement = "CREATE TABLE totals AS SELECT 1 AS n"
+    with closing(sqlite3.connect(folder / "result.sqlite")) as database, database:
+        database.execute(statement)
+    with duckdb.connect(str(folder / "result.duckdb")) as database:
+        database.execute(statement)
+    (folder / "result.json").write_text('{"n": 1}\n[1]\n')
+    (folder / "result.parquet").write_text("no parquet")
+    (folder / "result.text").write_text("no database " * 1000)
+
+
+@pytest.mark.parametrize(
+    ("made", "file", "message"),
+    [
+        (lambda: Sink.sqlite(job, table="total"), "result.sqlite", "Sink.sqlite: there is no table 'total', but 'tot"),
+        (lambda: Sink.duckdb(job, table="total"), "result.duckdb", "Sink.duckdb: there is no table 'total', but 'tot"),
+        (lambda: Sink.sqlite(job, table="t"), "result.json", "Sink.sqlite can't read the table 't': file is not a"),
+        (lambda: Sink.duckdb(job, table="t"), "result.text", "Sink.duckdb can't read the table 't': .*not a valid"),
+        (lambda: Sink.duckdb(job, table="totals", without=["m"]), "result.duckdb", "there is no column 'm', but 'n'"),
+        (lambda: Sink.sqlite(job, table="totals", schema="m int"), "result.sqlite", "no column 'm', but 'n'"),
+        (lambda: Sink.parquet(job), "result.parquet", "isn't parquet: .*: write nothing else below the target"),
+        (lambda: Sink.json(job), "result.json", r"result.json, line 2, has '\[1\]': write each row as a JSON object"),
+        (lambda: Sink.json(job, schema="n int, n int"), "", "Sink.json: the schema has the column 'n' twice"),
+        (lambda: Sink.json(job, without="n"), "", "Sink.json: without is 'n': give a list, a text each"),
+        (lambda: Sink.sqlite(job, table=None), "", "Sink.sqlite: table is None: give a text"),
+        (lambda: Sink.parquet("out"), "", "Sink.parquet: start is 'out': give a function"),
+        (lambda: Sink.postgres(job, table="t", url="db"), "", "Sink.postgres: url is 'db': give one such as \"postgr"),
+    ],
+)
+def test_a_sink_that_cannot_be_read_is_refused(
+    made: Callable[[], Sink], file: str, message: str, tmp_path: Path
+) -> None:
+    with_tables(tmp_path)
+    with pytest.raises(BadInput, match=message):
+        made().read(str(tmp_path / file))
+
+
+@pytest.mark.parametrize(
+    ("module", "made"),
+    [
+        ("deltalake", lambda: Sink.delta(job)),
+        ("psycopg", lambda: Sink.postgres(job, table="totals", url="postgresql://localhost")),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it(
+    module: str, made: Callable[[], Sink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingTool, match=rf"needs {module}, .*: .*-m pip install 'streamproof\[(delta|postgres)\]'"):
+        made()
+
+
+def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path: Path) -> None:
+    pytest.importorskip("psycopg")
+    sink = Sink.postgres(job, table="totals", url="postgresql://me:secret@127.0.0.1:1/tests")
+    with (
+        pytest.raises(BadInput, match=r"PostgreSQL at .*host=127.0.0.1.* refuses CREATE SCHEMA") as refused,
+        sink.at(tmp_path),
+    ):
+        pass
+    assert "secret" not in str(refused.value)
