@@ -17,7 +17,10 @@ from streamproof.properties.witnesses.kafka.jvm import Coordinates, kafka_jars
 from streamproof.properties.witnesses.kafka_broker.broker import broker_jars, own_broker
 from streamproof.reference.core.errors import MissingTool
 
-pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]  # minutes
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.weekly("the same on files is in CI: here Kafka and Spark's connector are asked"),
+]
 
 CONNECTOR = Coordinates("org.apache.spark", "spark-sql-kafka-0-10_2.13", pyspark.__version__)
 BEFORE = CONNECTOR._replace(version="4.2.0")
