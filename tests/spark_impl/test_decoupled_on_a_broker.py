@@ -19,7 +19,7 @@ from streamproof.reference.core.errors import MissingTool
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.weekly("the same on files is in CI: here Kafka and Spark's connector are asked"),
+    pytest.mark.weekly("on files three queries are in CI at any pace: here they ask Kafka, and 10,000 races"),
 ]
 
 CONNECTOR = Coordinates("org.apache.spark", "spark-sql-kafka-0-10_2.13", pyspark.__version__)
