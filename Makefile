@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two installations into one .venv would disturb each other
-.PHONY: help setup dev check specs test test-exhaustive examples versions versions-quick test-quick wheel-check release-check lint format docs tree bench lock clean
+.PHONY: help setup dev check specs test test-exhaustive test-weekly examples versions versions-quick test-quick wheel-check release-check lint format docs tree bench lock clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name does; do printf '  make %-16s %s\n' "$$name" "$$does"; done
@@ -45,8 +45,11 @@ test: $(TESTS) $(CLASSES) ## The tests: those without Spark, then those that sha
 	$(BIN)/python -m pytest -m "spark and not exhaustive" --numprocesses 2 --dist loadfile --durations 20
 
 # A process that is done takes the next test, or the next module whose fixture its tests share (tests/conftest.py).
-test-exhaustive: $(TESTS) $(CLASSES) ## The tests that take minutes: all mutants, the gate itself, a cluster, whole commands; not versions
-	$(BIN)/python -m pytest -m "exhaustive" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
+test-exhaustive: $(TESTS) $(CLASSES) ## The tests that take minutes: all mutants, jobs of many shapes, whole commands; not versions, not weekly ones
+	$(BIN)/python -m pytest -m "exhaustive and not weekly" --ignore tests/versions --numprocesses 2 --dist loadgroup --durations 20
+
+test-weekly: $(TESTS) $(CLASSES) ## Tests of what our commits hardly change: Kafka's older releases, a broker, a cluster; no part of CI
+	$(BIN)/python -m pytest -m "weekly" --numprocesses 2 --dist loadgroup --durations 20
 
 examples: $(TESTS) $(CLASSES) ## The ten jobs of examples/, right and wrong, as functions and as scripts, under test
 	$(BIN)/python -m pytest examples -m "not exhaustive" --numprocesses 2 --durations 20

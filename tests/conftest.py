@@ -56,6 +56,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        for weekly in item.iter_markers("weekly"):
+            assert weekly.args, f"{item.nodeid}: say why it is weekly"
+            item.add_marker(pytest.mark.exhaustive)  # what leaves these out leaves it out too
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
         # A module's fixture may take minutes: the tests that share it run in one process.

@@ -102,6 +102,8 @@ class Groups:
         """Serve a group; give its binaries."""
         memory = self.memories[group]
         memory.clock = clock
+        if not rows and not any(timer <= clock for timer in memory.timers):
+            return []  # as in Spark, which asks no processor of such a group
         processor = self.processor(stage)
         processor.init(memory)  # type: ignore[arg-type]
         found: list[Any] = []

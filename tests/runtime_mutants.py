@@ -82,12 +82,6 @@ def planted(mutants: Sequence[RuntimeMutant], folder: Path, root: Path = ROOT) -
     return folder
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Return the environment in which the planted tree is imported."""
-    path = os.pathsep.join([str(folder), str(ROOT / "tests")])
-    return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 def shown(mutants: Sequence[RuntimeMutant], folder: Path) -> Iterator[tuple[RuntimeMutant, int]]:
     """Yield in how many histories each mutant shows, of those that a check of its operator draws at its default size.
 
@@ -107,14 +101,6 @@ def shown(mutants: Sequence[RuntimeMutant], folder: Path) -> Iterator[tuple[Runt
         yield from ((mutant, json.loads(line)["violated"]) for mutant, line in zip(mutants, lines, strict=False))
     if running.wait():
         raise RuntimeError(f"{command} ended with {running.returncode}: {(folder / 'log').read_text()[-3000:]}")
-
-
-def checked(mutant: RuntimeMutant, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run `streamproof check` of a mutant's operator in a tree with it."""
-    command = [sys.executable, "-m", "streamproof", "check", mutant.operator]
-    findings = ("--findings", str(folder / "counterexamples"))
-    env = environment(planted([mutant], folder / "tree"))
-    return subprocess.run([*command, *findings, *options], env=env, capture_output=True, text=True, cwd=folder)
 
 
 KEYED, ENDS, CODEC, PAGES = "runtime/keyed.py", "runtime/ends.py", "runtime/codec.py", "runtime/pages.py"

@@ -5,12 +5,11 @@ All of them take half an hour: `python tests/runtime_mutants.py FOLDER` runs the
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runtime_mutants import LEAST, MUTANTS, RuntimeMutant, Shows, checked, named, planted, shown
+from runtime_mutants import LEAST, MUTANTS, RuntimeMutant, Shows, named, planted, shown
 
 SOME = (
     "the times of sessions have 32 bits",
@@ -56,14 +55,3 @@ def test_mutants_show_in_ten_of_the_histories_that_a_check_draws(tmp_path: Path)
     found = {mutant.name: count for mutant, count in shown(chosen, tmp_path)}
     assert [*found] == [mutant.name for mutant in chosen]
     assert {name: count for name, count in found.items() if count < LEAST} == {}
-
-
-@pytest.mark.spark
-@pytest.mark.exhaustive
-def test_the_command_finds_lost_microseconds_by_the_law_columns_alone(tmp_path: Path) -> None:
-    mutant = named("values lose their microseconds")
-    done = checked(mutant, tmp_path, "--only", "spark", "--histories", "12")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert re.findall(r"^[ │]*([a-z ]+?) +│ violated", done.stdout, re.MULTILINE) == ["columns"], done.stdout
-    (saved,) = tmp_path.glob("counterexamples/*/columns-*/history.jsonl")
-    assert len(saved.read_text().splitlines()) == 2, "shrunk to one record"

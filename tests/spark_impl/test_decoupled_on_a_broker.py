@@ -17,7 +17,10 @@ from streamproof.properties.witnesses.kafka.jvm import Coordinates, kafka_jars
 from streamproof.properties.witnesses.kafka_broker.broker import broker_jars, own_broker
 from streamproof.reference.core.errors import MissingTool
 
-pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]  # minutes
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.weekly("on files three queries are in CI at any pace: here they ask Kafka, and 10,000 races"),
+]
 
 CONNECTOR = Coordinates("org.apache.spark", "spark-sql-kafka-0-10_2.13", pyspark.__version__)
 BEFORE = CONNECTOR._replace(version="4.2.0")

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-from streamproof.properties.checking.check import check_operators
-from streamproof.properties.checking.recheck import witness_of
 from streamproof.properties.checking.samples import long_after, plan_on_spark
 from streamproof.properties.counterexamples.counterexample import verdict_sentence
-from streamproof.properties.counterexamples.of_operators import FolderStore
 from streamproof.properties.generators.cohorts import clock_schedule
 from streamproof.properties.generators.draws import SCHEDULE, HistorySettings, draw_histories
 from streamproof.properties.laws.all import LAWS, ON_SPARK, asked_of
-from streamproof.properties.laws.base import Comparison, Verdict
+from streamproof.properties.laws.base import Comparison
 from streamproof.properties.laws.runs import Kind, Sample
 from streamproof.properties.outcomes.outcomes import Difference, Grain, Outcome
 from streamproof.properties.registration.registration import registered, registration_of
@@ -90,15 +85,6 @@ def test_a_verdict_names_who_expected_something_else_where_that_is_not_the_refer
     found = Comparison(("DuckDB", nothing), ("Spark", nothing), [Difference("h", "a", None, None, None)])
     said = verdict_sentence("it holds", found)
     assert said == "violated: it holds; but for key a at the end DuckDB emits nothing, and Spark nothing."
-
-
-@pytest.mark.exhaustive
-def test_the_gate_finds_a_mutant_and_shrinks_it(spark: SparkSession, tmp_path: Path) -> None:
-    mutant = witness_of("table_table_join", "deletion_silent")
-    (report,) = check_operators(["table_table_join"], FolderStore(tmp_path), 12, witness=mutant).values()
-    assert report.verdict is Verdict.VIOLATED
-    (counterexample, _) = report.found[0]
-    assert (counterexample.law, len(counterexample.history.records)) == ("changelog", 2)
 
 
 def test_without_a_profile_in_which_nothing_is_late_the_variants_are_named_as_not_checked() -> None:

@@ -24,7 +24,7 @@ from streamproof.properties.system.work import sweep
 from streamproof.properties.witnesses.by_name import witness_named
 from streamproof.properties.witnesses.kafka.jvm import driver_of, kafka_jars
 from streamproof.properties.witnesses.kafka_broker import broker
-from streamproof.properties.witnesses.kafka_broker.broker import broker_jars, free_ports, own_broker
+from streamproof.properties.witnesses.kafka_broker.broker import Cluster, broker_jars, free_ports, own_broker
 from streamproof.properties.witnesses.kafka_broker.races import changes_of, of_join
 from streamproof.reference.core.errors import MissingTool, StreamproofError
 from streamproof.reference.core.history import CUT, History
@@ -46,6 +46,13 @@ def jars() -> None:
         broker_jars()
     except MissingTool as error:
         pytest.skip(f"kafka-broker: {error}")
+
+
+@pytest.fixture(scope="module")
+def cluster(jars: None) -> Iterator[Cluster]:
+    """A broker for the tests that don't ask how the command's own is started and stopped."""
+    with own_broker() as started:
+        yield started
 
 
 class Running:
@@ -109,17 +116,21 @@ def test_every_race_of_left_changes_ends_stale_in_nine_of_ten_histories_the_othe
     ],
     ids=" ".join,
 )
-def test_joins_that_ask_for_every_answer_never_end_stale(tmp_path: Path, settings: tuple[str, ...]) -> None:
-    running = Running(tmp_path, "drawn", "lose-gain", "--histories", "1000", *settings)
+def test_joins_that_ask_for_every_answer_never_end_stale(
+    tmp_path: Path, settings: tuple[str, ...], cluster: Cluster
+) -> None:
+    on_cluster = (*settings, "--bootstrap", cluster.bootstrap)
+    running = Running(tmp_path, "drawn", "lose-gain", "--histories", "1000", *on_cluster)
     code, out, err = running.ended()
     assert (code, "conforms: 0 of 2,000 results are stale" in out) == (0, True), out + err
 
 
 @pytest.mark.tlc
 @pytest.mark.parametrize("join", ["inner", "left", "inner-by-left"])
-def test_what_the_topics_have_is_a_behaviour_of_the_specification(tmp_path: Path, join: str) -> None:
+def test_what_the_topics_have_is_a_behaviour_of_the_specification(tmp_path: Path, join: str, cluster: Cluster) -> None:
     recording = tmp_path / "trace.jsonl"
-    code, _, err = Running(tmp_path, "--histories", "5", "--join", join, "--record", str(recording)).ended()
+    on_cluster = ("--record", str(recording), "--bootstrap", cluster.bootstrap)
+    code, _, err = Running(tmp_path, "--histories", "5", "--join", join, *on_cluster).ended()
     assert code == (1 if join == "inner" else 0), err
     trace = read_trace(recording)
     found = validate(trace, find_tools(), timeout=SECONDS)
@@ -156,8 +167,11 @@ def release() -> str:
     return "3.9.0"
 
 
-def test_an_older_release_answers_an_update_and_so_has_two_races_less(tmp_path: Path, release: str) -> None:
-    code, out, err = Running(tmp_path, "--histories", "200", "--json", "--kafka-version", release).ended()
+def test_an_older_release_answers_an_update_and_so_has_two_races_less(
+    tmp_path: Path, release: str, cluster: Cluster
+) -> None:
+    older = ("--kafka-version", release, "--bootstrap", cluster.bootstrap)
+    code, out, err = Running(tmp_path, "--histories", "200", "--json", *older).ended()
     assert code == 1, err
     report = json.loads(out)
     assert report["kafka_version"] == release
@@ -165,9 +179,10 @@ def test_an_older_release_answers_an_update_and_so_has_two_races_less(tmp_path: 
     assert right == {"move-update", "right-delete-update"}
 
 
-def test_a_move_in_a_left_join_of_an_older_release_ends_stale(tmp_path: Path, release: str) -> None:
+def test_a_move_in_a_left_join_of_an_older_release_ends_stale(tmp_path: Path, release: str, cluster: Cluster) -> None:
     several = ("--partitions", "4", "--threads", "2")
-    code, out, err = Running(tmp_path, "move", "--join", "left", *several, "--kafka-version", release).ended()
+    older = ("--kafka-version", release, "--bootstrap", cluster.bootstrap)
+    code, out, err = Running(tmp_path, "move", "--join", "left", *several, *older).ended()
     assert code == 1, out + err
 
 
@@ -272,20 +287,18 @@ def test_credentials_are_those_of_the_file_that_is_named(tmp_path: Path) -> None
     assert err.splitlines()[-1].endswith("or have the cluster's owner grant them")
 
 
-def test_a_cluster_of_others_is_used_and_left_as_it_was(tmp_path: Path) -> None:
+def test_a_cluster_of_others_is_used_and_left_as_it_was(tmp_path: Path, cluster: Cluster) -> None:
     from streamproof.properties.witnesses.kafka.jvm import kafka_jvm
     from streamproof.properties.witnesses.kafka_broker.clients import Clients
 
-    with own_broker() as cluster:
-        running = Running(tmp_path, "lose-gain", "--histories", "50", "--bootstrap", cluster.bootstrap)
-        code, out, err = running.ended()
-        assert code == 1, out + err
-        clients = Clients(kafka_jvm().gateway, cluster)
-        deadline = time.monotonic() + SECONDS
-        while clients.topics("streamproof-") and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert clients.topics("streamproof-") == []
-        clients.close()
+    code, out, err = Running(tmp_path, "lose-gain", "--histories", "50", "--bootstrap", cluster.bootstrap).ended()
+    assert code == 1, out + err
+    clients = Clients(kafka_jvm().gateway, cluster)
+    deadline = time.monotonic() + SECONDS
+    while clients.topics("streamproof-") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert clients.topics("streamproof-") == []
+    clients.close()
 
 
 def large(key: str) -> str:

@@ -127,7 +127,7 @@ FEW: Sequence[tuple[str, Options]] = [
 @cache
 def drawn_for(index: int) -> Drawn:
     operator, options = DECLARED[index]
-    return draw_covering(operator, options, 300, 0, 6)
+    return draw_covering(operator, options, 100, 0, 6)  # what shows in so many shows in the 300 of a check
 
 
 def wrong_by_a_unit(operator: str, options: Options) -> Iterator[Options]:

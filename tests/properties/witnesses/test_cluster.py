@@ -68,7 +68,7 @@ def python_without_streamproof(tmp_path: Path) -> Path:
     return python
 
 
-@pytest.mark.exhaustive
+@pytest.mark.weekly("a cluster of its own: what is sent to it, and how its master is named, is tested without one too")
 @pytest.mark.spark
 def test_two_workers_that_lack_streamproof_emit_what_the_reference_emits(
     tmp_path: Path, python_without_streamproof: Path

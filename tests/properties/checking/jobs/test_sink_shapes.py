@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 HISTORIES = 20
+DIED = r"violated: dying in batch \d.*, between its output and its commit"
 Write = Callable[[DataFrame, int, Path], None]
 
 
@@ -98,17 +99,18 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", REPEATING)
+@pytest.mark.parametrize("name", [name for name in REPEATING if name != "rows appended"])
 def test_a_sink_that_repeats_its_rows_does_not_pass(name: str) -> None:
-    with pytest.raises(Violated, match=r"violated: dying in batch \d.*, between its output and its commit") as failure:
+    with pytest.raises(Violated, match=DIED) as failure:
         invariants(REPEATING[name], CLICKS, histories=HISTORIES, seconds=60)
     assert len(failure.value.counterexample.history.variation["given"]) == 1
 
 
 def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_seed(tmp_path: Path) -> None:
     sink = REPEATING["rows appended"]
-    with pytest.raises(Violated, match="Saved in") as found:
+    with pytest.raises(Violated, match=rf"(?s){DIED}.*Saved in") as found:
         invariants(sink, CLICKS, histories=HISTORIES, seconds=30, folder=tmp_path)
+    assert len(found.value.counterexample.history.variation["given"]) == 1
     with pytest.raises(Violated, match="1 of 1 histories that were found before still differ") as again:
         invariants(sink, CLICKS, histories=HISTORIES, seed=1, folder=tmp_path)
     assert again.value.counterexample.sentence == found.value.counterexample.sentence
