@@ -278,13 +278,13 @@ def service_metrics() -> None:
 
 
 def epoch_ms_views() -> None:
-    views = kafka("video string, ts bigint, seconds bigint", "video", time="ts", time_unit="ms")
+    views = kafka("video string, ts bigint, seconds bigint", "video", time="ts", time_format="ms")
     expected = windows("10 minutes", delay="1 minute", aggregates={"seconds": ("sum", "seconds")})
     check(script("epoch_ms_views", {"player": views}), expected)
 
 
 def epoch_seconds_weather() -> None:
-    gusts = kafka("station string, epoch bigint, gust double", "station", name="wx", time="epoch", time_unit="s")
+    gusts = kafka("station string, epoch bigint, gust double", "station", name="wx", time="epoch", time_format="s")
     expected = "SELECT station, CAST(epoch AS DATE) AS day, max(gust) AS gust FROM wx GROUP BY ALL"
     check(script("epoch_seconds_weather", {"wx": gusts}), expected)
 
