@@ -33,15 +33,17 @@ _NEVER = "never"
 
 
 def faults_of(value: Value, has_time: bool) -> Sequence[str]:
-    """Return the faults that malformed payloads of a format may have.
+    """Return the faults by which a payload of a format is surely no row.
+
+    A line of CSV that is cut, or has a field less, may be another row; so may what a function of the user's has made.
 
     Args:
         value: The format.
         has_time: Whether the payload has the event time.
     """
-    if value == "text":  # any text is one
-        return (EMPTY,)
-    return FAULTS if has_time and value in ("json", "csv") else FAULTS[:3]
+    if value == "json":
+        return FAULTS if has_time else (TRUNCATED, EMPTY, NOISE)
+    return (EMPTY, NOISE, WRONG_TIME) if has_time and value == "csv" else (EMPTY, NOISE)
 
 
 def payload(value: Value, row: Row, schema: pa.Schema, where: str, fault: str = "", time: str = "") -> bytes | None:

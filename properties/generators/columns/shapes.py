@@ -64,6 +64,8 @@ def _check_shares(given: Input) -> None:
     for name in ("null_values", "headers"):
         if getattr(given, name) and given.format == "text":
             raise BadInput(f"{name} is given, and lines of text have none: leave it out")
+    if given.malformed and given.value == "text":
+        raise BadInput(f"malformed is {given.malformed}, and any text is a payload of value='text': leave it out")
     if given.format is None and given.value != "json":
         raise BadInput('value is given, and its rows have no payload: say the format too, format="kafka"')
     if not callable(given.value) and given.value not in _VALUES:

@@ -92,8 +92,8 @@ def clicks(columns: str, time: str | None = None, **more: Any) -> Input:
 def test_a_job_that_parses_kafka_s_json_conforms_and_skips_what_is_no_row() -> None:
     shares = {"malformed": 0.05, "null_values": 0.05, "null_times": 0.05}
     given = clicks(IN_MS, "ts", time_format="ms", format="kafka", **shares)
-    report = check_job(of_json(IN_MS, "timestamp_millis(ts)"), given, expect=SESSIONS)
-    assert (report.histories, report.alone, report.not_checked) == (300, "", [])
+    report = check_job(of_json(IN_MS, "timestamp_millis(ts)"), given, expect=SESSIONS, histories=200)
+    assert (report.histories, report.alone, report.not_checked) == (200, "", [])
 
 
 @pytest.mark.exhaustive
@@ -109,7 +109,7 @@ def test_a_watermark_that_is_too_short_is_found_behind_a_payload() -> None:
     [
         ("ms", "timestamp_seconds(ts)", BadInput, "'ts' of clicks for another time than the Input means"),
         ("s", "timestamp_millis(ts)", Violated, "expects no such row"),
-        ("ms", "timestamp_millis(ts) - interval 1 hour", Violated, ""),
+        ("ms", "timestamp_millis(ts) - interval 1 hour", Violated, "violated: in batch"),
     ],
 )
 def test_a_job_that_takes_another_time_from_the_payload_never_conforms(

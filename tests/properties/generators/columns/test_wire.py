@@ -25,7 +25,7 @@ from streamproof.properties.generators.columns.model import (
     microseconds,
 )
 from streamproof.properties.generators.columns.packing import pack, tables_alone, unpack
-from streamproof.properties.generators.columns.payloads import FAULTS, NULL
+from streamproof.properties.generators.columns.payloads import EMPTY, FAULTS, NOISE, NULL, WRONG_TIME
 from streamproof.properties.generators.columns.shrinking import shrink
 from streamproof.properties.generators.columns.standing_alone import standing_alone, without_clock
 from streamproof.properties.generators.columns.text import parse, to_text
@@ -116,6 +116,7 @@ def test_a_time_keeps_its_order_and_its_distance_in_any_form(form: tuple[str, st
         ),
         ("ts timestamp", {"format": "kafka", "value": "text"}, "has no room for the event time 'ts'"),
         ("ts timestamp, more array<int>", {"format": "kafka", "value": "csv"}, "CSV has no form for the column 'more'"),
+        ("n int", {"format": "kafka", "value": "text", "malformed": 0.1, "time": None}, "any text is a payload"),
         ("ts timestamp", {"format": "text", "null_values": 0.1}, "lines of text have none"),
         ("n int", {"format": "kafka", "time": "timestamp", "time_format": "ms"}, "is the timestamp of Kafka's records"),
     ],
@@ -277,6 +278,14 @@ def test_a_history_with_flaws_is_the_same_once_it_is_read_back(seed: int) -> Non
         for one in (history, without_clock(history)):
             assert parse(to_text(one, [resolved.source]), [resolved.source]).played == one.played
         assert all(alone.unreadable for alone in standing_alone(history, [resolved]) if history.unreadable)
+
+
+@pytest.mark.parametrize(
+    ("value", "faults"), [("csv", {EMPTY, NOISE, WRONG_TIME}), (lambda row: b"made", {EMPTY, NOISE})]
+)
+def test_what_may_still_be_a_row_is_no_fault(value: Any, faults: set[str]) -> None:
+    drawn = draw_histories([of_kafka(value=value, malformed=0.2)], [MINUTE_US], 100, 0)
+    assert {one.fault for history in drawn for one in history.unreadable} == faults
 
 
 def flawed() -> tuple[ResolvedInput, JobHistory]:
