@@ -8,9 +8,12 @@ from pathlib import Path
 import payment_ledger as ledger
 import pytest
 import visit_sessions as visits
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from streamproof import (
     Input,
     Script,
+    Sink,
     Violated,
     as_batch,
     check_job,
@@ -30,12 +33,15 @@ HISTORIES = 100
 
 
 def visit_sessions(source: Path) -> None:
-    """Kafka's JSON; the last version of the job is given the same rows, without Kafka around them."""
-    views = Input(
-        "visitor string, viewed_at timestamp, spent decimal(10,2)", time="viewed_at", key="visitor", format="kafka"
-    )
-    job = Script(source, reads={"page_views": views})
-    check_job(job, expect=other_job(visits.previous), histories=HISTORIES)
+    """Kafka's JSON; the last version of the job is given it, too."""
+    columns = "visitor string, viewed_at timestamp, spent decimal(10,2)"
+
+    def previous(records: DataFrame) -> DataFrame:
+        row = F.from_json(records.value.cast("string"), columns)
+        return visits.previous(records.select(row.alias("row")).select("row.*"))
+
+    job = Script(source, reads={"page_views": Input(columns, key="visitor", format="kafka")})
+    check_job(job, expect=other_job(previous), histories=HISTORIES)
 
 
 def hourly_revenue(source: Path) -> None:
@@ -86,7 +92,9 @@ def payment_ledger(source: Path) -> None:
     """Kafka's JSON, and a function that reads what the script wrote in the run's own folder."""
     columns = "account string, payment_id bigint, paid_at timestamp, cents int, refund boolean"
     payments = Input(columns, key="account", name="payments", format="kafka")
-    job = Script(source, reads={"bank.payments": payments}, env={"LEDGER_FOLDER": "{folder}"}, read=ledger.read)
+    read = Sink.sqlite(ledger.job, table="ledger", schema="refund boolean", without=["batch"]).read
+    env = {"LEDGER_FOLDER": "{folder}"}
+    job = Script(source, {"bank.payments": payments}, env=env, read=lambda folder: read(f"{folder}/ledger.sqlite"))
     expected = sql("SELECT account, payment_id, cents, refund FROM payments")
     check_job(job, expect=expected, histories=HISTORIES)
     invariants(job, histories=20)

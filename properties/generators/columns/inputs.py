@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv
@@ -40,7 +40,8 @@ class Input:
         schema: The columns: a DDL string, a StructType or a pyarrow schema; may be left out where there is a sample.
             Of records they are those of the payload.
         time: The column of the event time; may be left out where only one column is a timestamp. Of Kafka's records it
-            may be their own `timestamp`, and is where no column is one.
+            may be their own `timestamp`, and is where no column is one. False: the source has none. The job isn't given
+            the time by which its rows arrive; oracles have it as the column `timestamp`.
         key: The column of the key, or several; none for a job without a key.
         name: What reports call it; every input of a job has a name of its own.
         keys: The keys that the job may meet, tuples of several columns. Its histories then can't share a query.
@@ -61,7 +62,7 @@ class Input:
     """
 
     schema: Any = None
-    time: str | None = None
+    time: str | Literal[False] | None = None
     key: str | Sequence[str] = ()
     name: str = "events"
     keys: Sequence[Any] | None = None
@@ -226,16 +227,21 @@ def _column(schema: pa.Schema, column: Any, what: str) -> str:
 
 def _time_column(given: Input, schema: pa.Schema) -> str:
     timestamps = [column.name for column in schema if pa.types.is_timestamp(column.type)]
-    may_be_records = given.format == "kafka" and RECORDS_TIME not in schema.names
+    is_free = RECORDS_TIME not in schema.names
+    may_be_records = given.format == "kafka" and is_free
+    if given.time is False:
+        if not is_free:
+            raise BadInput(f"time is False, and there is a column {RECORDS_TIME!r}: rename it, or name the event time")
+        return RECORDS_TIME
     if given.time is None:
         if len(timestamps) == 1:
             return str(timestamps[0])
-        if may_be_records and not timestamps:
+        if (may_be_records or (given.value == "text" and is_free)) and not timestamps:
             return RECORDS_TIME
         there = f"{', '.join(timestamps)} are timestamps" if timestamps else "no column is a timestamp"
         raise BadInput(
             f'which column is the event time? {there}: name it, Input(…, time="at"), and where it is a number or text '
-            f"say its form, {UNITS}; to a job without any give a timestamp, which it leaves out"
+            f"say its form, {UNITS}; where there is none, time=False"
         )
     if given.time == RECORDS_TIME and may_be_records:
         return RECORDS_TIME

@@ -29,7 +29,7 @@ def encoded_source(given: Input, schema: pa.Schema, time: str, key: tuple[str, .
     Args:
         given: What the user says.
         schema: The columns that it declares.
-        time: The column of the event time, which isn't among them where it is that of Kafka's records.
+        time: The column of the event time, which isn't among them where it is the time of arrival.
         key: The columns of the key.
 
     Raises:
@@ -46,7 +46,7 @@ def encoded_source(given: Input, schema: pa.Schema, time: str, key: tuple[str, .
     if given.format is not None:
         payload = _payload_columns(given, schema, time, key)
         encoding = Encoding(payload, time, form, given.format, given.value, given.headers)
-    elif form is not None:
+    elif form is not None or time not in schema.names:
         encoding = Encoding(schema, time, form)
     return Source(given.name, logical, time, key, encoding, given.null_times > 0)
 

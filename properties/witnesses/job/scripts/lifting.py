@@ -262,7 +262,7 @@ class Lift:
     def table(self, read: Read) -> DataFrame | None:
         """Answer a batch read; None: nothing is given for it."""
         answer = self.tables.answer(read, in_order=False)
-        return None if answer is None else as_declared(answer[1], read, answer[0], self.source.where)
+        return None if answer is None else as_declared(answer[1], read, answer[0], self.source.where, cast=True)
 
     def batch(self, read: Read, original: Callable[[], DataFrame]) -> DataFrame:
         """Read what no table answers, as the script would."""

@@ -130,7 +130,7 @@ def renewed(frame: DataFrame) -> DataFrame:
     return frame.select([F.col(f"`{name.replace('`', '``')}`").alias(name) for name in frame.columns])
 
 
-def as_declared(frame: DataFrame, read: Read, name: str, where: str) -> DataFrame:
+def as_declared(frame: DataFrame, read: Read, name: str, where: str, *, cast: bool = False) -> DataFrame:
     """Return the frame with the columns that the reader's schema names, in its order.
 
     Args:
@@ -138,10 +138,12 @@ def as_declared(frame: DataFrame, read: Read, name: str, where: str) -> DataFram
         read: The read.
         name: The input's name.
         where: What messages call the script.
+        cast: Whether a column of another type is cast to the schema's.
 
     Raises:
         BadInput: The frame lacks a column, or has it with another type.
     """
+    from pyspark.sql import functions as F
     from pyspark.sql.types import _parse_datatype_string
 
     schema = read.schema
@@ -157,19 +159,16 @@ def as_declared(frame: DataFrame, read: Read, name: str, where: str) -> DataFram
                 f"line {read.line} of {where} reads the column {visible(column.name)} of {read}, and reads[{name!r}] "
                 f"has {', '.join(frame.columns)}: give its Input the columns {visible(shown_schema(schema))!r}"
             )
-        if _plain(given.dataType) != _plain(column.dataType):
+        if not cast and given.dataType.simpleString() != column.dataType.simpleString():
             raise BadInput(
                 f"line {read.line} of {where} reads {visible(column.name)} of {read} as "
                 f"{column.dataType.simpleString()}, and reads[{name!r}] has it as {given.dataType.simpleString()}: "
                 f"give its Input the columns {visible(shown_schema(schema))!r}"
             )
+    if cast:
+        return frame.select([F.col(column.name).cast(column.dataType).alias(column.name) for column in schema])
     names = [own[column.name.casefold()].name for column in schema]
     return frame if names == frame.columns else frame.select(names)
-
-
-def _plain(kind: Any) -> str:
-    text: str = kind.simpleString()
-    return text
 
 
 def shown_schema(schema: Sequence[Any]) -> str:
