@@ -22,7 +22,7 @@ logins = (
 failed = logins.where(~col("ok")).withColumn("ip", upper("ip"))
 
 query = (
-    failed.select(col("user").alias("key"), to_json(struct("user", "ip")).alias("value"))
+    failed.select(col("user").alias("key"), to_json(struct("ip")).alias("value"))
     .writeStream.format("kafka")
     .option("kafka.bootstrap.servers", SERVERS)
     .option("topic", "failed-logins")
