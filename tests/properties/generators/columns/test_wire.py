@@ -181,6 +181,18 @@ def test_without_a_timestamp_in_the_payload_the_event_time_is_that_of_kafka_s_re
     assert of_kafka(time="timestamp").source.schema.names == ["user", "at", "amount", "timestamp"]
 
 
+def test_a_job_is_not_given_a_time_that_its_source_does_not_have() -> None:
+    resolved = resolve(Input("user string, amount bigint", key="user", name="clicks", time=False))
+    assert (resolved.source.time, resolved.source.wire_time) == ("timestamp", None)
+    assert tables(resolved, {"user": "a", "amount": 1, "timestamp": AT}) == [{"user": "a", "amount": 1}]
+    lines = resolve(Input("line string", name="clicks", format="text", value="text"))
+    assert tables(lines, {"line": "x y", "timestamp": AT}) == [{"value": "x y"}]
+    (history,) = draw_histories([resolved], [], 1, 0)
+    assert parse(to_text(history, [resolved.source]), [resolved.source]).batches == history.batches
+    with pytest.raises(BadInput, match="time is False, and there is a column 'timestamp': rename it"):
+        resolve(Input("user string, timestamp bigint", time=False))
+
+
 def test_a_payload_has_values_as_spark_reads_them() -> None:
     columns = (
         "k string, at timestamp, d date, b binary, x decimal(10,2), f double, t boolean, l array<timestamp_ntz>, "
