@@ -8,6 +8,11 @@ ONE_THREAD = {"threads": 1}
 """With two, DuckDB 2.0.0 gives wrong rows of `max(…) OVER (… RANGE …)` over 100,000 in one run of twenty: a race."""
 
 
+def open_file(path: str) -> duckdb.DuckDBPyConnection:
+    """Open the database in a file, under the configuration that another connection of this process has by default."""
+    return duckdb.connect(path)
+
+
 def connect() -> duckdb.DuckDBPyConnection:
     """Return a connection to an empty database in memory, whose statements run in one thread."""
     return duckdb.connect(":memory:", config=dict(ONE_THREAD))

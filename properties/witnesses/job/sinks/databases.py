@@ -16,6 +16,7 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.model import Row
 from ....system.arguments import short
 from ....system.visible import first_line
+from ...duckdb.connection import open_file
 from ..rows import rows_of
 from .store import Store, required
 
@@ -94,7 +95,7 @@ class DuckDBTable(DatabaseTable):
         if not Path(target).exists():
             return []
         try:
-            with duckdb.connect(target) as connection:
+            with open_file(target) as connection:
                 table = self.quoted(connection)
                 return [*rows_of(connection.sql(f"SELECT * FROM {table}").to_arrow_table())] if table else []
         except duckdb.Error as error:
