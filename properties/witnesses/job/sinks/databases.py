@@ -16,7 +16,6 @@ from .....reference.core.errors import BadInput
 from ....generators.columns.model import Row
 from ....system.arguments import short
 from ....system.visible import first_line
-from ...duckdb.connection import open_file
 from ..rows import rows_of
 from .store import Store, required
 
@@ -91,6 +90,8 @@ class DuckDBTable(DatabaseTable):
 
     def rows(self, target: str) -> list[Row]:
         import duckdb
+
+        from ...duckdb.connection import open_file
 
         if not Path(target).exists():
             return []
