@@ -1,1 +1,1 @@
-"""What each operator means, in plain Python: the oracle that everything else is checked against."""
+"""The meaning of each operator, in plain Python: the oracle that everything else is checked against."""

@@ -114,7 +114,7 @@ def decoupled_foreign_key_join(
         join: `inner` or `left`.
         null_foreign_key: `ignore` or `keep`; see `ForeignKeyJoin`.
         protocol: `answer` or `kip`; see `ForeignKeyJoin`.
-        report_dropped: Whether rows that were dropped are emitted too.
+        report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `foreign_key_join`.
         logic: As in `foreign_key_join`.
 

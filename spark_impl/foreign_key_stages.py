@@ -78,7 +78,7 @@ class SenderLogic(ReferringLogic):
         return [changed(row, (*(one.foreign_key or blank), *one[1:]), row.timestamp) for one in sent]
 
     def foreign_key_of(self, value: Any, names: Sequence[Any]) -> Key | None:
-        """Return what a row refers to; a tombstone refers to nothing."""
+        """Return the foreign key that a row refers to; a tombstone refers to none."""
         return None if value is None else parts(names)
 
     def subscriptions(self, before: Key | None, after: Key | None, digest: bytes | None) -> list[Subscription]:

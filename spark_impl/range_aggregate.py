@@ -46,13 +46,13 @@ def range_aggregate(
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
             dropped.
         preceding: The length of the range.
-        value: What is aggregated; `count` needs none. The values of a range are taken by timestamp, then by arrival.
+        value: The column to aggregate; `count` needs none. A range is taken by timestamp, then by arrival.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `min`, `max`, `list` or `average`.
         retention: How late a row may come. The definition answers rows of any age, so without it every row stays in the
             state for ever. With it a row more than `retention` behind the clock is dropped as late, and others stay
             until the clock is `preceding + retention` past them, or half of that longer.
-        report_dropped: Whether rows that were dropped are emitted too.
+        report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`.
         initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `RangeLogic` by default, another for mutants.

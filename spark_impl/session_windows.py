@@ -52,16 +52,16 @@ def session_windows(
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms since 1970. A row without one is
             dropped.
         gap: The inactivity gap; rows exactly one gap apart share a session.
-        value: What is aggregated; `count` needs none.
+        value: The column to aggregate; `count` needs none.
         order: The order of arrival within a batch, such as an offset; by default a batch is in timestamp order.
-        grace: How much longer than the gap a session stays open.
+        grace: The time beyond the gap in which a session stays open.
         retention: How long a session's state is stored after its end; gap + grace by default, which is also the least.
             It is a lower bound: state goes at the next multiple of half of it.
         aggregate: `count`, `sum`, `min`, `max`, `list`, or an `Aggregate` with a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
         emit: `update` emits every change, `close` each session's final value once.
         late: `merged` or `own`; see `SessionWindows`.
-        report_dropped: Whether rows that were dropped are emitted too.
+        report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`.
         initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `SessionLogic` by default, another for mutants.
@@ -129,7 +129,7 @@ def native_session_windows(
         key: One or several columns; rows in which one is null are left out.
         timestamp: Event time: a timestamp column, or a bigint column of ms.
         gap: The inactivity gap; rows exactly one gap apart share a session.
-        value: What is aggregated; `count` needs none.
+        value: The column to aggregate; `count` needs none.
         grace: How much longer than the gap a session stays open; it becomes the watermark's delay, plus 1 ms, for Spark
             closes at `end + gap <= watermark` where KIP-94 closes after it.
         aggregate: `count`, `sum`, `min`, `max` or `list`.

@@ -20,19 +20,20 @@ from .runtime.processor import DECLARATION, PACKED, STATE
 
 
 def read_state(checkpoint: str, *, operator: int = 0, batch: int | None = None) -> DataFrame:
-    """Read what one of the ten operators has stored, a row a key.
+    """Read the state that one of the ten operators has stored in a checkpoint, one row for each key.
 
     Args:
         checkpoint: The folder of the query's checkpoint, on any file system that Spark knows.
-        operator: The number of the stateful operator in the query, as Spark's state data source counts them: from 0 for
-            the last. Each stage of an operator in stages is one: of a foreign-key join 2 is the first, 0 the last.
-        batch: After which batch of the query; by default the last that is committed.
+        operator: The number of the stateful operator in the query, as Spark's state data source counts them: 0 is the
+            last operator. Each stage of an operator in stages counts: in a foreign-key join 2 is the first stage, 0 the
+            last.
+        batch: The batch of the query after which the state is read; by default the last committed batch.
 
     Returns:
         `key struct` (the key's columns), `state struct` (the fields that the operator stores, times in ms),
-        `closed timestamp` (up to where the clock has closed windows of the key), `due timestamp` (when it is served
-        next without a row, null if never) and `packed binary` (the fields as they are stored, which an operator's
-        `initial_state` takes over).
+        `closed timestamp` (the time up to which the clock has closed windows of the key), `due timestamp` (the time at
+        which it is served next without a row, null if never) and `packed binary` (the fields as they are stored, which
+        an operator's `initial_state` takes over).
 
     Raises:
         BadInput: There is no checkpoint, the batch or the operator isn't in it, or the operator is none of the ten.

@@ -47,13 +47,13 @@ def stream_stream_join(
         left: One stream; see `table`. A batch DataFrame is a history that has ended: it is one batch, and all its rows
             close.
         right: The other.
-        before: How far before a left record its partners may be, inclusive.
-        after: How far after it, inclusive.
+        before: The longest time before a left record at which its partners may be, inclusive.
+        after: The longest time after a left record at which its partners may be, inclusive.
         join: `inner`, `left` or `outer`.
-        grace: How much longer than its reach a record can find partners.
+        grace: The time beyond its reach in which a record can still find partners.
         emit: When a row without a partner is emitted: `arrival`, `eager` or `close`; see `StreamStreamJoin`.
         null_key: `drop` records without a key, or `keep` them: left and outer emit such a row at once.
-        report_dropped: Whether rows that were dropped are emitted too.
+        report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. A record stays in the state as long as it can
             find a partner: until the clock has passed its time + reach + grace.
         initial_state: As in `keyed`.
@@ -118,8 +118,8 @@ def native_stream_stream_join(
         left: One stream; see `table`. A batch DataFrame is a history that has ended: all its rows close. The order of
             arrival has no effect.
         right: The other.
-        before: How far before a left record its partners may be, inclusive.
-        after: How far after it, inclusive.
+        before: The longest time before a left record at which its partners may be, inclusive.
+        after: The longest time after a left record at which its partners may be, inclusive.
         join: `inner`, `left` or `outer`.
         grace: How much longer than its reach a record can find partners, and how far behind the clock it may arrive:
             the watermarks' delay.

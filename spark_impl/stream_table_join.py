@@ -38,7 +38,7 @@ def stream_table_join(
         right: The table, whose present row a record finds.
         join: `left` emits every record, `inner` those that find a row.
         null_key: `drop` records of the stream without a key, or `keep` them: the left join emits them at once.
-        report_dropped: Whether rows that were dropped are emitted too.
+        report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. The state is as large as the table.
         initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `StreamTableLogic` by default, another for mutants.

@@ -50,11 +50,11 @@ def table_aggregate(
             row**, since what the key had added is subtracted, and nothing is added. In a changelog whose tombstones
             have a null `value`, a field of it is null too (`group_by=F.col("value.country")`); where a flag marks
             deleted rows: `F.when(~F.col("deleted"), F.col("country")).alias("country")`.
-        value: What is aggregated; `count` needs none. `sum` can't take a null.
+        value: The column to aggregate; `count` needs none. `sum` can't take a null.
         order: The order of arrival, such as an offset; by default a batch is in timestamp order.
         aggregate: `count`, `sum`, `list`, or an `Aggregate` with a subtractor and a `value_type`.
         value_type: The type of the aggregate, as DDL or a DataType; known for the named ones.
-        report_dropped: Whether rows that were dropped are emitted too.
+        report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`, for each stage. The state is as large as the table (for each row its group and
             value) and all groups that ever had a row; a `list` stores its members once more.
         initial_state: As in `keyed`, for each stage.
@@ -139,7 +139,7 @@ class RowLogic(Logic[list[InGroup]]):
         return self.sends(row, old, new)
 
     def in_group(self, row: Arrived) -> InGroup | None:
-        """Return what a row adds and to which group, or None without a group."""
+        """Return the value that a row adds, with its group, or None without a group."""
         *group, member = row.value
         found = parts(group)
         if found is None:

@@ -36,7 +36,7 @@ def table_table_join(
         left: One table; see `table`.
         right: The other.
         join: `inner`, `left` or `outer`.
-        report_dropped: Whether rows that were dropped are emitted too.
+        report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. The state is as large as the tables.
         initial_state: As in `keyed`.
         logic: Makes the logic of a declaration; `TableTableLogic` by default, another for mutants.

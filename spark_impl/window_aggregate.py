@@ -71,7 +71,7 @@ def window_aggregate(
         early: When a window is emitted before it is complete: a number: when it has so many rows that aren't emitted
             yet; a duration: whenever the clock passes a multiple of it. Never by default.
         late: `drop` leaves a row out of complete windows; `update` adds it to those that are retained.
-        report_dropped: Whether rows that were dropped are emitted too.
+        report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. A window by time stays in the state until it is
             complete and past its retention. By tuple, a key's last windows and its count of rows stay for ever.
         initial_state: As in `keyed`.
@@ -136,8 +136,8 @@ def native_window_aggregate(
         events: A streaming or a batch DataFrame; in a batch DataFrame all windows are complete.
         key: One or several columns; rows in which one is null are left out, and don't move the clock.
         timestamp: Event time: a timestamp column (cut to ms), or a bigint column of ms; windows start from 1970 on.
-        size: How long a window is.
-        value: What is aggregated; `count` needs none.
+        size: The length of a window.
+        value: The column to aggregate; `count` needs none.
         order: The order in which the members of a `list` are; by timestamp without it. Others need none.
         type: `fixed`.
         unit: `ms`.

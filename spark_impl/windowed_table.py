@@ -69,7 +69,7 @@ def windowed_table(
             ms; `window_in_value`: the value becomes `struct<value, window: struct<start: bigint, end: bigint>>`.
         retention: How much longer than its grace a window is stored for a table or look-ups; by default for ever. A
             window that is forgotten isn't emitted again, and look-ups don't find it.
-        report_dropped: Whether rows that were dropped are emitted too.
+        report_dropped: Whether dropped rows are emitted too.
         state_groups: As in `keyed`. A window stays in the state until it is closed:
             its own end and, with another windowed table, that of its partner are past by the grace. With a table or
             look-ups the table's rows stay, and the windows as long as `retention` says.
@@ -403,7 +403,7 @@ class WindowedLogic(Logic[State]):
         return state.sides[side].get(start)
 
     def emit(self, state: State, side: str, start: int, edge: int) -> list[Emitted]:
-        """Return what a changed window changes in the result."""
+        """Return the changes in the result that a changed window causes."""
         match self.table.with_:
             case None:
                 return [self.change(start, *state.sides[side][start])]

@@ -204,7 +204,7 @@ def own_model(module: Path, configuration: Path | None, constants: Mapping[str, 
 
 
 def as_found(result: Result) -> Found:
-    """Return what TLC found, as the manifest calls it."""
+    """Name TLC's result as the manifest does."""
     return Found(
         FOUND[result.outcome],
         result.violated,

@@ -137,7 +137,7 @@ class _Reached(NamedTuple):
 
 
 def _alike(path: Sequence[_Reached], steps: Sequence[Step]) -> int:
-    """Return how many steps at the beginning of a behaviour have been replayed with the one before it."""
+    """Count the steps at the beginning of a behaviour that have been replayed with the behaviour before it."""
     for number, (reached, step) in enumerate(zip(path, steps, strict=False)):
         if reached.step.state is not step.state or reached.step.action != step.action:
             return number

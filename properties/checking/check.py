@@ -254,7 +254,7 @@ def check_reference(
 
 
 def steps_of_references(operators: Sequence[str]) -> Counter[str]:
-    """Return how many steps there are in the check of each operator's reference."""
+    """Count the steps in the check of each operator's reference."""
     return Counter({name: len(plan_of_reference(registration_of(name), 0, 0)) for name in operators})
 
 
@@ -264,7 +264,7 @@ def _steps(
     alone: Mapping[str, Sequence[Draw]],
     references: Sequence[str],
 ) -> Mapping[str, float]:
-    """Return how many steps there are of each operator; a pool's are shared by its samples."""
+    """Count the steps of each operator; a pool's steps are shared by its samples."""
     of_references = steps_of_references(references)
     steps: dict[str, float] = {name: of_references[name] + len(alone[name]) for name in checks}
     for pool in pools:
@@ -275,7 +275,7 @@ def _steps(
 
 
 FOR_NEIGHBOURS = 30
-"""So many histories of a sample are looked at for numbers that are off by one."""
+"""The maximum of histories of a sample that are searched for numbers off by one."""
 
 
 @dataclass
@@ -318,7 +318,7 @@ class Check:
 
     @property
     def seed(self) -> int:
-        """What the histories of this round are drawn from."""
+        """The seed that the histories of this round are drawn from."""
         return self.report.seed + self.turn.number
 
     def run(self, samples: Iterable[Sample]) -> None:

@@ -33,7 +33,7 @@ LAWS = tuple(law for law in ON_SPARK if not isinstance(law, Packing | Native | R
 
 @dataclass
 class Kill:
-    """What became of a mutant.
+    """The outcome of a mutant's check.
 
     Attributes:
         mutant: The mutant.

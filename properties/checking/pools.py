@@ -29,7 +29,7 @@ SCHEDULES = 4
 STANDING_POOLS = 2
 """In so many pools the other definitions are, under a clock that stands still."""
 LEAST, MOST = 3, 5
-"""So many batches these have, beside a last one without records."""
+"""The least and the largest number of batches of these histories, beside a last batch without records."""
 
 
 class Planned(NamedTuple):
@@ -140,13 +140,13 @@ def definitions_drawn(registration: Registration, seed: int) -> list[Options]:
 
 
 def histories_in_pools(registration: Registration, definitions: Sequence[Options], histories: int) -> int:
-    """Return how many histories of an operator `pools_on_spark` draws for these definitions, under all clocks."""
+    """Count the histories of an operator that `pools_on_spark` draws for these definitions, under all clocks."""
     pools = [SCHEDULES if registration.by_clock(registration.declare(one)) else STANDING_POOLS for one in definitions]
     return sum(count * _in_a_pool(histories / len(definitions), count) for count in pools)
 
 
 def _in_a_pool(histories: float, pools: int) -> int:
-    """Return how many histories a definition has in each pool, of those that it has in all."""
+    """Count a definition's histories in each pool, of those that it has in all."""
     return max(1, round(histories / pools))
 
 

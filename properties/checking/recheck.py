@@ -60,7 +60,7 @@ def recheck(
 
 
 def witness_of(operator: str, mutant: str | None = None, job: Job | None = None) -> QueryWitness:
-    """Return what runs an operator's own implementation, a mutant of it, or a user's job instead.
+    """Return the witness that runs an operator's own implementation, a mutant of it, or a user's job instead.
 
     Args:
         operator: The operator's name.

@@ -1,4 +1,4 @@
-"""What a check found: what each law says, and the counterexamples."""
+"""The report of a check: the result of each law, and the counterexamples."""
 
 from __future__ import annotations
 

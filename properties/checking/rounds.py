@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from ..generators.draws import HistorySettings
 
 RECORDS = HistorySettings.arrivals
-"""So many records has a history of the first round."""
+"""The number of records in a history of the first round."""
 MORE_RECORDS, MOST_RECORDS = 5, 60
-"""So many more has one of each further round, and so many at the most."""
+"""The number of records that each further round adds to a history, and their maximum."""
 
 
 class TimeIsUp(Exception):

@@ -71,7 +71,7 @@ def variants_of(sample: Sample, laws: Sequence[Law], seed: int, share: int) -> l
 
 
 def _of_kind(sample: Sample, witness: QueryWitness) -> QueryWitness:
-    """Return what runs a sample of its kind."""
+    """Return the runner of a sample, by its kind."""
     name = sample.registration.name
     match sample.kind:
         case Kind.NATIVE:

@@ -27,17 +27,17 @@ STANDING = (SCHEDULE[-1],) * len(SCHEDULE)
 """A clock (ms) that stands still, for histories in which nothing may be late."""
 LONG_AFTER_MS = 500
 IN_COLUMNS = 50
-"""So many histories, at the most, are asked in each layout of columns."""
+"""The maximum of histories that are checked in each layout of columns."""
 ON_NATIVE = 250
-"""So many histories of a profile, at the most, are asked of Spark's own operator: each of its goals comes up in 60."""
+"""The maximum of a profile's histories on Spark's own operator; 60 are enough to cover each of its goals."""
 SHARE_OF_DEFINITIONS = 4
 """One in so many histories that a reference is asked is of a definition that was drawn, not of a profile."""
 SHARE_EMPTIED = 4
 """One in so many histories of tables ends with all of their rows deleted."""
 SCHEDULED_RECORDS = 6
-"""So many records has a history with a schedule of delivery, at the most."""
+"""The maximum of records in a history with a schedule of delivery."""
 SCHEDULED_STEPS = 16
-"""So many records and deliveries it has, at the most: all take their steps together, and a step costs three batches."""
+"""The maximum of records and deliveries in it: all histories step together, and a step costs three batches."""
 
 
 Draw: TypeAlias = Callable[[], Sample]
@@ -268,7 +268,7 @@ def some_emptied(histories: Sequence[History], seed: int) -> list[History]:
 
 
 def horizon_of(registration: Registration, options: Options) -> int:
-    """Return how far (ms) behind the clock nothing of a definition is open or stored any more."""
+    """Return the time (ms) behind the clock at which nothing of a definition is open or stored any more."""
     definition = registration.declare(options)
     return registration.domain.lateness_horizon(definition) + int(getattr(definition, "retention_ms", 0))
 

@@ -38,7 +38,7 @@ JOBS_FOLDER = Path(".streamproof/jobs")
 DEFAULT_HISTORIES = 2000  # of each operator
 
 Part = StrEnum("Part", "REFERENCE SPARK KAFKA")
-"""What a check may be narrowed to."""
+"""The parts that a check may be narrowed to."""
 Names = Annotated[
     list[str] | None,
     typer.Argument(
@@ -47,7 +47,9 @@ Names = Annotated[
     ),
 ]
 Histories = Annotated[int | None, typer.Option(min=1, help="Random histories to draw; 2000 by default, 300 for a job.")]
-Minutes = Annotated[float | None, typer.Option(help="Go on with more seeds and longer histories until the time is up.")]
+Minutes = Annotated[
+    float | None, typer.Option(help="Go on with more seeds and longer histories for this many minutes.")
+]
 Mutant = Annotated[str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")]
 Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]
 
@@ -80,7 +82,7 @@ def check(
     query: options.Query = None,
     argument: options.Arguments = None,
 ) -> None:
-    """The gate: check operators against every law on random out-of-order histories, the reference first, then Spark."""
+    """Check operators against every law on random histories, the reference first, then Spark; or check your own job."""
     from ...reference.core.operator import OPERATORS, operator_named
     from ..checking.rounds import Budget
     from ..counterexamples.of_operators import FolderStore

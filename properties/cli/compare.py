@@ -27,17 +27,19 @@ def compare(
     key: Annotated[list[str] | None, typer.Option(help="A column of the key; may be given several times.")] = None,
     timestamp: Annotated[str | None, typer.Option(help="The column of event time.")] = None,
     order: Annotated[str | None, typer.Option(help="The column of arrival order; the file's by default.")] = None,
-    value: Annotated[str | None, typer.Option(help="The column that is aggregated.")] = None,
+    value: Annotated[str | None, typer.Option(help="The column to aggregate.")] = None,
     aggregate: Annotated[str, typer.Option(help="count, sum, min, max or list.")] = "count",
     gap: Annotated[str, typer.Option(help='The inactivity gap that ends a session, such as "30 minutes".')] = "4 hours",
-    grace: Annotated[str, typer.Option(help="How much longer a session stays open for late records.")] = "0 ms",
+    grace: Annotated[
+        str, typer.Option(help="The time beyond the gap in which a session stays open for late records.")
+    ] = "0 ms",
     emit: Annotated[
         str, typer.Option(help="Emit every change of a session (update), or its final value (close).")
     ] = "update",
     late: Annotated[
         str, typer.Option(help="Lateness is tested on the merged session (merged), or on the record alone (own).")
     ] = "merged",
-    batches: Annotated[int, typer.Option(min=1, help="How many micro-batches.")] = 12,
+    batches: Annotated[int, typer.Option(min=1, help="The number of micro-batches.")] = 12,
     on: Annotated[
         list[WitnessName] | None, typer.Option(help="Witnesses; reference, spark and duckdb by default.")
     ] = None,

@@ -27,9 +27,9 @@ def divergences(
 ) -> None:
     """List where the real Kafka Streams contradicts its documents, each with its smallest history.
 
-    Each is shown on stores in memory and on RocksDB. Where none is named, the races of the foreign-key join follow: of
-    all orders of their messages, how many end wrong for ever. Exits 0 if Kafka shows what is known of the release, 1 if
-    it doesn't, 2 if Kafka Streams isn't here to ask.
+    Each is shown on stores in memory and on RocksDB. If none is named, the races of the foreign-key join follow, with
+    the number of message orders that end wrong for ever. Exits 0 if Kafka shows the known divergences of the release, 1
+    if it doesn't, 2 if Kafka Streams can't run here.
     """
     from ..witnesses.kafka.divergences import chosen
     from ..witnesses.kafka.releases import verdict_of

@@ -21,7 +21,7 @@ _MAPPING = ("failed to map segment", "cannot allocate memory", "Cannot allocate 
 
 
 def explained(error: Exception) -> StreamproofError:
-    """Return what a command says of an exception that ended it; never raises.
+    """Explain an exception that ended a command; never raises.
 
     One of streamproof's own is returned as it is; a failure of the machine names the thing and the fix; anything
     else is an error of streamproof's, whose traceback is written to a file that the message names.

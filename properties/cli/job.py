@@ -40,7 +40,7 @@ _OBJECT = re.compile(r"[\w./\\-]+:[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What the command line says of a job."""
+    """The options of a job on the command line."""
 
     input: Sequence[str] = ()
     key: Sequence[str] = ()
@@ -139,7 +139,7 @@ def check_one_job(name: str, options: JobOptions, seed: int, folder: Path, repor
 def checking(
     name: str, job: Any, options: JobOptions, common: Mapping[str, Any], outcomes: list[JobOutcome]
 ) -> Callable[[], object]:
-    """Return what checks the job, and adds what that returns to the outcomes.
+    """Make the function that checks the job, and adds the result to the outcomes.
 
     A function that takes the fixtures `check_job` or `invariants` is a test, and called with them.
 
@@ -319,7 +319,7 @@ def static_of(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def expected(text: str) -> Any:
-    """Return what `--expect` names.
+    """Return the oracle, rule or function that `--expect` names.
 
     Raises:
         BadInput: It is none of what it may be, or can't be found.

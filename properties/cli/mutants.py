@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def mutants(
     operator: Annotated[str, typer.Argument(help="The operator, such as session_windows.")],
     names: Annotated[list[str] | None, typer.Argument(help="Mutants; all by default.")] = None,
-    histories: Annotated[int, typer.Option(min=1, help="How many random histories to check each mutant on.")] = 100,
+    histories: Annotated[
+        int, typer.Option(min=1, help="The number of random histories to check each mutant on.")
+    ] = 100,
     seed: Seed = 0,
     rounds: Annotated[int, typer.Option(min=0, help="Rounds of shrinking.")] = 4,
     master: Master = None,

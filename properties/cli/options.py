@@ -1,4 +1,4 @@
-"""What commands share: their options, and the files that their arguments name."""
+"""The options that commands share, and the files that their arguments name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..witnesses.kafka.versions import DEFAULT, OLDEST, VERSION_VARIABLE
 from ..witnesses.spark.cluster import MASTER_VARIABLE, PARTITIONS_VARIABLE, SHARED_VARIABLE
 
 CounterexamplesFolder = Annotated[
-    Path, typer.Option("--findings", help="Folder that counterexamples are written to and replayed from.")
+    Path, typer.Option("--findings", help="The folder that counterexamples are written to and replayed from.")
 ]
 Seed = Annotated[int, typer.Option(help="The seed that random histories are drawn from.")]
 Master = Annotated[
@@ -27,14 +27,18 @@ Master = Annotated[
 ]
 Partitions = Annotated[
     int | None,
-    typer.Option(min=1, envvar=PARTITIONS_VARIABLE, help="Shuffle partitions; 2, or 1 in a check of operators."),
+    typer.Option(
+        min=1,
+        envvar=PARTITIONS_VARIABLE,
+        help="The number of shuffle partitions: by default 2, or 1 in a check of operators.",
+    ),
 ]
 Shared = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
         envvar=SHARED_VARIABLE,
-        help="Folder that this machine and all workers see under one path; needed where they are other machines.",
+        help="A folder that this machine and all workers see under one path; needed if the workers are other machines.",
     ),
 ]
 KafkaVersion = Annotated[
@@ -72,14 +76,14 @@ TimeFormats = Annotated[
     list[str] | None,
     _of_job(
         metavar="FORM",
-        help="The form of an event time that is no timestamp: s, ms, us since 1970, or a strftime pattern; as --key.",
+        help="The form of an event time that is no timestamp: s, ms or us since 1970, or a strftime pattern; as --key.",
     ),
 ]
 Formats = Annotated[
     list[str] | None,
     _of_job(
         metavar="FORMAT",
-        help="What an input's records are like: kafka, or text; without it the job is given the columns. As --key.",
+        help="The format of an input's records: kafka, or text; without it the job gets the columns. As --key.",
     ),
 ]
 Values = Annotated[
@@ -92,25 +96,27 @@ Expect = Annotated[
     _of_job(
         metavar="WHAT",
         help="batch: the same job as a batch; FILE.sql: a statement for DuckDB; or module:NAME of a rule, a function, "
-        "a class, or an oracle. Without it, what any right job keeps (the invariants).",
+        "a class, or an oracle. Without it the invariants of every right job are checked.",
     ),
 ]
 OutputMode = Annotated[
     str | None,
-    _of_job(help="The output mode: append, update or complete; by default a script's own, and append of a function."),
+    _of_job(help="The output mode: append, update or complete; by default a script's own, and append for a function."),
 ]
 Query = Annotated[
     str | None,
-    _of_job(metavar="NAME", help="Of a script with several queries: the name of the query to check, or its index."),
+    _of_job(metavar="NAME", help="The query to check of a script with several: its name, or its index."),
 ]
 Arguments = Annotated[
     list[str] | None,
     _of_job(metavar="TEXT", help="A command-line argument of a script, as --argument=--delay --argument=5m."),
 ]
 Trigger = Annotated[str, _of_job(help="The query's trigger: default, or available_now.")]
-OutOfOrder = Annotated[str | None, _of_job(metavar="DURATION", help='How far out of order rows may be: "10 minutes".')]
+OutOfOrder = Annotated[
+    str | None, _of_job(metavar="DURATION", help='How far out of order events may be: "10 minutes".')
+]
 Seconds = Annotated[
-    float | None, _of_job(min=1, help="How long a query may take, and all histories that run alone; 120 by default.")
+    float | None, _of_job(min=1, help="Time limit of a query, and of all histories that run alone; 120 by default.")
 ]
 
 

@@ -33,9 +33,9 @@ Names = Annotated[
         "foreign_key_join (.jsonl). All races by default.",
     ),
 ]
-Count = Annotated[int, typer.Option(min=1, max=1_000_000, help="How many histories of each are played.")]
+Count = Annotated[int, typer.Option(min=1, max=1_000_000, help="The number of histories to play under each name.")]
 PauseMs = Annotated[
-    str, typer.Option(metavar="LEAST:MOST", help="How long a history pauses before each change; 0:0: back to back.")
+    str, typer.Option(metavar="LEAST:MOST", help="The pause of a history before each change, in ms; 0:0: back to back.")
 ]
 OfJoin = Annotated[
     Join, typer.Option(help="inner-by-left is a left join whose joiner gives null where the right row is missing.")
@@ -48,7 +48,7 @@ Threads = Annotated[int, typer.Option(min=1, max=64, help="The threads of Kafka 
 LingerMs = Annotated[
     int | None, typer.Option(min=0, help="How long Kafka Streams' producer waits for more; its own default is 100.")
 ]
-Wait = Annotated[float, typer.Option(min=0, help="Look again after so many seconds.")]
+Wait = Annotated[float, typer.Option(min=0, help="Look again after this many seconds.")]
 Restart = Annotated[bool, typer.Option("--restart", help="Look again after a restart of Kafka Streams.")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="Look again after its state was removed and restored.")]
 Bootstrap = Annotated[

@@ -24,7 +24,7 @@ def regress_record(
     folder: Annotated[Path, typer.Argument(help="Folder for the recordings, one file for each definition.")],
     operators: Annotated[list[str] | None, typer.Argument(help="Operators; all of the witness by default.")] = None,
     on: Annotated[WitnessName, typer.Option(help="The witness that answers.")] = WitnessName.REFERENCE,
-    histories: Annotated[int, typer.Option(min=1, help="How many histories of each operator, at least.")] = 100,
+    histories: Annotated[int, typer.Option(min=1, help="The least number of histories of each operator.")] = 100,
     seed: Seed = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace recordings that differ.")] = False,
     kafka_version: KafkaVersion = None,

@@ -1,4 +1,4 @@
-"""What `--report` does: a report before anything is run, and the whole one at the end, however that comes."""
+"""The option `--report`: a report before anything is run, and the whole report at the end, however that comes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _write(folder: Path | None, content: Callable[[str], Content], ended: str) -
 
 
 def _why(error: BaseException) -> str:
-    """Return what ended a block, in words."""
+    """Describe in words what ended a block."""
     if isinstance(error, KeyboardInterrupt) or signals.received():
         name = signals.received()
         return f"interrupted by {name}" if name else "interrupted"

@@ -1,4 +1,4 @@
-"""What all commands say and how they end: results on stdout, messages on stderr, and the exit codes."""
+"""The output and the end of all commands: results on stdout, messages on stderr, and the exit codes."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def start_spark(master: str | None, partitions: int | None, shared: Path | None)
 
 
 def evaluated(histories: Sequence[History], on: WitnessName) -> list[Outcome]:
-    """Return what comes out of each history on a witness, and say on stderr what is started for it.
+    """Run each history on a witness, and say on stderr what is started for it.
 
     Raises:
         BadInput: The witness refuses a history.

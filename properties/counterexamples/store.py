@@ -166,7 +166,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def _is_same(folder: Path, files: Mapping[str, str], metadata: Mapping[str, object], identity: Sequence[str]) -> bool:
-    """Return whether a folder already has the counterexample of these files."""
+    """Check whether a folder already has the counterexample of these files."""
     try:
         texts = {name: (folder / name).read_bytes() for name in (HISTORY, ORIGINAL) if (folder / name).exists()}
         before = read_metadata(folder) if identity else {}

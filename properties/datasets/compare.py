@@ -22,7 +22,7 @@ from .data import DataSet, check_values
 SUMS = Equality(9)
 """How equal two sums of floating-point numbers are, of thousands in an order that isn't fixed."""
 SHOWN = 20
-"""So many differences a comparison has at the most."""
+"""The maximum of differences in a comparison."""
 
 
 @dataclass(frozen=True)

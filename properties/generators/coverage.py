@@ -29,7 +29,7 @@ from .variety import UNORDERED, variety_goals, variety_met
 EMITTED = "something emitted"
 MOVED, AHEAD = "clock moved by a record before the last", "null key ahead of the clock"
 ATTEMPTS = 20
-"""So many schedules are tried until all goals are covered; that takes no more than the reference."""
+"""The maximum of schedules that are tried until all goals are covered; that takes no more than the reference."""
 
 
 Finish: TypeAlias = Callable[[History], History]

@@ -21,7 +21,7 @@ from .coverage import Neighbour, emitted, neighbours
 from .options import draw_definitions
 
 MOST_PLAYS = 2_000
-"""So many histories are played at the most until a goal is met: one that is so rare is as good as missing."""
+"""The maximum of histories that are played until a goal is met: a rarer goal is as good as missing."""
 
 _Group: TypeAlias = list[tuple[History, Played]]
 

@@ -23,9 +23,9 @@ from ..registration.options import ABSENT, OptionSpace
 from ..registration.registration import Options, Registration
 
 CANDIDATES = 20
-"""So many legal combinations are looked at for each set of options that is drawn; the one with most new pairs wins."""
+"""The number of legal combinations tried for each drawn set of options; the combination with most new pairs wins."""
 MOST = 50_000
-"""So many combinations of a space's options that aren't independent are searched at the most."""
+"""The maximum of combinations of a space's dependent options that are searched."""
 
 _Item: TypeAlias = tuple[int, int]
 """An option and one of its values, by their indexes in the space."""

@@ -1,4 +1,4 @@
-"""Registering an operator: what is checked then, so that a mistake shows there and not in a check."""
+"""Registering an operator: it is validated first, so that a mistake shows there and not in a check."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .draws import SCHEDULE, HistorySettings, draw_histories
 from .options import impossible_values
 
 FEW = 20
-"""So many histories of each profile are played with and without null keys."""
+"""The number of histories of each profile that are played with and without null keys."""
 MANY = 200
-"""So many histories of a profile without any output are enough to say that none has one."""
+"""The number of histories without any output after which a profile counts as having none."""
 
 
 def register(registration: Registration) -> Registration:
-    """Make an operator known to the framework: to history files, generators, witnesses, laws and commands.
+    """Register an operator of your own, so that history files, generators, witnesses, laws and commands know it.
 
     Raises:
         BadInput: There is an operator of that name; or its behaviour lacks a method or raises, a definition can't be
-            written into a history file or is refused, or nothing ever comes out under a profile. The message says
-            where, and the remedy.
+            written into a history file or is refused, or a profile never has any output. The message says where, and
+            the remedy.
     """
     add(registration)
     try:

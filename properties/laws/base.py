@@ -132,7 +132,7 @@ class Law:
     at_once: ClassVar[int] = 0
 
     def sentence(self, registration: Registration) -> str:
-        """Return what the law says of an operator."""
+        """Return the law's sentence on an operator."""
         return self.says
 
     def not_checked(self, registration: Registration) -> str | None:

@@ -12,7 +12,7 @@ from ..outcomes.outcomes import Difference, Result, canonical, result_difference
 
 
 def by_batch(entries: Iterable[Entry], batches: int) -> list[list[Output]]:
-    """Return what was emitted in each of so many batches, in order."""
+    """Return the output of each of the batches, in order."""
     emitted: list[list[Output]] = [[] for _ in range(batches)]
     for entry in entries:
         if entry.batch < batches:

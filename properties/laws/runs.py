@@ -115,7 +115,7 @@ class Sample:
         return tuple(names) if self.is_pooled else tuple(f"{name} ({self.profile})" for name in names)
 
     def cover(self, counts: Mapping[str, int]) -> Counter[str]:
-        """Return how often goals were met; as `goals`."""
+        """Count how often goals were met; as `goals`."""
         if self.is_pooled:
             return Counter({name: count for name, count in counts.items() if count})
         return Counter({f"{name} ({self.profile})": count for name, count in counts.items() if count})
@@ -168,7 +168,7 @@ class CohortRun:
         return max(range(len(self.sample.histories)), key=lambda index: len(self.played[index].entries))
 
     def alone(self, subject: int) -> Outcome:
-        """Return what comes out of one history for a subject in a query of its own."""
+        """Run one history for a subject in its own query."""
         prepared = self._alone.get(subject)
         return self._run_alone(subject) if prepared is None else prepared.result()
 

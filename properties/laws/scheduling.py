@@ -19,7 +19,7 @@ from .base import OWN, Comparison, Law, LawResult, Violation, violations
 from .case import Case
 
 TRIES = 3
-"""So many schedules of a history are tried when it is shrunk."""
+"""The number of schedules of a history that are tried when it is shrunk."""
 GOALS = (
     "an answer that came too late",
     "a left row changed while its answer waited",

@@ -29,7 +29,7 @@ from ..witnesses.messages import staged_by_protocol
 from .spec_replay import Behaviour, Table, table_of, tables_of
 
 COHORT = 2_000
-"""So many behaviours are played together, at the most."""
+"""The maximum of behaviours that are played together."""
 NO_KAFKAS = ("kafka 4.3 answer",)
 """Protocols with the name of Kafka that no release has."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...spark_impl.runtime.inputs import JoinInput
 
 KEY, TIMESTAMP, ORDER, INPUT, VALUE = "key", "timestamp", "order", "input", "value"
-"""The columns that every cohort has: the prefixed key, event time in ms, the order of arrival, the input."""
+"""The columns of every cohort: the prefixed key, event time in ms, the order of arrival, the input."""
 FOREIGN_KEY = "foreign_key"
 """The column of the prefixed foreign key."""
 KEYED: Mapping[str, Any] = {"key": KEY, "timestamp": TIMESTAMP}
@@ -37,8 +37,9 @@ class Field(NamedTuple):
         name: Its name.
         type: Its arrow type.
         of: Its value for a record; keys that a value names are to be prefixed by the function handed over.
-        for_driver: What the row under the reserved key, which drives the watermark, holds.
-        holds: What the law *columns* may make of it: a value of any type, one that a list may have, a number, a key.
+        for_driver: Its value in the row under the reserved key, which drives the watermark.
+        holds: The values that the law *columns* may put there: a value of any type, a value that a list may have, a
+            number, a key.
     """
 
     name: str
@@ -50,12 +51,12 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """By which columns an operator is called.
+    """The columns that an operator is called with.
 
     Attributes:
-        key_parts: What is put behind a key's name to name its columns, those of foreign keys and groups too.
-        order: The column with the order of arrival; None for none.
-        report_dropped: Whether rows that were dropped are emitted too.
+        key_parts: The suffixes of a key's name that name its columns, also for foreign keys and groups.
+        order: The column with the order of arrival; None if there is none.
+        report_dropped: Whether dropped rows are emitted too.
     """
 
     key_parts: tuple[str, ...] = ("",)
@@ -68,7 +69,7 @@ class Columns:
 
 
 OF_COHORT = Columns()
-"""The columns of every cohort that isn't asked about columns: a key of one, an order of arrival, dropped rows."""
+"""The columns of every cohort, but for the law *columns*: a key of one column, an order of arrival, dropped rows."""
 
 
 def of_key_column(table: pa.Table) -> list[Key | None]:
@@ -78,11 +79,11 @@ def of_key_column(table: pa.Table) -> list[Key | None]:
 
 @dataclass(frozen=True)
 class NativeProfile:
-    """A definition under which Spark's own operator is drawn.
+    """A set of options that Spark's own operator is checked under.
 
     Attributes:
         options: The options.
-        settings: Spark's settings that its queries run with, beside those of every query on Spark's own operator.
+        settings: Spark settings of its queries, on top of those of every query on Spark's own operator.
         without_late_data: Whether its histories have a clock that stands still, so that nothing is late.
     """
 
@@ -97,18 +98,18 @@ def _refuse_nothing(of: Any) -> None:
 
 @dataclass(frozen=True)
 class Native:
-    """How Spark's own operator is called, where it has one that can mean the same.
+    """How to call Spark's own operator, where Spark has one with the same meaning.
 
     Attributes:
-        check: Refuses a definition that it can't serve, by a `BadInput` that says why.
-        build: Of a definition, the cohort's streaming input and all its batches: the changelog.
-        sentence: What the law *native* says, after "Spark's own".
-        profiles: The definitions under which it is drawn, by name.
-        check_history: Refuses a history of such a definition that it can't serve, likewise.
-        prepared: Of a drawn history: the history that it can serve.
-        accepted: Of a history: the history without the records that it drops as late where the reference need not.
+        check: Refuses a definition that Spark's operator can't serve, with a `BadInput` that says why.
+        build: Takes a definition, the cohort's streaming input and all its batches; returns the changelog.
+        sentence: The sentence of the law *native*, after "Spark's own".
+        profiles: The definitions that it is checked under, by name.
+        check_history: Refuses a history that Spark's operator can't serve, with a `BadInput` too.
+        prepared: Turns a drawn history into a history that Spark's operator can serve.
+        accepted: Takes a history; returns it without the records that Spark drops as late and the reference need not.
         goals: Further coverage goals of every profile.
-        met: Of a history: which of these goals it met.
+        met: Takes a history; returns the goals of these that it met.
     """
 
     check: Callable[[Any], None]
@@ -127,7 +128,7 @@ read_json = lru_cache(maxsize=100_000)(json.loads)
 
 
 def as_json(name: str = VALUE) -> Field:
-    """A column of values of any kind, as JSON text; null stays null, and equal values have equal texts."""
+    """Declare a column of values of any kind, as JSON text; null stays null, and equal values have equal texts."""
 
     def text(record: Record, prefixed: Callable[[Key], Key]) -> str | None:
         return None if record.value is None else json.dumps(record.value, sort_keys=True)
@@ -136,7 +137,7 @@ def as_json(name: str = VALUE) -> Field:
 
 
 def from_json(text: Any) -> Value:
-    """Undo `as_json`; what a wrong operator emits in place of a text is shown, and differs from every value."""
+    """Undo `as_json`; if a wrong operator emits no text, its value is shown, and differs from every value."""
     if text is None:
         return None
     try:
@@ -153,11 +154,11 @@ def pair_from_json(value: dict[str, Any] | None) -> Value:
 
 
 class Asked(NamedTuple):
-    """What an operator is asked in a layout of columns.
+    """The options and values that an operator is checked with in a layout of columns.
 
     Attributes:
         options: Its options.
-        kind: The name of the kind of values; None for that of the layout.
+        kind: The name of the kind of values; None for the layout's own kind.
     """
 
     options: Mapping[str, Any]
@@ -166,19 +167,19 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Binding:
-    """How the Spark implementation is called; by default values are JSON text, in its input and in its output.
+    """How to call a Spark implementation; by default values are JSON text, in its input and in its output.
 
     Attributes:
-        build: Of a definition, the cohort's streaming input, the maker of a logic (None for the operator's own) and the
-            number of state groups: the changelog, as `spark_impl.runtime.keyed.keyed` returns it.
-        fields: Of a definition and all records of a cohort: the further columns.
-        decode: Of a definition and a value of the changelog: the value as the reference emits it.
-        keys: Of what was written: the prefixed keys, as the reference emits them.
-        typed: As `build`, and by the keyword `columns` the `Columns` to call the operator by; None: the law *columns*
-            isn't asked.
-        asked: What the law *columns* asks in each layout, in their order, no options twice; where it is empty, profiles
-            are chosen.
-        shared: How its logic runs in a query that it shares with others; None: it has queries of its own.
+        build: Takes a definition, the cohort's streaming input, the maker of a logic (None for the operator's own) and
+            the number of state groups; returns the changelog, as `spark_impl.runtime.keyed.keyed` does.
+        fields: Takes a definition and all records of a cohort; returns the further columns.
+        decode: Takes a definition and a value of the changelog; returns the value as the reference emits it.
+        keys: Takes the written changelog; returns the prefixed keys, as the reference emits them.
+        typed: As `build`, with the keyword `columns`: the `Columns` to call the operator with. None: the law *columns*
+            isn't checked.
+        asked: The options that the law *columns* checks in each layout, in their order, no options twice; if it is
+            empty, the law chooses profiles.
+        shared: How its logic runs in a query that operators share; None: it has queries of its own.
     """
 
     build: Callable[[Any, DataFrame, Any, int | None], DataFrame]
@@ -193,12 +194,12 @@ class Binding:
 def keyed_build(
     make_logic: Callable[[Any], Any], state: str, value: str = "string", timed: bool = True
 ) -> Callable[[Any, DataFrame, Any, int | None], DataFrame]:
-    """Return what builds an operator of one input that is a `spark_impl.runtime.keyed.Logic` and nothing else.
+    """Make the `build` of an operator with one input that is a `spark_impl.runtime.keyed.Logic` and nothing else.
 
     Args:
-        make_logic: The logic of a definition.
+        make_logic: Makes the logic of a definition.
         state: The fields that a key's state is packed into, such as `"seen bigint"`.
-        value: The type of the values that it emits.
+        value: The type of the emitted values.
         timed: Whether the logic needs the clock and timers.
     """
 
@@ -224,12 +225,12 @@ def keyed_build(
 
 
 def keyed_binding(make_logic: Callable[[Any], Any], state: str) -> Binding:
-    """Return how an operator of one input is called that is a `Logic` and nothing else, in shared queries too.
+    """Make the binding of an operator with one input that is a `Logic` and nothing else, for shared queries too.
 
-    The logic emits values as they came, or None: in shared queries they are Python values, elsewhere JSON texts.
+    The logic emits values unchanged, or None: in shared queries they are Python values, elsewhere JSON texts.
 
     Args:
-        make_logic: The logic of a definition.
+        make_logic: Makes the logic of a definition.
         state: The fields that a key's state is packed into, such as `"seen bigint"`.
     """
     return Binding(keyed_build(make_logic, state), shared=Shared(make_logic))
@@ -259,7 +260,7 @@ def both_sides(frame: DataFrame, columns: Columns = OF_COHORT) -> tuple[JoinInpu
 
 
 def on_spark(module: str, name: str) -> Callable[..., Any]:
-    """Return a function or class of a module of `spark_impl` that is imported when called, for it takes PySpark."""
+    """Return a function or class of a module of `spark_impl`; only the call imports it, because it needs PySpark."""
 
     def call(*arguments: Any, **options: Any) -> Any:
         return getattr(import_module(f"...spark_impl.{module}", __package__), name)(*arguments, **options)
@@ -268,11 +269,11 @@ def on_spark(module: str, name: str) -> Callable[..., Any]:
 
 
 def join_build(operator: str, options: Callable[[Any, Columns], Mapping[str, Any]]) -> Callable[..., DataFrame]:
-    """Return what builds a join of the inputs `left` and `right`.
+    """Make the `build` of a join of the inputs `left` and `right`.
 
     Args:
         operator: The name of the operator, of its function and of its module in `spark_impl`.
-        options: Of a definition and the columns: what the function takes besides.
+        options: Takes a definition and the columns; returns the function's other arguments.
     """
 
     def build(
@@ -288,12 +289,12 @@ def join_build(operator: str, options: Callable[[Any, Columns], Mapping[str, Any
 def join_binding(
     operator: str, logic: str, options: Callable[[Any], Mapping[str, Any]], asked: tuple[Asked, ...]
 ) -> Binding:
-    """Return how a join of the inputs `left` and `right` by their keys is called.
+    """Make the binding of a join of the inputs `left` and `right` by their keys.
 
     Args:
         operator: The name of the operator, of its function and of its module in `spark_impl`.
         logic: The name of its logic there.
-        options: Of a definition: what the function takes besides.
+        options: Takes a definition; returns the function's other arguments.
         asked: As in `Binding`.
     """
     build = join_build(operator, lambda join, columns: options(join))
@@ -359,7 +360,7 @@ def from_aggregate(aggregate: Aggregate, value: Any) -> Value:
 
 
 def fields_of_aggregate(definition: Any, records: Sequence[Record]) -> list[Field]:
-    """Return the column of a cohort of which every record's value is aggregated."""
+    """Return the column of a cohort in which every record's value is aggregated."""
     return [aggregated_field(definition.aggregate, [record.value for record in records if record.key is not None])]
 
 

@@ -1,4 +1,4 @@
-"""Coverage goals of an operator: what histories must meet before a law has shown anything."""
+"""Coverage goals of an operator: the situations that histories must contain before a law has shown anything."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ...reference.core.records import Change, Record
 
 @dataclass(frozen=True)
 class Coverage:
-    """What histories of an operator must meet before a law has shown anything.
+    """The coverage goals of an operator: until histories meet them, a law has shown nothing.
 
-    The goals of every operator come on top: records out of order, two keys, null keys dropped (or not).
+    Every operator has further goals: records out of order, two keys, null keys dropped (or not).
 
     Attributes:
-        met: Of a history and the reference's play of it: the goals that it met, of `goals` and any others.
-        goals: Of a definition: the goals that some history must meet.
-        impossible_under_stream_time: Of a definition: the goals that no history without cuts can meet.
-        of_variants: By the name of a law that judges variants: goals that some history with a variant must meet.
+        met: Takes a history and the reference's play of it; returns the goals that it met, of `goals` and any others.
+        goals: Takes a definition; returns the goals that some history must meet.
+        impossible_under_stream_time: Takes a definition; returns the goals that no history without cuts can meet.
+        of_variants: The goals that some history with a variant must meet, by the name of the law that judges variants.
     """
 
     met: Callable[[History, Played], Iterable[str]]
@@ -31,7 +31,7 @@ class Coverage:
 
 
 def accepted_records(played: Played) -> list[Record]:
-    """Return the records that the reference took."""
+    """Return the records that the reference accepted."""
     return [taken.record for taken in played.accepted]
 
 

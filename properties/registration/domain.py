@@ -1,4 +1,4 @@
-"""What random histories of an operator are about: the distances that matter to it, and what its records hold.
+"""The domain of an operator's random histories: the distances that matter to it, and the values of its records.
 
 Draws are small integers; a domain turns them into keys and values, and says where the edges lie that uniform
 timestamps would hardly ever hit. All times scale with them: a gap of 30 days is drawn over months.
@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from ...reference.core.records import Key, Value
 
 SMALLEST_REACH = 10
-"""Smaller declarations are drawn over as much time as one of 10 ms, so that what is far apart is."""
+"""The least reach (ms) of drawn histories: smaller declarations have as much time as a declaration of 10 ms."""
 
 CHOICES = 12
-"""A choice is an integer from 0 to 11: the larger it is, the less ordinary the record."""
+"""The number of choices, integers from 0 to 11: the larger it is, the less ordinary the record."""
 
 
 class Aligned(NamedTuple):
@@ -30,7 +30,7 @@ class Aligned(NamedTuple):
     Attributes:
         step: From one edge to the next (ms).
         offset: The first edge (ms).
-        of: What lies there, as coverage goals say it; each kind of edges of a definition has a name of its own.
+        of: The name of these edges in coverage goals; each kind of edges of a definition has its own name.
     """
 
     step: int
@@ -42,10 +42,10 @@ class Number(NamedTuple):
     """A number of a declaration that affects the output.
 
     Attributes:
-        option: The option's name; of a number inside an option (`early`), its own name.
-        value: What is declared, defaults included.
-        changed: Of another value: the options that then differ.
-        apart: How far its neighbours lie.
+        option: The option's name; for a number inside an option (`early`), its own name.
+        value: The declared value, defaults included.
+        changed: Takes another value; returns the options that then differ.
+        apart: The distance to its neighbours.
     """
 
     option: str
@@ -56,24 +56,27 @@ class Number(NamedTuple):
 
 @dataclass(frozen=True)
 class Domain:
-    """What histories of an operator are about.
+    """The domain that histories of an operator are drawn from.
 
     Attributes:
-        distances: Of a definition: the distances (ms) between records that matter.
-        edges: Of a definition: how far (ms) behind the clock something is late or closed; none where nothing ever is.
-        value: Of a definition, an input, a value of a kind (a small integer, where it says no kinds), a choice, and a
-            time (ms) at which something lies: what a record holds.
-        kinds: Of a definition and an input: the names of the kinds of values that `value` may be given, as in
-            `properties.generators.values`, the one first that is drawn where none is asked for.
-        variety: By input: how many values of a kind are drawn, where it is fewer than four, for equal ones matter.
-        keys: Of an input and the profile's keys: the keys that a record may have.
+        distances: Takes a definition; returns the distances (ms) between records that matter.
+        edges: Takes a definition; returns how far (ms) behind the clock something is late or closed; none where nothing
+            ever is.
+        value: Takes a definition, an input, a value of a kind (a small integer, if there are no `kinds`), a choice, and
+            a time (ms) at which something lies; returns the value of a record.
+        kinds: Takes a definition and an input; returns the names of the kinds of values that `value` may be given, as
+            in `properties.generators.values`, the default kind first.
+        variety: The number of values of a kind that are drawn, by input, where it is fewer than four because equal
+            values matter.
+        keys: Takes an input and the profile's keys; returns the keys that a record may have.
         named: The keys that a record's value may name, such as foreign keys.
-        renamed: Of a definition, a value and what renames keys: the value, with the keys that it names renamed.
-        aligned: Of a definition: the edges of the clock that no record moves.
-        numbers: Of a definition: the numbers of it that affect the output.
-        silent: The numbers that an operator takes and that do not affect the output, each with the reason.
-        by_clock: Of a definition: whether the clock affects the output, so that a clock 1 ms off must show.
-        is_plain: Whether a record is drawn without input and choice, for neither makes a difference.
+        renamed: Takes a definition, a value and a function that renames keys; returns the value, with the keys that it
+            names renamed.
+        aligned: Takes a definition; returns the edges of the clock that no record moves.
+        numbers: Takes a definition; returns its numbers that affect the output.
+        silent: The operator's numbers that do not affect the output, each with the reason.
+        by_clock: Takes a definition; returns whether the clock affects the output, so that a clock 1 ms off must show.
+        is_plain: Whether a record is drawn without input and choice, because neither makes a difference.
     """
 
     distances: Callable[[Any], tuple[int, ...]] = lambda definition: (SMALLEST_REACH,)
@@ -91,7 +94,7 @@ class Domain:
     is_plain: bool = False
 
     def lateness_horizon(self, definition: Any) -> int:
-        """Return how far (ms) behind the clock nothing is open any more."""
+        """Return the lateness horizon: how far (ms) behind the clock nothing is open any more."""
         return max(self.edges(definition), default=0)
 
     def reach(self, definition: Any) -> int:
@@ -106,13 +109,13 @@ def number_of(definition: Any, option: str, also: Mapping[str, Any] = MappingPro
         definition: The definition.
         option: The option's name.
         also: What else differs in its neighbours, so that they are not refused.
-        apart: How far its neighbours lie.
+        apart: The distance to its neighbours.
     """
     return Number(option, getattr(definition, option), lambda value: {option: value, **also}, apart)
 
 
 def domain_of_duration(option: str) -> Domain:
-    """Return the domain of an operator that one duration decides: what is near, what is late, and what is 1 ms off."""
+    """Return the domain of an operator with one duration, which decides what is near, late, and 1 ms off."""
 
     def duration(definition: Any) -> tuple[int, ...]:
         return (getattr(definition, option),)

@@ -11,7 +11,7 @@ from ...spark_impl.runtime.logic import Key, Logic
 from .key_space import owner
 
 MakeLogic = Callable[[Any], Any]
-"""Makes of a definition the logic, or of an operator in stages the named tuple of each stage's logic."""
+"""Makes the logic of a definition; of an operator in stages, the named tuple of each stage's logic."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Mutant:
 
     Attributes:
         operator: The operator.
-        name: What the command calls it.
+        name: Its name on the command line.
         logic: The mutated logic.
         right: The operator's own logic.
         profile: The profile of histories that it is checked on.
-        sentence: What is wrong with it.
-        scheduled: Whether messages must wait for it to show: it is played by schedules of delivery.
+        sentence: The sentence that says what is wrong with it.
+        scheduled: Whether it shows only when messages wait: then it is played by schedules of delivery.
     """
 
     operator: str
@@ -45,15 +45,15 @@ def mutants_of(
     elsewhere: Mapping[str, Iterable[type]] = MappingProxyType({}),
     scheduled: bool = False,
 ) -> dict[str, Mutant]:
-    """Return mutants by name.
+    """Make the mutants of an operator, by name.
 
     Args:
         operator: The operator's name.
-        right: The operator's own logic: a `Logic`, or what makes the named tuple of those of its stages.
+        right: The operator's own logic: a `Logic`, or a function that makes the named tuple of its stages' logics.
         profile: The profile on which they are checked.
-        logics: The mutated logics; one of a stage is a subclass of the right one.
-        elsewhere: By the name of another profile: those that are checked on it, for the common one doesn't show them.
-        scheduled: Whether messages must wait for them to show.
+        logics: The mutated logics; a mutated stage is a subclass of the right stage.
+        elsewhere: Mutated logics that `profile` doesn't show, by the name of the profile that they are checked on.
+        scheduled: Whether they show only when messages wait.
     """
     profiles = {logic: other for other, shown in elsewhere.items() for logic in shown}
     return {
@@ -71,7 +71,7 @@ def mutants_of(
 
 
 def _beside(right: MakeLogic, bug: type) -> MakeLogic:
-    """Return what makes a mutated logic, beside the right ones of the other stages where the operator has some."""
+    """Return a maker of the mutated logic; in an operator of stages, the other stages keep their right logic."""
 
     def make(definition: Any) -> Any:
         stages = right(definition)

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 
 class Absent(Enum):
-    """That an option is left out."""
+    """Marks an option that is left out."""
 
     ABSENT = "left out"
 
 
 ABSENT = Absent.ABSENT
-"""Among the values of an option: it is left out, where its default depends on other options."""
+"""Stands for an option that is left out, among its values, where its default depends on other options."""
 
 
 def _anything(options: Mapping[str, Any]) -> bool:
@@ -26,15 +26,16 @@ def _anything(options: Mapping[str, Any]) -> bool:
 class OptionSpace:
     """The options of an operator that may be drawn.
 
-    Options are legal that the definition accepts (`registration.declare` raises no `BadInput`), and `legal` too.
+    A set of options is legal if the definition accepts it (`registration.declare` raises no `BadInput`) and `legal`
+    does too.
 
     Attributes:
-        values: By the name of an option: the values that are drawn, as in a history file (durations in ms). An option
-            at its default is sometimes left out, once at least. Where the default depends on other options, let
-            `OptionSpace.ABSENT` be among the values: that the option is left out then counts as a value of its own.
-        independent: The options of which every value goes with all values of the others, so that what is legal is
-            searched for without them.
-        legal: Of options that the definition accepts: whether they may be drawn; by default all are.
+        values: The values that are drawn, by the name of the option, as in a history file (durations in ms). An option
+            at its default is sometimes left out, at least once. Where the default depends on other options, add
+            `OptionSpace.ABSENT` to the values: then the option's absence counts as a value of its own.
+        independent: The options whose every value goes with all values of the others. The search for legal combinations
+            leaves them out.
+        legal: Takes options that the definition accepts; returns whether they may be drawn. By default all may.
     """
 
     ABSENT: ClassVar[Absent] = ABSENT

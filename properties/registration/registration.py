@@ -1,6 +1,6 @@
-"""One registration an operator: everything that the framework knows of it.
+"""The registration of an operator: everything that the framework knows of it.
 
-What is left out is not checked, and the verdict names it; nothing is skipped in silence.
+Parts that are left out are not checked, and the verdict names them; nothing is skipped in silence.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Options: TypeAlias = Mapping[str, Any]
 
 
 class FreeOrder(Enum):
-    """Which records of a history may be swapped without effect; the value is how a law's sentence says it.
+    """The records of a history that may be swapped without effect; the value is the wording in a law's sentence.
 
     `ANY`: all, where nothing is late: a window or a pair doesn't ask who came first, and the final result stays.
     `INPUTS`: those of different keys or inputs: of a table's rows the last to arrive stands, and the final values stay.
-    `KEYS`: those of different keys: a record is answered by what came before it, and each key's changes stay.
+    `KEYS`: those of different keys: earlier records decide a record's output, and each key's changes stay.
     """
 
     ANY = "when nothing is late"
@@ -57,9 +57,11 @@ class KeyIndependence:
     """How the law *keys* divides a history by key: what is emitted for a key depends on what concerns that key alone.
 
     Attributes:
-        keys: Of a history: the keys under which something may be emitted, sorted.
-        concerns: Of a history and one of those keys: whether a record (called in order of arrival) concerns it.
-        is_of: Of a definition, the key of an emitted change and one of those keys: whether the change is of it.
+        keys: Takes a history; returns the keys under which something may be emitted, sorted.
+        concerns: Takes a history and one of those keys; returns a function that says whether a record (called in order
+            of arrival) concerns it.
+        is_of: Takes a definition, the key of an emitted change and one of those keys; returns whether the change
+            belongs to it.
     """
 
     keys: Callable[[History], list[Key]] = _keys_of
@@ -69,14 +71,16 @@ class KeyIndependence:
 
 @dataclass(frozen=True)
 class Retention:
-    """An operator that keeps rows for ever, unless its Spark implementation's parameter `retention` says otherwise.
+    """The retention of an operator that keeps rows for ever unless its Spark parameter `retention` says otherwise.
 
     Attributes:
-        profiles: By the name of a profile: options that differ from that profile's, and the retention (ms).
-        build: Of a definition, the cohort's streaming input, a logic (None for the operator's own), the number of state
-            groups and a retention such as `"11 ms"`: the changelog.
-        differences: Of a history, a retention (ms) and what Spark emitted: where that differs from the reference.
-        sides: Of a history and a retention (ms): which of `within the retention` and `beyond the retention` it met.
+        profiles: The options that differ from a profile's, and the retention (ms), by the name of that profile.
+        build: Takes a definition, the cohort's streaming input, a logic (None for the operator's own), the number of
+            state groups and a retention such as `"11 ms"`; returns the changelog.
+        differences: Takes a history, a retention (ms) and Spark's output; returns where that differs from the
+            reference.
+        sides: Takes a history and a retention (ms); returns which of `within the retention` and `beyond the retention`
+            it met.
     """
 
     profiles: Mapping[str, tuple[Options, int]]
@@ -94,9 +98,12 @@ class Tables:
     """The tables whose rows an operator stores on Spark until they are deleted.
 
     Attributes:
-        inputs: Of a definition: the inputs that are such tables; none where the definition stores no rows of one.
-        keeps: What it is declared to store even then, and why, as a law's sentence says it; empty for nothing.
-        is_kept: Of a definition and the fields that its logic has packed of a key: whether they are that alone.
+        inputs: Takes a definition; returns the inputs that are such tables, none if the definition stores no table's
+            rows.
+        keeps: The state that it is declared to store even then, and why, as a law's sentence says it; empty for
+            nothing.
+        is_kept: Takes a definition and the fields that its logic has packed of a key; returns whether they are that
+            state alone.
     """
 
     inputs: Callable[[Any], tuple[str, ...]]
@@ -112,29 +119,31 @@ class Registration:
 
     Attributes:
         operator: The reference: name, definition, behaviour, meaning.
-        profiles: Sets of options with a name, which are always asked; every option is in one of them.
-        space: The options that are drawn beside them; without it the profiles are all.
+        profiles: Named sets of options, which are always checked; every option is in at least one.
+        space: The options that are drawn beside the profiles; without it only the profiles are checked.
         domain: Distances, edges, values and numbers of a definition, from which histories are drawn.
         coverage: The coverage goals; without them a law shows nothing but that something was emitted.
-        free_order: Of a definition: which records may be swapped.
-        by_clock: Of a definition: whether the clock means something to it: a record may be late, or something waits for
-            the clock. Where it doesn't, histories of any order are without late data.
-        without_late_data: By the name of a profile whose final result no order and no cut can change once nothing is
-            late: the options that differ from that profile's so that nothing is.
-        repeats: Of a definition, the outcome of a history and that of the history with each record twice in a row: what
-            is expected, and what came. None: the law *repeats* isn't checked; likewise where it returns None.
-        keeps_lists_in_order: Of a definition: whether members of an aggregated list come in an order that the law
-            *order* can't expect to stay.
-        stamped_by_last: Whether the timestamp of a row is that of the side that came last, so that reordering moves it.
+        free_order: Takes a definition; returns which records may be swapped.
+        by_clock: Takes a definition; returns whether it depends on the clock: a record may be late, or something waits
+            for the clock. If it doesn't, histories of any order are without late data.
+        without_late_data: For profiles whose final result no order and no cut can change once nothing is late: the
+            options that differ from the profile's so that nothing is late, by the profile's name.
+        repeats: Takes a definition, the outcome of a history and the outcome of the history with each record twice in a
+            row; returns the expected and the actual result. If it is None or returns None, the law *repeats* isn't
+            checked.
+        keeps_lists_in_order: Takes a definition; returns whether members of an aggregated list come in an order that
+            the law *order* can't expect to stay.
+        stamped_by_last: Whether a row has the timestamp of the side that came last, so that reordering changes it.
         key_independence: How the law *keys* divides a history by key; None: not checked.
-        spark: How the Spark implementation is called; None: there is none.
-        native: How Spark's own operator is called; None: Spark has none that can mean the same.
-        sql: The statement for DuckDB; None: there is none.
-        kafka: The topology of Kafka Streams; None: it has no counterpart.
+        spark: How to call the Spark implementation; None if there is none.
+        native: How to call Spark's own operator; None if Spark has none with the same meaning.
+        sql: The statement for DuckDB; None if there is none.
+        kafka: The topology of Kafka Streams; None if it has no counterpart.
         protocol: The model of its messages, where it has channels.
-        bounded_state: Of a definition: whether its state on Spark is empty once the clock has passed everything.
+        bounded_state: Takes a definition; returns whether its state on Spark is empty once the clock has passed
+            everything.
         tables: The tables whose rows it stores on Spark until they are deleted: then its state is empty.
-        unbounded: Of which definitions neither is so, and why, as the law *state* says it.
+        unbounded: The definitions for which neither holds, and why, as the law *state* says it.
         has_timers: Whether its Spark implementation sets timers.
         retention: How its Spark implementation is made to forget rows that the definition keeps for ever.
         mutants: The mutants of its Spark implementation, by name.
@@ -185,7 +194,7 @@ class Registration:
 
 
 class MutantsOf(Mapping[str, "Mutant"]):
-    """The mutants of one of our operators, imported when they are needed, for they take PySpark."""
+    """The mutants of an operator, imported when they are needed, because they need PySpark."""
 
     def __init__(self, operator: str) -> None:
         self.module = f"...operators.mutants.{operator}"
@@ -212,7 +221,7 @@ _REGISTERED: dict[str, Registration] = {}
 
 
 def add(registration: Registration) -> None:
-    """Add an operator to those that are known, as it is; `register` looks at it first.
+    """Add an operator to the registry without validation; `register` validates it first.
 
     Raises:
         BadInput: There is an operator of that name.
@@ -225,7 +234,7 @@ def add(registration: Registration) -> None:
 
 
 def unregister(name: str) -> None:
-    """Take back what `register` has done, such as at the end of a test; our own operators stay.
+    """Remove an operator that `register` added, such as at the end of a test; the ten operators stay.
 
     Raises:
         BadInput: No operator of that name was registered.
@@ -236,7 +245,7 @@ def unregister(name: str) -> None:
 
 
 def registered() -> Mapping[str, Registration]:
-    """Return the registrations by the operator's name, our own ten first."""
+    """Return the registrations by the operator's name, the ten operators first."""
     return {name: registration_of(name) for name in OPERATORS}
 
 

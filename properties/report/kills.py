@@ -46,7 +46,7 @@ class Worth(NamedTuple):
 
 
 def worth_of_laws(kills: Sequence[Kill]) -> list[Worth]:
-    """Return of each law that judged a mutant how many it kills, and which of them no other law does."""
+    """Count the mutants that each law kills, for laws that judged any, and list those that no other law kills."""
     rows = []
     for law in _judging(kills):
         alone = [kill.mutant.name for kill in kills if [*kill.laws] == [law]]

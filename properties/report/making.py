@@ -30,22 +30,22 @@ from .writing import require_folder, write_content
 JobOutcome: TypeAlias = (
     JobReport | InvariantsReport | ConformanceReport | Violated | Inconclusive | StreamproofError | NotFinished
 )
-"""What `check_job`, `invariants` and `conforms` return, or raise; or a check that isn't finished."""
+"""The values that `check_job`, `invariants` and `conforms` return, or raise; or a check that isn't finished."""
 ASKED = ("reference", "duckdb", "protocol")
-"""The witnesses that answer in the moment that a report is written; any other one costs a JVM."""
+"""The witnesses that are asked while a report is written; any other witness costs a JVM."""
 NAMES = {"the reference": "reference", "Spark": "spark", "Spark's own operator": "spark-native", "DuckDB": "duckdb"}
-"""How a counterexample calls witnesses that have another name on the command line."""
+"""The names of witnesses in counterexamples, where the command line has another name."""
 
 
 @checked
 def write_report(folder: str | Path, *outcomes: JobOutcome, ended: str = "") -> Path:
-    """Write what checks of jobs returned, or raised, as a report: a page that stands alone, text, JSON and JUnit XML.
+    """Write the outcomes of checks of jobs as a report: a page that stands alone, text, JSON and JUnit XML.
 
     Args:
-        folder: The folder; a report that is there is replaced.
+        folder: The folder to write into; a report that is there is replaced.
         outcomes: What `check_job`, `invariants` and `conforms` returned, or the `Violated`, `Inconclusive`, `BadInput`
             or other `StreamproofError` that they raised.
-        ended: What ended the checks before they were done, in words; empty where nothing did.
+        ended: The reason that the checks ended early, in words; empty if they didn't.
 
     Returns:
         The path of the page.
@@ -64,12 +64,12 @@ def the_rest(ended: str) -> list[JobOutcome]:
 
 
 def content(outcomes: Sequence[Report | JobOutcome], command: str = "", ended: str = "") -> Content:
-    """Return what checks say together.
+    """Make the content of a report from the outcomes of checks.
 
     Args:
         outcomes: The reports of the gate, whole or as far as they came; what checks of jobs returned, or raised.
-        command: The command that does the same again.
-        ended: What ended the gate before it was done, in words; empty where nothing did.
+        command: The command that runs the same checks again.
+        ended: The reason that the gate ended early, in words; empty if it didn't.
 
     Raises:
         BadInput: An outcome is none of these.
@@ -99,8 +99,8 @@ def counterexample_found(
 
     Args:
         one: The counterexample.
-        subject: What was checked.
-        path: Where it is saved; empty where it isn't.
+        subject: The subject of the check.
+        path: The path where it is saved; empty if it isn't.
         ask: Whether witnesses that took no part are asked for their answers.
         job: The user's job that was compared with an operator's reference, if one was.
     """
@@ -166,7 +166,7 @@ def _rows_compared(one: JobCounterexample) -> list[ComparedLine]:
 
 
 def _votes(one: Counterexample, ask: bool) -> list[Vote]:
-    """Return what each witness says that took no part; those that need no JVM are asked now, if any is."""
+    """Return the votes of the witnesses that took no part; those that need no JVM are asked now, if any is."""
     (expected_by, expected), (actual_by, actual) = one.left, one.right
     taken = {NAMES.get(name, name) for name in (expected_by, actual_by)}
     # On a broker other operators than one aren't played, and what comes out of that one is a matter of chance.

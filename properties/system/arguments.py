@@ -83,7 +83,7 @@ def _resolved(annotation: Any, names: _Names) -> Any:
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Return whether a value is of a type as annotations write it; a truth value is no number, and NaN is none."""
+    """Check that a value is of a type as annotations write it; a truth value is no number, and NaN is none."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(fits(value, one) for one in inner)

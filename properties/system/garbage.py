@@ -7,7 +7,7 @@ import gc
 from collections.abc import Iterator
 
 THRESHOLDS = 50_000, 10, 5
-"""So many new objects set off a search of the youngest, and so many searches one of the next generation.
+"""The number of new objects that sets off a search of the youngest, and of searches that set off the next generation's.
 
 With Python's own a fifth of the time of drawing, playing and judging is such searches, which find next to nothing.
 """

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..witnesses.spark.witness import Job
 
 BATCHES = 6
-"""How many batches a job's histories have."""
+"""The number of batches of a job's histories."""
 
 
 @checked
@@ -61,8 +61,8 @@ def assert_conforms(
 ) -> ConformanceReport:
     """Check a streaming job against the reference over random, out-of-order histories, all in one query.
 
-    Their times scale with the options' durations. They must meet the coverage goals that `streamproof check` has: those
-    of the operator, and for each duration a history on which one that is 1 ms longer or shorter emits something else.
+    Their times scale with the options' durations. They must meet the coverage goals of `streamproof check`: those of
+    the operator, and, for each duration, a history on which a duration 1 ms longer or shorter emits something else.
 
     Args:
         job: Takes a streaming DataFrame with the columns key (string), value (as the options' aggregate wants it),
@@ -71,14 +71,14 @@ def assert_conforms(
             value and timestamp. A null value is a tombstone. A column `ordinal`, where there is one, orders a key's
             changes.
         options: The options that the job implements, as in a history file; durations in ms.
-        histories: How many histories to draw.
-        seed: What they are drawn from.
+        histories: The number of histories to draw.
+        seed: The seed of the draws.
         operator: The operator's name.
-        folder: Where its counterexamples are saved, and replayed first; without it none is saved. The fixture
-            `conforms` gives each test a folder of its own.
+        folder: The folder where its counterexamples are saved, and replayed from first; without it none is saved. The
+            fixture `conforms` gives each test a folder of its own.
 
     Returns:
-        What was shown.
+        The report of the check.
 
     Raises:
         Violated: The job differs from the reference; the message has the smallest history and both outcomes.

@@ -22,19 +22,19 @@ def check(
     only: str | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> list[Report]:
-    """Check an operator by every law.
+    """Check an operator's reference and its Spark implementation against every law.
 
     Args:
         operator: The operator's name.
-        histories: How many histories to draw for each part.
-        seed: What they are drawn from.
-        folder: Where counterexamples are saved; those that are there already are replayed first.
-        mutant: The name of a mutant that is checked on Spark instead of the operator.
+        histories: The number of histories to draw for each part.
+        seed: The seed of the draws.
+        folder: The folder where counterexamples are saved; those already there are replayed first.
+        mutant: The name of a mutant to check on Spark instead of the operator.
         only: `reference` or `spark`, to check that part alone.
-        progress: Is given the name of each step before it starts.
+        progress: A function that is called with the name of each step before it starts.
 
     Returns:
-        The report of each part; `verdict` is what it says.
+        The report of each part; its `verdict` says how the check ended.
 
     Raises:
         BadInput: There is no such operator or mutant, or a saved counterexample can't be read.

@@ -1,4 +1,4 @@
-"""What a pasted test calls: a saved counterexample is asked about again, alone."""
+"""Check a saved counterexample again, alone: the function that a pasted test calls."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def assert_holds(
     job: Job | None = None,
     way: Mapping[str, Any] | None = None,
 ) -> None:
-    """Fail as long as a counterexample stands.
+    """Check a counterexample again, and fail as long as the law is broken on it.
 
     Args:
         law: The law's name, as a check reports it.
         history: The text of a history file.
-        original: The text of the history that it is a variant of, where the law relates the two.
-        subject: What was checked: `spark`, `reference`, or `job`, a user's own job.
+        original: The text of the history that `history` is a variant of, where the law relates the two.
+        subject: The subject of the check: `spark`, `reference`, or `job`, a user's own job.
         mutant: The mutant that runs instead of the operator's own logic, if any.
         job: The user's job that runs instead of the operator.
-        way: How the law ran it again, if it did, such as `{"stop_after": [1, 2]}`: after which batches (from 0) the
-            query is stopped and restarted (`stop_after`), in which it crashes between output and commit (`crash_in`, or
-            at another moment: `[1, True, "before its output"]`), in how many shuffle `partitions`, and over how many
-            `state_groups` its keys are spread.
+        way: How the law ran the history again, if it did, such as `{"stop_after": [1, 2]}`: the batches (from 0) after
+            which the query is stopped and restarted (`stop_after`); the batches in which it crashes between output and
+            commit (`crash_in`, or at another moment: `[1, True, "before its output"]`); the number of shuffle
+            `partitions`; and the number of `state_groups` that its keys are spread over.
 
     Raises:
         AssertionError: The law is broken; the message has both outcomes side by side.
-        BadInput: A text is no history file, there is no such law, operator or mutant, or the law can't be asked about
+        BadInput: A text is no history file, there is no such law, operator or mutant, or the law can't be checked on
             this history alone.
         MissingTool: The machine lacks what the law needs, such as Java or Kafka's jars.
         StreamproofError: A query failed.

@@ -15,7 +15,7 @@ class Witness(Protocol):
 
     @property
     def name(self) -> str:
-        """What commands and reports call it."""
+        """Its name in commands and reports."""
         ...
 
     @property
@@ -28,7 +28,7 @@ class Witness(Protocol):
         ...
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return what comes out of each history, in their order.
+        """Run histories, and return their outcomes, in their order.
 
         Raises:
             BadInput: A history is refused, or a value doesn't fit.

@@ -1,1 +1,1 @@
-"""What all reference models share: records, histories, clocks, errors, and how a history is played."""
+"""Parts that all reference models share: records, histories, clocks, errors, and the play of a history."""

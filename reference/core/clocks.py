@@ -11,15 +11,15 @@ from .errors import BadInput
 
 
 class Clock(Protocol):
-    """What an operator, and `play`, need of a clock; `now` is its present time (ms)."""
+    """The clock that an operator, and `play`, work by; `now` is its present time (ms)."""
 
     now: int
 
     def observe(self, timestamp: int) -> None:
-        """Take note of a record, or of a clock advance, at this timestamp (ms)."""
+        """Observe a record, or a clock advance, at this timestamp (ms)."""
 
     def cut(self) -> None:
-        """Take note of the end of a micro-batch."""
+        """Observe the end of a micro-batch."""
 
 
 class StreamTime:

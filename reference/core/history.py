@@ -50,15 +50,15 @@ LARGEST_TIMESTAMP_MS = 253_402_300_799_999
 
 @dataclass(frozen=True)
 class History:
-    """What arrives at an operator, in order of arrival.
+    """The arrivals at an operator, in order of arrival.
 
     Attributes:
         operator: The operator's name.
         options: Its options, as in a history file; durations in ms.
         lines: Records, clock advances, deliveries and cuts, in order of arrival.
         clock: `stream_time` or `batch`.
-        name: What reports call it: the file's name without its extension.
-        numbers: The number of each line in the file that it was read from, if it was.
+        name: Its name in reports: the file's name without its extension.
+        numbers: The number of each line in the file that it was read from, if it was read from a file.
     """
 
     operator: str
@@ -131,12 +131,12 @@ def read_history(path: Path) -> History:
 
 
 def parse_history(text: str, name: str = "history", source: str = "history") -> History:
-    """Read a history from the text of a history file.
+    """Parse a history from the text of a history file.
 
     Args:
         text: The file's text.
         name: The history's name.
-        source: What error messages call the text, such as the file's path.
+        source: The name of the text in error messages, such as the file's path.
 
     Raises:
         BadInput: The text is empty, or a line is bad; the message names the source, the line and the remedy.
@@ -157,7 +157,7 @@ def read_object(text: str, source: str, number: int) -> dict[str, Any]:
 
     Args:
         text: The line.
-        source: What error messages call the file.
+        source: The name of the file in error messages.
         number: The line's number, from 1.
 
     Raises:

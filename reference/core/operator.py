@@ -1,4 +1,4 @@
-"""Operators: what a reference model must have, and the ten models by name."""
+"""Operators: the parts of a reference model, and the ten models by name."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Behaviour(Protocol):
     """
 
     def arrive(self, record: Record) -> list[Output]:
-        """Return what a record sets off: changes, and last a `Dropped` where the record isn't accepted.
+        """Process a record: return the changes that it sets off, and last a `Dropped` if the record isn't accepted.
 
-        The behaviour calls `clock.observe(record.timestamp)` itself, for not every dropped record moves the clock.
+        The behaviour calls `clock.observe(record.timestamp)` itself, because not every dropped record moves the clock.
 
         Raises:
             BadInput: A value that the definition's `check` can't see is wrong.
@@ -46,22 +46,22 @@ class Behaviour(Protocol):
         ...
 
     def advance(self) -> list[Output]:
-        """Return what the clock has closed since the last call: it moves by an advance, at a cut and at the end too."""
+        """Emit what the clock has closed since the last call: it moves by an advance, at a cut and at the end too."""
         ...
 
 
 class Meaning(Protocol):
-    """What an operator means: a pure function, without state, of the records that its behaviour accepted."""
+    """The meaning of an operator: a pure function, without state, of the records that its behaviour accepted."""
 
     def __call__(self, definition: Any, accepted: Iterable[Accepted], clock: int, /) -> Table | Bag:
-        """Return the table, or of an operator whose result is a stream the bag of its results.
+        """Return the table, or, if the result is a stream, the bag of its results.
 
         The first law of every operator: the behaviour's changelog, folded, is this table at every end of a batch.
 
         Args:
             definition: The operator's options.
-            accepted: The accepted records in order of arrival, each with what its clock said then (ms).
-            clock: What the clock says at the end (ms), where time closes something.
+            accepted: The accepted records in order of arrival, each with the clock's time then (ms).
+            clock: The clock's time at the end (ms), where time closes something.
         """
         ...
 
@@ -71,10 +71,10 @@ class Operator:
     """An operator of the reference, a *model*: its options, its behaviour and its meaning.
 
     Attributes:
-        name: Its one name, everywhere.
+        name: Its name, the same everywhere.
         definition: The class of its options, a frozen dataclass that checks them.
         behaviour: Makes the state machine of a definition and a clock.
-        meaning: What the behaviour's changelog must fold to.
+        meaning: Computes the table that the behaviour's changelog must fold to.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Operator:
     meaning: Meaning
 
     def declare(self, options: Mapping[str, Any]) -> Any:
-        """Return the definition that options declare, as they are in a history file (durations in ms).
+        """Turn options, as in a history file (durations in ms), into the definition that they declare.
 
         Raises:
             BadInput: An option is unknown, missing or refused; the message names it and the remedy.
@@ -92,7 +92,7 @@ class Operator:
 
 
 def collect(definition: Definition, outputs: Iterable[Output]) -> Table | Bag:
-    """Return the result of outputs: the table that they fold to, or of a stream the bag of them."""
+    """Return the result of outputs: the table that they fold to, or the bag of them if the result is a stream."""
     return bag(outputs) if definition.is_stream else fold(outputs)
 
 
@@ -121,7 +121,7 @@ def operator_named(name: str) -> Operator:
     """Return an operator by its name.
 
     Raises:
-        BadInput: There is none of that name; the message lists those there are.
+        BadInput: There is no operator of that name; the message lists the known names.
     """
     if not isinstance(name, str) or name not in OPERATORS:
         raise BadInput(f"unknown operator {name!r}: use one of {', '.join(OPERATORS)}")

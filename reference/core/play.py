@@ -16,7 +16,7 @@ from .records import Accepted, Bag, Dropped, Output, Record, Table
 
 
 class Entry(NamedTuple):
-    """One output, with what set it off.
+    """One output, with the arrival and the batch that set it off.
 
     The output of a cut belongs to the batch after it, and to that batch's first arrival, if there is one; the output of
     the end of the history belongs to the last batch and the last arrival. Both count from 0.
@@ -29,14 +29,14 @@ class Entry(NamedTuple):
 
 @dataclass
 class Played:
-    """What a behaviour emitted of a history, and which records it accepted.
+    """The output of a behaviour for a history, and the records that it accepted.
 
     Attributes:
-        definition: The operator's, as the history declares it.
+        definition: The operator's definition, as the history declares it.
         entries: Every output in order.
-        accepted: The accepted records in order of arrival, each with what the clock said then (ms).
-        clock: What the clock says at the end (ms).
-        steps: After each batch: how many entries there were, how many accepted records, and the clock (ms).
+        accepted: The accepted records in order of arrival, each with the clock's time then (ms).
+        clock: The clock's time at the end (ms).
+        steps: The numbers of entries and of accepted records after each batch, and the clock then (ms).
     """
 
     definition: Definition
@@ -47,12 +47,12 @@ class Played:
 
     @property
     def result(self) -> Table | Bag:
-        """The folded changelog, or of a stream the bag of all results."""
+        """The folded changelog, or the bag of all results if the result is a stream."""
         return collect(self.definition, (entry.output for entry in self.entries))
 
 
 def play(history: History, behaviour: Callable[[Any, Clock], Behaviour] | None = None) -> Played:
-    """Play a history on the behaviour of its operator, or on another one made of a definition and a clock.
+    """Play a history on the behaviour of its operator, or on another behaviour made of a definition and a clock.
 
     Raises:
         BadInput: The options are refused, or an arrival is; the message names its line.
@@ -103,7 +103,7 @@ def deliver(machine: Behaviour, delivery: Delivery) -> list[Output]:
     """Deliver the oldest message of a route of a behaviour with channels.
 
     Raises:
-        BadInput: None waits there, or the behaviour has no channels.
+        BadInput: No message waits there, or the behaviour has no channels.
     """
     if not isinstance(machine, Protocol):
         raise BadInput("no message waits, for delivery is immediate: use the option delivery manual")

@@ -44,7 +44,7 @@ class Dropped(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """A record that the operator accepted, and what its clock said then (ms)."""
+    """A record that the operator accepted, and the clock's time then (ms)."""
 
     record: Record
     clock: int

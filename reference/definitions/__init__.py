@@ -1,1 +1,1 @@
-"""What can be declared: the definitions of the operators, and their aggregates."""
+"""Declarations: the definitions of the operators, and their aggregates."""

@@ -34,19 +34,20 @@ def _a_number_or_string(value: Value) -> str | None:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """How the values of a session (or window, or group) become one.
+    """The aggregate of the values of a session, a window or a group.
 
     Attributes:
-        name: What options and messages call it.
+        name: Its name in options and messages.
         initializer: Returns the aggregate of no values. An aggregate of values is never None, which is a tombstone.
         aggregator: `(key, value, aggregate) -> aggregate`: adds the value of a record.
-        merger: `(key, one, two) -> aggregate`: merges the aggregates of two sessions, the earlier one first.
-        refuses: Returns what the aggregate needs instead of a value, such as `a number`; None for a value it takes.
+        merger: `(key, one, two) -> aggregate`: merges the aggregates of two sessions, the earlier session first.
+        refuses: Returns the kind of value that the aggregate needs, such as `a number`; None for a value that it
+            accepts.
         ordered: Whether the result depends on the order of arrival.
-        finish: Turns an aggregate into the value that is emitted; most are emitted as they are.
-        subtractor: `(key, value, aggregate) -> aggregate`: takes a value away again, where that is possible. Aggregates
-            of tables need it (Kafka Streams Join Semantics, "KTable Aggregate").
-        spark: Its form in Spark SQL, over the column `value`; empty where it has none.
+        finish: Turns an aggregate into the emitted value; most are emitted unchanged.
+        subtractor: `(key, value, aggregate) -> aggregate`: removes a value again, where that is possible. Aggregates of
+            tables need it (Kafka Streams Join Semantics, "KTable Aggregate").
+        spark: Its form in Spark SQL, over the column `value`; empty if it has none.
     """
 
     name: str
@@ -70,7 +71,8 @@ class Aggregate:
         """Refuse a value that the aggregate can't take.
 
         Raises:
-            BadInput: The message names the aggregate, the value, and what it takes.
+            BadInput: The value is of the wrong kind; the message names the aggregate, the value, and the kind that it
+                needs.
         """
         wanted = self.refuses(value)
         if wanted is not None:
@@ -84,7 +86,7 @@ def reduce(
 
     Args:
         reducer: `(aggregate, value) -> aggregate`; a TypeError of it becomes `BadInput`.
-        name: What messages call the aggregate.
+        name: The aggregate's name in messages.
         refuses: As in `Aggregate`.
     """
 
@@ -162,10 +164,10 @@ AGGREGATES_OF_TABLES = {aggregate.name: aggregate for aggregate in (COUNT, SUM, 
 
 
 def named_aggregate(name: str, known: Mapping[str, Aggregate] = AGGREGATES) -> Aggregate:
-    """Return an aggregate by its name, of those that are known.
+    """Return a known aggregate by its name.
 
     Raises:
-        BadInput: There is none of that name; the message lists those there are.
+        BadInput: There is no aggregate of that name; the message lists the known names.
     """
     if not isinstance(name, str) or name not in known:
         raise BadInput(f"unknown aggregate {name!r}: use one of {', '.join(known)}")
@@ -174,11 +176,11 @@ def named_aggregate(name: str, known: Mapping[str, Aggregate] = AGGREGATES) -> A
 
 @dataclass(frozen=True)
 class TableAggregate(Definition):
-    """A table aggregated by a field that is not its key: the old value is subtracted, the new one added.
+    """A table aggregated by a field that is not its key: the old value is subtracted, the new value is added.
 
     Attributes:
         group_by: The field of the value object that names the group: a string, or null for no group.
-        aggregate: `count`, `sum` or `list`: those that can subtract.
+        aggregate: `count`, `sum` or `list`, the aggregates that can subtract.
         field: The field of the value object that is aggregated; `sum` needs it, `list` can do without.
 
     A sum of fractions is updated by subtraction too, so it may differ in its last digits from a sum of all values.
@@ -208,7 +210,7 @@ class TableAggregate(Definition):
 
     @property
     def unordered(self) -> bool:
-        """A list's order depends on which of two equal members was taken away."""
+        """A list's order depends on which of two equal members was removed."""
         return self.aggregate.ordered
 
     def group(self, value: Value) -> Key | None:
@@ -216,7 +218,7 @@ class TableAggregate(Definition):
         return None if value is None else text_field(value, self.group_by, "the group")
 
     def member(self, value: Value) -> Value:
-        """Return what a value adds to its group."""
+        """Return the member that a value adds to its group."""
         return value if self.field is None else field_of(value, self.field, "what is aggregated", "add it")
 
     def check(self, record: Record) -> None:

@@ -19,7 +19,7 @@ UNSET: Any = None
 
 @dataclass(frozen=True)
 class Definition:
-    """The options of an operator; this is the base of all definitions, with what most of them answer."""
+    """The base of all definitions, which hold the options of an operator; its methods have the most common answers."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ class Definition:
         """Refuse a record that the operator can't process.
 
         Raises:
-            BadInput: The message names the value, and what the operator needs.
+            BadInput: The operator needs another value; the message names the value, and what the operator needs.
         """
 
 
@@ -48,10 +48,10 @@ Defined = TypeVar("Defined", bound=Definition)
 
 
 def declare(name: str, definition: type[Defined], options: Mapping[str, Any]) -> Defined:
-    """Return the definition that options declare.
+    """Make the definition that options declare.
 
     Args:
-        name: What messages call the operator.
+        name: The operator's name in messages.
         definition: The class of the definition.
         options: The options as they are in a history file; durations in ms.
 
@@ -113,8 +113,8 @@ def field_of(value: Any, name: str, what: str, remedy: str = "use null for none"
     Args:
         value: The value of a record.
         name: The field's name.
-        what: What the field holds, for messages, such as `the foreign key`.
-        remedy: What messages advise where the field is missing.
+        what: The content of the field, for messages, such as `the foreign key`.
+        remedy: The advice of the message if the field is missing.
 
     Raises:
         BadInput: The value is no object, or has no such field.

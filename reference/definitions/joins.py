@@ -40,7 +40,7 @@ def require_join(primary: str, secondary: str, join: Any) -> None:
         join: `inner`, `left` or `outer`.
 
     Raises:
-        BadInput: The message says why there is no such join, and which there are.
+        BadInput: There is no such join; the message says why, and which joins there are.
     """
     if join not in JOINS:
         right = "; for a right join, swap the sides" if join == "right" else ""
@@ -65,14 +65,14 @@ class StreamStreamJoin(Definition):
     """A join of two streams by key within time bounds: right.timestamp in [left - before_ms, left + after_ms].
 
     Attributes:
-        before_ms: How far before a left record its partners may be, inclusive.
-        after_ms: How far after it, inclusive.
+        before_ms: The longest time before a left record at which its partners may be, inclusive.
+        after_ms: The longest time after a left record at which its partners may be, inclusive.
         join: `inner`, `left` or `outer`.
-        grace_ms: How much longer than its reach a record can find partners. The reach of a left record is `after_ms`,
-            of a right one `before_ms`.
-        emit: When a row without a partner is emitted. `arrival` (left joins only): the left record alone drives, and
-            has one result; `eager`: with null at once, and the pair when it comes; `close`: once no partner can come.
-            By default `arrival` for left and `eager` for outer joins; it has no effect on inner ones.
+        grace_ms: The time beyond its reach in which a record can still find partners. The reach of a left record is
+            `after_ms`, of a right record `before_ms`.
+        emit: The moment at which a row without a partner is emitted. `arrival` (left joins only): the left record alone
+            drives, and has one result; `eager`: with null at once, and the pair when it comes; `close`: once no partner
+            can come. By default `arrival` for left and `eager` for outer joins; it has no effect on inner joins.
         null_key: `drop` records without a key, or `keep` them: left and outer emit such a row at once.
 
     Raises:
@@ -131,12 +131,12 @@ class StreamStreamJoin(Definition):
         Args:
             side: `left` or `right`.
             timestamp: The row's timestamp (ms).
-            clock: What the clock says (ms).
+            clock: The clock's time (ms).
         """
         return timestamp >= self.close_edge(side, clock)
 
     def close_edge(self, side: str, clock: int) -> int:
-        """Return the timestamp (ms) before which a row of that side can find no partner at that clock."""
+        """Return the timestamp (ms) before which a row of that side can find no partner at that clock (ms)."""
         return clock - self.grace_ms - (self.after_ms if side == "left" else self.before_ms)
 
     def within(self, left: int, right: int) -> bool:
@@ -209,8 +209,9 @@ class OneToManyJoin(Definition):
     Attributes:
         foreign_key: The field of the left value object that holds the right key: a string, or null.
         join: `inner` or `left`.
-        null_foreign_key: `ignore`: such a row joins nothing; `keep`: the left join emits it with null.
-        protocol: `kip` emits a change without a right row only where a result may have to go; `answer` always emits.
+        null_foreign_key: `ignore`: a row without a foreign key joins nothing; `keep`: the left join emits it with null.
+        protocol: `kip` emits a change without a right row only if a result may have to be removed; `answer` always
+            emits.
 
     Raises:
         BadInput: `foreign_key` isn't a string, or there is no such join or option.
@@ -270,7 +271,7 @@ class ForeignKeyJoin(OneToManyJoin):
         foreign_key: The field of the left value object that holds the right key: a string, or null.
         join: `inner` or `left`.
         null_foreign_key: `ignore`: a row without a foreign key joins nothing: a tombstone if it had a result, else no
-            output; `keep`: the same for the inner join, while the left one emits it with null.
+            output; `keep`: the same for the inner join, while the left join emits it with null.
         protocol: `kip`: the instructions of KIP-213; `answer`: in an inner join too every change gets an answer.
         delivery: `immediate`, or `manual`: messages wait in their channels until a line of the history delivers them.
 

@@ -37,12 +37,13 @@ class SessionWindows(Definition):
 
     Attributes:
         gap_ms: The inactivity gap; records exactly one gap apart still merge.
-        grace_ms: How much longer than the gap a session stays open for records that come late.
-        retention_ms: How long a session is kept in the store after its end; gap + grace by default, and no less.
-        aggregate: How a session's values become one.
+        grace_ms: The time beyond the gap in which a session stays open for late records.
+        retention_ms: The time for which a session is kept in the store after its end; gap + grace by default, and no
+            less.
+        aggregate: The aggregate of a session's values.
         emit: `update` emits every change of a session, `close` only its final value, once.
-        late: `merged` drops a record if the session that it would be in is closed (Kafka Streams); `own` drops it by
-            its own timestamp, whatever session it would join (Spark).
+        late: `merged` drops a record if the session that it would join is closed (Kafka Streams); `own` drops it by its
+            own timestamp, whatever session it would join (Spark).
 
     Raises:
         BadInput: A duration isn't a whole number of ms, the gap isn't positive, the grace is negative, the retention is
@@ -100,11 +101,11 @@ class SessionWindows(Definition):
 
 @dataclass(frozen=True)
 class Early:
-    """Samza's early-emission policy: when a window is emitted before it is complete.
+    """Samza's early-emission policy: the moments at which a window is emitted before it is complete.
 
     Attributes:
-        every_tuples: Whenever it has so many messages that haven't been emitted.
-        every_ms: Whenever the clock passes a multiple of so many ms.
+        every_tuples: The number of messages not emitted yet at which the window is emitted.
+        every_ms: The interval (ms): the window is emitted whenever the clock passes a multiple of it.
     """
 
     every_tuples: int | None = None
@@ -132,17 +133,19 @@ class WindowAggregate(Definition):
     """Samza's stateful window operator.
 
     Attributes:
-        size: How long a fixed window is, in `unit`; of a session, its gap (ms).
+        size: The length of a fixed window, in `unit`; for a session, its gap (ms).
         type: `fixed` windows, or one `session` after another.
-        unit: `ms`, or `tuple`: windows of so many messages of a key, in order of arrival.
-        step: From one fixed window's start to the next one's, in `unit`; the size by default, and no more than it.
-        retention_ms: How long a complete window is kept, for late messages and to be read.
+        unit: `ms`, or `tuple`: windows of `size` messages of a key, in order of arrival.
+        step: The distance from one fixed window's start to the next start, in `unit`; at most the size, which is the
+            default.
+        retention_ms: The time for which a complete window is kept, for late messages and to be read.
         storage: `aggregate` emits a window's aggregate; `full` stores its messages, and emits those not emitted before.
-        aggregate: How a window's messages become one value, where the storage is `aggregate`.
-        early: When a window is emitted before it is complete.
+        aggregate: The aggregate of a window's messages, where the storage is `aggregate`.
+        early: The moments at which a window is emitted before it is complete.
         late: `drop` leaves a message out of complete windows; `update` adds it to those that are retained.
-        before_process: Called with each record: returns the record to process instead, or None to leave it out.
-        before_send: Called with each change: returns the change to emit instead, or None for none.
+        before_process: A function that takes each record; returns the record to process instead, or None to leave it
+            out.
+        before_send: A function that takes each change; returns the change to emit instead, or None to emit nothing.
 
     Raises:
         BadInput: A size isn't positive, the step is larger than the size, a session has tuples or a step, or late
@@ -201,7 +204,7 @@ class WindowAggregate(Definition):
         Args:
             timestamp: The message's timestamp (ms).
             index: Its number among the messages of its key, from 0.
-            clock: What the clock says (ms).
+            clock: The clock's time (ms).
         """
         at = index if self.unit == "tuple" else timestamp
         windows = [(start, start + self.size) for start in starts_of(at, self.size, self.step)]
@@ -219,7 +222,7 @@ class RangeAggregate(Definition):
 
     Attributes:
         preceding_ms: The length of the range, both ends included.
-        aggregate: How the values become one; `average` too.
+        aggregate: The aggregate of the values; `average` too.
 
     Raises:
         BadInput: `preceding_ms` isn't a whole number of ms, or is negative.
@@ -252,17 +255,19 @@ class WindowedTable(Definition):
     """A windowed aggregate, whose result is a table by key and window (a WTable), and the joins of that table.
 
     Attributes:
-        size_ms: How long a window is; its end is exclusive.
-        step_ms: From one window's start to the next one's; the size by default, and no more than it.
-        grace_ms: How long after its end a window still accepts records.
-        aggregate: How a window's values become one.
+        size_ms: The length of a window; its end is exclusive.
+        step_ms: The time from one window's start to the next start; at most the size, which is the default.
+        grace_ms: The time after its end in which a window still accepts records.
+        aggregate: The aggregate of a window's values.
         emit: `update` emits every change of a window, `close` only its final value, once.
-        with_: What the input `right` is: None for no join; a `table` by key; another `windowed_table` under the same
-            windows; or the primary side, a stream (`stream_lookup`) or table (`table_lookup`) that looks up windows.
+        with_: The kind of the input `right`: None for no join; a `table` by key; another `windowed_table` under the
+            same windows; or the primary side, a stream (`stream_lookup`) or table (`table_lookup`) that looks up
+            windows.
         join: `left`, and between two windowed tables `inner` (the default there) and `outer` too.
-        shift_ms: A window joins the other table's window that starts so much later (earlier, if negative).
+        shift_ms: The time by which the other table's window starts later than the window that it joins (earlier, if
+            negative).
         window_start: For a look-up, the field of the primary value that holds the start (ms) of the window.
-        to_stream: How the windows are moved out of the result's key: not at all, `window_in_key` (the key is
+        to_stream: The place of the windows in the result: by default beside the key; `window_in_key` (the key is
             `key@start`, and the result still a table) or `window_in_value` (a stream by the key alone).
 
     Raises:
@@ -367,7 +372,7 @@ def starts_of(position: int, size: int, step: int) -> list[int]:
     Args:
         position: A timestamp (ms), or the index of a message.
         size: The length of a window, in the same unit.
-        step: From one window's start to the next one's.
+        step: The distance from one window's start to the next start.
     """
     first = max(0, (position - size) // step * step + step)
     return list(range(first, position + 1, step))

@@ -44,7 +44,7 @@ NEWEST = Dialect()
 
 
 def dialect_of(version: Sequence[int]) -> Dialect:
-    """Return what a version of Spark does, given as (3, 5, 4)."""
+    """Return the behaviour of a version of Spark, given as (3, 5, 4)."""
     return Dialect("right" if tuple(version) >= (4, 2) else "left", tuple(version) >= (3, 5, 4))
 
 

@@ -129,7 +129,7 @@ class ReferredLogic(Logic[ReferredState]):
         ]
 
     def left_change(self, state: ReferredState, row: Arrived, key: Key, left: Any) -> Emitted:
-        """Return what a changed right row emits for a left row."""
+        """Return the output of a changed right row for a left row."""
         raise NotImplementedError
 
 

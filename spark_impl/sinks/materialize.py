@@ -86,7 +86,7 @@ class Target(Protocol):
     """
 
     def content(self) -> Content | None:
-        """Return what it contains, or None where nothing was written yet.
+        """Return its content, or None if nothing was written yet.
 
         Raises:
             BadInput: There is something that `materialize` didn't write.
@@ -322,7 +322,7 @@ class Materializer:
         return last_changes(changelog, self.keys)
 
     def content(self, rows: DataFrame, batch: int) -> Content:
-        """Return what the target contains after a batch."""
+        """Return the content of the target after a batch."""
         spark = rows.sparkSession
         query, offsets = self.query(spark), text_of(spark, f"{self.checkpoint}/offsets/{batch}")
         if query is None or offsets is None:

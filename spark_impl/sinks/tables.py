@@ -110,7 +110,7 @@ class ParquetTable:
         return [file for folder in folders for file in sorted((self._data / folder).glob("*.parquet"))]
 
     def content(self) -> Content | None:
-        """Return what the table contains, or None where there is none.
+        """Return the table's content, or None if there is no table.
 
         Raises:
             BadInput: The folder has other files in it, or another number of buckets; or a part is damaged or gone.
@@ -270,7 +270,7 @@ class DuckDBTable:
         milliseconds("patience", self.patience)
 
     def content(self) -> Content | None:
-        """Return what the table contains, or None where there is none.
+        """Return the table's content, or None if there is no table.
 
         Raises:
             BadInput: There is a table by that name that `materialize` didn't make.

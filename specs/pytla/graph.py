@@ -58,7 +58,7 @@ class StateGraph:
         return order
 
     def count_behaviours(self) -> int:
-        """Return how many maximal behaviours there are, without walking them.
+        """Count the maximal behaviours, without walking them.
 
         A behaviour is maximal when it starts in an initial state and its last state has no successor. Two that pass
         the same states by different actions are two.

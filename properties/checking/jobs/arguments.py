@@ -1,4 +1,4 @@
-"""What a user gives to the check of a job, refused where no check can be made of it, before Spark is started."""
+"""The arguments of the check of a job, refused before Spark is started where no check can be made of them."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def oracle_of(expect: Any, job: Job | None = None) -> Oracle:
 def runner_of(
     job: Job, inputs: Sequence[Input], seed: int, static: Mapping[str, Any] | None
 ) -> tuple[list[ResolvedInput], Runner]:
-    """Return what the rows of a job's inputs are drawn from, and what runs it.
+    """Resolve a job's inputs, and make the runner of the job.
 
     Raises:
         BadInput: An input can't be drawn for, a static table is no table, or two of them have one name.

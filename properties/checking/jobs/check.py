@@ -1,4 +1,4 @@
-"""The check of a job of the user's own: any streaming query, over drawn histories of its columns, against any oracle.
+"""The check of a user's own job: any streaming query, over drawn histories of its columns, against any oracle.
 
 It says *conforms* by returning a report. It fails as *violated* on the smallest history found on which the job differs,
 and as *inconclusive* where it differs on none, but the histories show nothing.
@@ -45,7 +45,7 @@ from .smallest import deadline_of_shrinking, plainest, shrunk
 from .verdicts import Violated
 
 MAX_ALONE_AGAIN = 3
-"""Histories that run alone and in a shared query, to see whether the others in it play a part."""
+"""The maximum of histories that run both alone and in a shared query, to see whether the others in it play a part."""
 BESIDE = "It differs where it runs alone, and not beside others."
 _LOG = logging.getLogger("streamproof")
 
@@ -74,30 +74,30 @@ def check_job(
     Args:
         job: A function from streaming DataFrames, one for each input, then one for each static table, to the streaming
             DataFrame of its result; or a `Sink`, which writes the result itself.
-        inputs: The columns of each input.
-        expect: What is expected: a rule of Spark's (`session_windows(…)`), a Python function or class, `sql(…)`,
-            `as_batch()` or `other_job(…)`.
-        histories: How many histories are drawn.
-        seed: What they are drawn from.
+        inputs: The job's inputs, each with its columns.
+        expect: The expected result: a rule of Spark's operators (`session_windows(…)`), a Python function or class,
+            `sql(…)`, `as_batch()` or `other_job(…)`.
+        histories: The number of histories to draw.
+        seed: The seed of the draws.
         mode: The job's output mode.
-        trigger: `default`: a batch without data follows each batch, where the watermark moved; `available_now`: the
-            last alone, and so rows are late one batch later.
+        trigger: `default`: a batch without data follows each batch in which the watermark moved; `available_now`: it
+            follows only the last batch, and so rows are late one batch later.
         static: Tables that don't change, by name: rows (dicts), or a pandas or arrow table.
-        out_of_order: By how much rows may be out of order, such as "10 minutes", where what is expected knows nothing
-            of late rows; by default as much as the job's own watermarks allow.
-        unique: The columns that tell the rows of an updated table apart; by default the key's and the window's.
-        alone: Whether each history runs in a query of its own, as many as the time allows.
-        settings: Further settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
-        seconds: How long a query may take, how long all queries of histories that run alone, and how long shrinking.
-        digits: To how many digits floating-point numbers are compared; None: exactly, as all others are.
-        examples: Histories that are run first: texts or files, as a counterexample has them.
-        folder: Where counterexamples are saved, and replayed first; without it none is saved.
+        out_of_order: How far out of order events may be, such as "10 minutes", for oracles without lateness; by default
+            as far as the job's own watermarks allow.
+        unique: The columns that identify a row of an updated table; by default those of the key and the window.
+        alone: Run each history in its own query, until `seconds` have passed.
+        settings: Other settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
+        seconds: The time limit of a query, of all queries of histories that run alone, and of shrinking.
+        digits: The number of digits to which floating-point numbers are compared; None: exactly, as all other values.
+        examples: Histories to run first: the texts or files of counterexamples.
+        folder: The folder where counterexamples are saved, and replayed from first; without it none is saved.
 
     Returns:
-        What was shown: how strong the comparison was, and what was not checked.
+        The report of the check: how strong the comparison was, and what was not checked.
 
     Raises:
-        Violated: The job differs; the message has the smallest history, what was expected and what came.
+        Violated: The job differs; the message has the smallest history, the expected rows and the emitted rows.
         Inconclusive: It differs on no history, but they leave coverage goals unmet; the message names them.
         BadInput: The job, an input or what is expected can't be used; the message names it and the remedy.
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
@@ -112,13 +112,13 @@ def check_job(
 class JobCheck:
     """One check of a job: draws histories, runs them, lets the judge compare, and shrinks a history that differs.
 
-    What checks raises `Violated` where the job differs on a history, and `Inconclusive` where all histories together
-    show nothing.
+    Its checks raise `Violated` if the job differs on a history, and `Inconclusive` if all histories together show
+    nothing.
 
     Args:
         options: The options that all checks of the job share.
-        oracle: Says what is expected.
-        variation: How the job's queries are run.
+        oracle: The oracle that says what is expected.
+        variation: How to run the job's queries.
 
     Raises:
         BadInput: The job breaks the contract, or the oracle can't say what is expected of it.
@@ -240,7 +240,7 @@ class JobCheck:
         )
 
     def check_together(self, histories: Sequence[JobHistory], started: float) -> int:
-        """Run histories in one query; return the number of those on which rows were expected.
+        """Run histories in one query, and count the histories for which rows are expected.
 
         If a history differs in the shared query alone, each must be run alone after that.
 
@@ -274,7 +274,7 @@ class JobCheck:
         """Run each history in its own query, until `seconds` have passed.
 
         Returns:
-            The histories that were run, and the number of those on which rows were expected.
+            The histories that were run, and the number of those for which rows are expected.
         """
         __tracebackhide__ = True
         until = time.monotonic() + self.variation.run.seconds
@@ -294,7 +294,7 @@ class JobCheck:
         return done, expecting
 
     def check_others(self, count: int) -> int:
-        """Run the histories with the most rows alone, as is expected of them beside others, and return how many ran."""
+        """Run the histories with the most rows alone, against their outcome beside others, and count them."""
         __tracebackhide__ = True
         histories = self.draws.draw(count)
         expected = self.judge.expected(histories, self.variation)
@@ -394,7 +394,7 @@ def _only_delay_us(declared: Declared, inputs: Sequence[ResolvedInput]) -> int |
 
 
 def _fullest(histories: Sequence[JobHistory], count: int) -> list[int]:
-    """Return the numbers of the histories with the most rows."""
+    """Return the indexes of the histories with the most rows."""
     return sorted(range(len(histories)), key=lambda number: -len(histories[number].arrivals))[:count]
 
 

@@ -74,7 +74,7 @@ def unmet_goals(
 
 
 def not_checked(judge: Judge, draws: Draws) -> list[str]:
-    """Return what was not checked, each with how it would be."""
+    """List the parts that were not checked, each with the way to check it."""
     left, met, out_of_order = [], judge.met, draws.options.out_of_order
     if not draws.takes_late:
         left.append("what becomes of late rows: what is expected knows none; a rule of Spark's or a class does")
@@ -91,7 +91,7 @@ def not_checked(judge: Judge, draws: Draws) -> list[str]:
 
 
 def _not_drawn(inputs: Sequence[ResolvedInput]) -> list[str]:
-    """Return what a source may have, and no history has, for the Input gives it no share."""
+    """List what a source may have and no history has, because the Input gives it no share."""
     left = []
     may_be_null = [one for one in inputs if not one.null_times and one.source.schema.field(one.source.time).nullable]
     if may_be_null:

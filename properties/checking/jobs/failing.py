@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...generators.columns.model import JobHistory
 
 TRIED = 12
-"""So many rows are tried alone, each in a query of its own."""
+"""The maximum of rows that are tried alone, each in its own query."""
 
 
 def failing_history(

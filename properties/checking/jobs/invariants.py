@@ -1,4 +1,4 @@
-"""What any right job keeps, whatever it computes: nothing of how its query happens to run changes its result."""
+"""The invariants of every right job, whatever it computes: the way its query runs doesn't change its result."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def invariants(
     examples: Sequence[str | Path] = (),
     folder: str | Path | None = None,
 ) -> InvariantsReport:
-    """Check without knowing what a job should emit that nothing of how its query runs changes it.
+    """Check, without an expected result, that the way a job's query runs doesn't change its output.
 
-    The query is restarted after each batch; it dies in each micro-batch, with and without data, before its output and
-    between that and its commit, and so repeats it; the number of shuffle partitions changes, and, where no row is
-    late, the cuts between batches and the order of rows within one; and histories run without those of other keys.
+    The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its output
+    and between output and commit, and so repeats the batch. The number of shuffle partitions changes, and, where no row
+    is late, the cuts between batches and the order of rows within a batch. Histories run without those of other keys.
 
     Args:
         job: As `check_job`.
         inputs: As `check_job`.
-        histories: How many histories are drawn.
-        seed: What they are drawn from, and the batch before which the single cut is.
+        histories: The number of histories to draw.
+        seed: The seed of the draws, and of the batch before which the single cut is.
         mode: The job's output mode.
         trigger: As `check_job`.
         static: As `check_job`.
@@ -60,15 +60,15 @@ def invariants(
         settings: As `check_job`.
         seconds: As `check_job`.
         digits: As `check_job`.
-        examples: As `check_job`; one that violates an invariant says which, and how the query is run.
+        examples: As `check_job`; a counterexample of an invariant also says which invariant, and how to run the query.
         folder: As `check_job`.
 
     Returns:
-        What changed nothing.
+        The report of the check: the ways to run the job that changed nothing.
 
     Raises:
-        Violated: Something changes what the job emits; the message has the smallest history.
-        Inconclusive: Nothing does, but the job emits next to nothing, or the histories leave coverage goals unmet.
+        Violated: A way to run the query changes the job's output; the message has the smallest history.
+        Inconclusive: No way changes it, but the job emits next to nothing, or the histories leave coverage goals unmet.
         BadInput: The job or an input can't be used.
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
@@ -121,7 +121,7 @@ class _Invariants:
 
 
 def _why_not_asked(variation: Variation, before: JobCheck) -> str:
-    """Return why a job isn't asked about a variation, as far as the check before it has shown; empty: it is asked."""
+    """Return why a job isn't checked under a variation, as far as the check before has shown; empty if it is."""
     law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
     if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"

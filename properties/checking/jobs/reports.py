@@ -18,16 +18,16 @@ from ..checked import Checked, LawCount
 
 @dataclass(frozen=True)
 class JobReport(Shown):
-    """What a check that found no difference has shown.
+    """The report of a check of a job that found no difference.
 
     Attributes:
         job: The job's name.
-        oracle: What it was compared with.
-        histories: On how many histories.
-        expecting: On how many of them rows were expected.
-        comparing: What was compared.
+        oracle: The oracle that the job was compared with.
+        histories: The number of histories.
+        expecting: The number of histories for which rows were expected.
+        comparing: The part of the result that was compared.
         alone: Why each history ran in a query of its own; empty where they shared one.
-        not_checked: What was not checked, and how it would be.
+        not_checked: The parts that were not checked, each with the way to check it.
         equality: When two values counted as equal.
     """
 
@@ -63,12 +63,12 @@ class JobReport(Shown):
 
 @dataclass(frozen=True)
 class InvariantsReport(Shown):
-    """What was shown.
+    """The report of a check of a job's invariants that found no difference.
 
     Attributes:
         job: The job's name.
-        held: What changed nothing, and on how many histories.
-        not_checked: What was not checked, and why.
+        held: The ways to run the job that changed nothing, each with its number of histories.
+        not_checked: The invariants that were not checked, each with the reason.
         equality: When two values counted as equal.
     """
 
@@ -92,15 +92,15 @@ class InvariantsReport(Shown):
 
 @dataclass(frozen=True)
 class ConformanceReport(Shown):
-    """What a check against an operator's reference that found no difference has shown.
+    """The report of a check against an operator's reference that found no difference.
 
     Attributes:
         job: The job's name.
         operator: The operator's name.
         options: The options that the job implements.
-        histories: On how many histories they were compared.
-        seed: What these were drawn from.
-        covered: In how many of them each coverage goal was met.
+        histories: The number of histories on which they were compared.
+        seed: The seed that the histories were drawn from.
+        covered: The number of histories that met each coverage goal.
     """
 
     job: str

@@ -15,7 +15,7 @@ from ..checked import Checked, LawCount
 
 
 class Inconclusive(Raised, AssertionError):
-    """The check found no difference, but its histories leave some coverage goal unmet, so that they show nothing.
+    """The check found no difference, but its histories leave a coverage goal unmet, so that they show nothing.
 
     Attributes:
         job: The job's name; empty where it isn't known.
@@ -39,10 +39,10 @@ class Violated(Raised, AssertionError):
     """The job differs from what is expected.
 
     Attributes:
-        counterexample: The smallest history that was found, what is expected of it, and what came: that of a check of
-            columns of the job's own, or that of an operator's reference.
-        job: The job that was compared with an operator's reference, where it is one.
-        path: Where that counterexample is saved; None where it isn't.
+        counterexample: The smallest history that was found, the expected rows and the emitted rows: from a check of the
+            job's own columns, or from a check against an operator's reference.
+        job: The job, where it was compared with an operator's reference.
+        path: The path where the counterexample is saved; None if it isn't saved.
     """
 
     verdict = "violated"
@@ -82,8 +82,8 @@ class NotFinished:
     """A check without a verdict.
 
     Attributes:
-        check: The check's name, such as the test that asked for it.
-        why: What ended it or kept it from running, such as `could not run: the columns can't be read`.
+        check: The check's name, such as the name of its test.
+        why: The reason that ended it or kept it from running, such as `could not run: the columns can't be read`.
     """
 
     check: str

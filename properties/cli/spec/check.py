@@ -149,7 +149,7 @@ class CheckedModel:
     why: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `--json` writes of it."""
+        """Return the check of the model as `--json` writes it."""
         found, chosen = self.found, self.chosen
         content: dict[str, Any] = {
             "model": chosen.name,

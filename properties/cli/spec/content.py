@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], command: str, ended: str) -> Content:
-    """Return what checks of models say together.
+    """Make the content of a report from checks of models.
 
     Args:
         chosen: The models that are to be checked.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def expected_of(model: CatalogueModel) -> str:
-    """Return what is expected of a model of the catalogue, in words."""
+    """Describe the expected result of a model of the catalogue, in words."""
     if not model.fails:
         return "passes"
     failure = "a deadlock" if model.violated is None else f"{model.violated} violated"

@@ -27,7 +27,7 @@ def play_races(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[RACE]…", help="Races, such as delete-insert; all by default.")
     ] = None,
-    on: Annotated[PlayedOn, typer.Option("--on", help="What the races are played on.")] = PlayedOn.REFERENCE,
+    on: Annotated[PlayedOn, typer.Option("--on", help="The code that the races are played on.")] = PlayedOn.REFERENCE,
     join: Annotated[Join, typer.Option(help="The join: an inner one ends stale, a left one doesn't.")] = Join.INNER,
     every: Annotated[
         bool, typer.Option("--every-interleaving", help="Every order of the messages, not the race's own alone.")

@@ -44,8 +44,8 @@ def replay_model(
 ) -> None:
     """Replay a model's behaviours on the code, action by action: after each, both must be in the same state.
 
-    Of a model that is expected to fail it is the counterexample that is replayed. What TLC doesn't find within
-    --timeout is inconclusive: exit 2.
+    If a model is expected to fail, its counterexample is replayed. If TLC doesn't finish within --timeout, it
+    is inconclusive: exit 2.
     """
     from ....specs.checking import constants_of, tlc_errors
     from ....specs.replay import replay_named

@@ -16,9 +16,9 @@ from .tlc import asking_tlc, reporter, tools_with
 
 def simulate_model(
     model: ModelName,
-    behaviours: Annotated[int, typer.Option(min=1, help="How many random behaviours.")] = 1000,
-    depth: Annotated[int, typer.Option(min=1, help="How many states each has at the most.")] = 100,
-    seed: Annotated[int, typer.Option(help="What the behaviours are drawn from.")] = 0,
+    behaviours: Annotated[int, typer.Option(min=1, help="The number of random behaviours.")] = 1000,
+    depth: Annotated[int, typer.Option(min=1, help="The maximum of states of a behaviour.")] = 100,
+    seed: Annotated[int, typer.Option(help="The seed that the behaviours are drawn from.")] = 0,
     constant: Constants = None,
     config: Configuration = None,
     deadlock: Deadlock = True,

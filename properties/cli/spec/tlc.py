@@ -51,7 +51,7 @@ def asking_tlc(name: str) -> Iterator[None]:
 
 
 def reporter(name: str, progress: Callable[[str], None]) -> Callable[[Progress], None]:
-    """Return what reports how far TLC is, for a model of that name."""
+    """Make the function that reports TLC's progress on a model of that name."""
     reported = 0.0
     if messages.is_terminal:
         progress(name)

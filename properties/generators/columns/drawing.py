@@ -42,7 +42,7 @@ ROWS: Sequence[int] = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 1
 """How many rows a history has, one of these: two in five histories have three or fewer."""
 
 FEW = 4
-"""So many values a column has in one history, at the most."""
+"""The maximum of values of a column in one history."""
 
 
 def draw_histories(

@@ -1,4 +1,4 @@
-"""What a user says of a job's input: its columns, which of them are the event time and the key, what they may hold."""
+"""The declaration of a job's input: its columns, which of them are the event time and the key, and their values."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .values import Kind, examples_of, key_kinds, kinds, plain_values, unsupport
 from .wire import Format
 
 SAMPLED = 1000
-"""So many rows of a sample are drawn from, evenly spread over it; and so many of the values and keys that are given."""
+"""The maximum of rows of a sample that are drawn from, evenly spread over it; and of given values and keys."""
 RESERVED = "__streamproof_"
-"""How the names of what is put beside a job's own rows begin."""
+"""The prefix of the names of everything that is put beside a job's own rows."""
 
 
 @dataclass(frozen=True)
@@ -38,27 +38,29 @@ class Input:
 
     Args:
         schema: The columns: a DDL string, a StructType or a pyarrow schema; may be left out where there is a sample.
-            Of records they are those of the payload.
-        time: The column of the event time; may be left out where only one column is a timestamp. Of Kafka's records it
-            may be their own `timestamp`, and is where no column is one. False: the source has none. The job isn't given
-            the time by which its rows arrive; oracles have it as the column `timestamp`.
-        key: The column of the key, or several; none for a job without a key.
-        name: What reports call it; every input of a job has a name of its own.
-        keys: The keys that the job may meet, tuples of several columns. Its histories then can't share a query.
-        values: By column a Hypothesis strategy, or a sequence of values to draw from: of many 1,000 are drawn from.
-        sample: Rows of the user's own: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table.
-            Histories take rows from it, and change their times and keys.
-        time_format: The form of an event time that is no timestamp: "s", "ms" or "us" since 1970, of a number or text;
-            or a pattern of `strftime`. Other text is ISO 8601, in UTC with microseconds; a date needs none.
+            For records with a payload, the payload's columns.
+        time: The column of the event time; may be left out where only one column is a timestamp. With Kafka records it
+            may be the record's own `timestamp`, which is the default if no column is a timestamp. False: the source has
+            no event time. Then the job isn't given the time by which its rows arrive; oracles have it as the column
+            `timestamp`.
+        key: The column or columns of the key; none for a job without a key.
+        name: Its name in reports; every input of a job has its own.
+        keys: The keys to draw from, tuples where the key has several columns. Histories then can't share a query.
+        values: By column, a Hypothesis strategy or a sequence of values to draw from; of more than 1,000 values, 1,000
+            are used.
+        sample: Your own rows: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table. Histories take
+            rows from it, and change their times and keys.
+        time_format: The form of an event time that is no timestamp: "s", "ms" or "us" since 1970, for a number or text;
+            or a pattern of `strftime`. Other text is ISO 8601, in UTC with microseconds; a date needs no form.
         null_times: The share of rows without an event time, from 0 to 1.
         format: "kafka": the job is given the columns of Spark's Kafka source; "text": one column, `value`; by default
             the columns of the schema.
         value: The payload of the records: "json" by default, "csv", or "text", the one column beside the key; or a
             function from a row to bytes, or to None.
         headers: Whether Kafka's records have the column `headers`.
-        malformed: The share of records whose payload is cut, empty or otherwise no row, from 0 to 1. What is expected
-            knows nothing of them: a job skips them.
-        null_values: The share of records of Kafka's whose payload is null, likewise.
+        malformed: The share of records whose payload is cut, empty or otherwise no row, from 0 to 1. Oracles don't see
+            them: a job is expected to skip them.
+        null_values: The share of Kafka records whose payload is null, from 0 to 1. A job is expected to skip them too.
     """
 
     schema: Any = None
@@ -79,13 +81,13 @@ class Input:
 
 @dataclass(frozen=True)
 class ResolvedInput:
-    """An input whose columns are known, and what its rows are drawn from.
+    """An input whose columns are known, and the values that its rows are drawn from.
 
     Attributes:
-        source: Its columns, and how the job is given them.
-        keys: The user's own keys; none where keys are drawn.
-        pools: By column the values to draw from, where the user has given some.
-        sample: Rows of the user's own; none where there is no sample.
+        source: Its columns, and the form in which the job is given them.
+        keys: The user's own keys; empty if keys are drawn.
+        pools: The values to draw from, by column, where the user gives any.
+        sample: The user's own rows; empty if there is no sample.
         null_times: The share of rows without an event time.
         malformed: The share of records with a malformed payload.
         null_values: The share of records without a payload.
@@ -121,14 +123,14 @@ class ResolvedInput:
         return [*map(self.taken, key_kinds(self.source.schema.field(column).type, around))]
 
     def taken(self, kind: Kind) -> Kind:
-        """Return those of some values that the source's form keeps: of CSV Spark reads an empty text as null."""
+        """Return the values that the source's form keeps: in CSV, for example, Spark reads an empty text as null."""
         encoding = self.source.encoding
         is_csv = encoding is not None and encoding.value == "csv"
         return tuple(value for value in kind if value != "") if is_csv else kind
 
 
 def resolve_all(inputs: Sequence[Input], seed: int = 0) -> list[ResolvedInput]:
-    """Return what the rows of a job's inputs are drawn from.
+    """Resolve a job's inputs: their columns, and the values that their rows are drawn from.
 
     Raises:
         BadInput: There is no input, two have the same name, or one can't be drawn for.
@@ -151,7 +153,7 @@ def distinct_names(what: str, names: Sequence[str]) -> None:
     """Refuse two names that are the same to SQL, which ignores their case.
 
     Args:
-        what: What messages call the things that are named.
+        what: The word for the named things in messages.
         names: Their names.
 
     Raises:
@@ -167,7 +169,7 @@ def distinct_names(what: str, names: Sequence[str]) -> None:
 
 
 def resolve(given: Input, seed: int = 0) -> ResolvedInput:
-    """Return what an input's rows are drawn from.
+    """Resolve an input: its columns, and the values that its rows are drawn from.
 
     Args:
         given: The input.
@@ -213,7 +215,7 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
 
 
 def _some(values: Sequence[Any], seed: str) -> list[Any]:
-    """Return values, some of them where they are many: a range may be longer than the memory is large."""
+    """Return the values, or a part of them if they are many: a range may not fit into memory."""
     if len(values) <= SAMPLED:
         return list(values)
     return [values[0], values[-1], *random.Random(seed).sample(values, SAMPLED - 2)]

@@ -16,7 +16,7 @@ from .inputs import ResolvedInput
 from .model import Row, Source
 
 MOST = 99_999
-"""So many histories fit into one query; they have the numbers from 1 on, so that a plain key has none."""
+"""The maximum of histories in one query; their numbers begin at 1, so that a plain key has none."""
 STRIDES: Sequence[tuple[pa.DataType, int]] = ((pa.int64(), 1 << 40), (pa.int32(), 1 << 14))
 """How many integers a history's range has, by type; half of them are negative."""
 ALONE = "its histories then run each in a query of its own"

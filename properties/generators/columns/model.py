@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = Mapping[str, Any]
 Comparing: TypeAlias = Literal["batches", "cuts", "end"]
-"""What is compared: the rows of each batch, the table after each batch, or the table at the end."""
+"""The part that is compared: the rows of each batch, the table after each batch, or the table at the end."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -124,7 +124,7 @@ class Unreadable(NamedTuple):
 
 @dataclass(frozen=True)
 class JobHistory:
-    """What arrives at a job, in micro-batches.
+    """The arrivals at a job, in micro-batches.
 
     Attributes:
         batches: The rows of each batch, in order of arrival.
@@ -166,7 +166,7 @@ class JobHistory:
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of a history.
+    """The expected outcome of a history.
 
     Attributes:
         comparing: What `rows` are.

@@ -22,9 +22,9 @@ Kind: TypeAlias = tuple[Any, ...]
 """Values that a column has in one history."""
 
 EXAMPLES = 30
-"""So many values are drawn from a user's strategy."""
+"""The number of values that are drawn from a user's strategy."""
 TERMS = 64
-"""So many values of a number's type add up without overflow."""
+"""The number of values of a number's type that add up without overflow."""
 
 TEXTS: Sequence[Kind] = (
     ("x", "y", "z", ""),

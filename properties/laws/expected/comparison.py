@@ -39,7 +39,7 @@ class RowDifference:
 
 
 def in_words(comparing: Comparing, equality: Equality) -> str:
-    """Return what is compared, and how exactly, in words."""
+    """Describe in words what is compared, and how exactly."""
     return f"{STRENGTHS[comparing]}; {equality}"
 
 
@@ -128,7 +128,7 @@ def unmatched(
 
 
 def with_columns(expected: Sequence[Expected], columns: Sequence[str]) -> tuple[list[Expected], list[str]]:
-    """Return what is expected in the columns of a job's result alone, and the columns that are left out.
+    """Reduce the expected rows to the columns of a job's result; return them, and the columns that are left out.
 
     Where it has none of them, all is expected as it is.
     """

@@ -176,7 +176,7 @@ class Judge:
         return self._alone[text]
 
     def expected(self, histories: Sequence[JobHistory], variation: Variation) -> list[Expected]:
-        """Return what is expected of each history."""
+        """Compute the expected outcome of each history."""
         expected = [
             Expected("end", table_of(each.rows, variation.run.mode, self.unique_columns)[-1:]) if each.at_end else each
             for each in self.oracle.expected(histories, self.witness.sources, variation.run)

@@ -57,7 +57,7 @@ class Oracle(ABC):
 
     @abstractmethod
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Return what is expected of each history.
+        """Compute the expected outcome of each history.
 
         Args:
             histories: The histories.

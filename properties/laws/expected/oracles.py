@@ -1,4 +1,4 @@
-"""What is expected of a job where no rule of Spark's says it: a function, a class, SQL, a batch, another job."""
+"""The oracles beside the rules of Spark's operators: a function, a class, SQL, a batch, another job."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 WITH_ROWS = ("SELECT", "MULTI", "CALL")
-"""The kinds of statements that have rows; `MULTI` is a PIVOT."""
+"""The kinds of statements that return rows; `MULTI` is a PIVOT."""
 FORGETS = "DeduplicateWithinWatermark"
-"""An operator that emits a duplicate once the watermark has passed the first row: when, depends on the batches."""
+"""An operator that emits a duplicate once the watermark has passed the first row: the moment depends on the batches."""
 
 
 def clock_of(history: JobHistory, batch: int, sources: Sequence[Source]) -> datetime | None:
@@ -68,10 +68,10 @@ def _raising(function: Any, history: JobHistory) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class FunctionOracle(Oracle):
-    """A Python function from rows to the rows that are expected of them.
+    """The expectation of a Python function, from input rows to expected rows.
 
-    It takes a list of rows for each input and, where it has one parameter more, the clock: the largest event time so
-    far. With a clock it says what has been emitted by then, after each batch; without, what has been at the end, when
+    It takes a list of rows for each input and, if it has a further parameter, the clock: the largest event time so far.
+    With a clock it returns the rows emitted by then, after each batch; without, the rows emitted by the end, when
     everything is closed.
 
     Attributes:
@@ -112,13 +112,13 @@ class FunctionOracle(Oracle):
 
 @dataclass(frozen=True)
 class ModelOracle(Oracle):
-    """A class whose objects take one row at a time.
+    """The expectation of a class, whose objects take rows one at a time.
 
     `arrive(row)`, or `arrive(input, row)`, returns the rows that it emits, or None; `advance(clock)` is called after
     each batch with the largest event time so far, and returns rows, too. An object is made for each history.
 
     Attributes:
-        model: Makes an object.
+        model: The class, or a function that makes an object.
     """
 
     model: Callable[[], Any]
@@ -132,7 +132,7 @@ class ModelOracle(Oracle):
         return False  # it is given the clock
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Return what the model emits in each batch, or the table after it where the job updates one."""
+        """Run the model: return its rows in each batch, or the table after each batch if the job updates a table."""
         return [self._of(history, sources) for history in histories]
 
     def _of(self, history: JobHistory, sources: Sequence[Source]) -> Expected:
@@ -154,10 +154,10 @@ class ModelOracle(Oracle):
 
 @dataclass(frozen=True)
 class SqlOracle(Oracle):
-    """A SQL statement that DuckDB runs over the inputs, each a table of its name: the rows that are expected.
+    """The expectation of a SQL statement, which DuckDB runs over the inputs, each a table of its name.
 
-    Timestamps are of the type TIMESTAMP, in UTC. In append mode it says what is emitted by the end, when everything is
-    closed; in other modes what the table is after each batch.
+    Timestamps are of the type TIMESTAMP, in UTC. In append mode it returns the rows emitted by the end, when everything
+    is closed; in other modes the rows of the table after each batch.
 
     Attributes:
         statement: The statement.
@@ -210,7 +210,7 @@ class SqlOracle(Oracle):
 
 
 def in_utc(table: pa.Table) -> pa.Table:
-    """Return a table whose timestamps have no zone, in UTC, for without an extension DuckDB knows no zones."""
+    """Return a table whose timestamps have no zone, in UTC, because DuckDB knows no zones without an extension."""
     schema = pa.schema(
         [
             (column.name, pa.timestamp(column.type.unit) if pa.types.is_timestamp(column.type) else column.type)
@@ -225,7 +225,7 @@ class OracleOfJob(Oracle):
     """An oracle that runs a job itself.
 
     Attributes:
-        witness: Runs the job that is checked; None until there is one.
+        witness: The witness that runs the checked job; None until there is one.
     """
 
     witness: RowsWitness | None = field(default=None, kw_only=True)
@@ -235,7 +235,7 @@ class OracleOfJob(Oracle):
         return replace(self, witness=witness)
 
     def of(self, job: Job | None) -> RowsWitness:
-        """Return the witness of a job; None: of the job that is checked."""
+        """Return the witness of a job; None stands for the checked job."""
         assert self.witness is not None
         return self.witness if job is None else self.witness.of(job)
 
@@ -245,7 +245,7 @@ class BatchOracle(OracleOfJob):
     """The same job over the same rows as a batch: what Spark promises of a streaming query.
 
     Attributes:
-        job: Another job to run as a batch; None: the one that is checked.
+        job: Another job to run as a batch; None: the checked job.
     """
 
     job: Job | None = None
@@ -276,15 +276,15 @@ class BatchOracle(OracleOfJob):
 
 @dataclass(frozen=True)
 class JobOracle(OracleOfJob):
-    """Another job, such as the last version of the one that is checked, over the same batches.
+    """The output of another job, such as the last version of the checked job, over the same batches.
 
     Attributes:
-        job: The other job; None: the one that is checked.
-        run: How it is run; None: as the job is.
-        comparing: What is compared: the rows of each batch, or the table at the end.
-        called: What reports call it; by default its name and line.
+        job: The other job; None: the checked job.
+        run: How to run it; None: as the checked job.
+        comparing: The part that is compared: the rows of each batch, or the table at the end.
+        called: Its name in reports; by default its name and line.
         takes_late: Whether histories have late rows.
-        plain: What it has emitted of histories, by their text, for checks that share them; None: it runs each time.
+        plain: Its output for histories, by their text, for checks that share them; None: it runs each time.
     """
 
     job: Job | None = None
@@ -312,10 +312,10 @@ class JobOracle(OracleOfJob):
 
 @checked
 def sql(statement: str) -> SqlOracle:
-    """Expect the rows of a SQL statement, which DuckDB runs over the inputs as tables of their names.
+    """Expect the rows of a SQL statement, which DuckDB runs over the inputs; each input is a table of its name.
 
     Raises:
-        BadInput: It is empty.
+        BadInput: The statement is empty.
     """
     if not statement.strip():
         raise BadInput("the SQL statement is empty: write a SELECT over the inputs, as tables of their names")
@@ -324,19 +324,20 @@ def sql(statement: str) -> SqlOracle:
 
 @checked
 def as_batch(job: Job | Script | None = None) -> BatchOracle:
-    """Expect what the same job, or another one, gives as a batch over the same rows.
+    """Expect the rows that the same job, or another job, returns as a batch over the same rows.
 
-    Timers of event time never fire in a batch: of a job with such timers something else has to say what is expected.
+    Timers of event time never fire in a batch: a job with such timers needs another oracle.
     """
     return BatchOracle(job)
 
 
 @checked
 def other_job(job: Job | Script, *, late: bool = True) -> JobOracle:
-    """Expect what another job emits: the last version of the job, or a rewrite.
+    """Expect the output of another job: the last version of the job, or a rewrite.
 
     Args:
         job: The other job.
-        late: Whether histories have late rows; without, two jobs that are right may differ in what is late to them.
+        late: Whether histories have late rows. Set it to False if both jobs may be right and yet differ in which rows
+            are late.
     """
     return JobOracle(job, takes_late=late)

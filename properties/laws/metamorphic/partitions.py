@@ -28,7 +28,7 @@ MIN_GROUPS = 3
 
 
 def counted(partitions: int) -> str:
-    """Return what reports call a number of partitions."""
+    """Name a number of partitions as in reports."""
     return f"{partitions} partition{'s' * (partitions != 1)}"
 
 

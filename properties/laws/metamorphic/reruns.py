@@ -37,7 +37,7 @@ class RerunLaw(Law, Invariant):
         return () if pool else self.usual
 
     def ways(self, sample: Sample) -> Sequence[RunOptions]:
-        """Return how the histories of a sample are run again; none where the law isn't asked of it."""
+        """Return the ways to run the histories of a sample again; none if the law isn't checked on it."""
         if sample.kind is not Kind.RANDOM:
             return ()
         return self.usual if sample.is_first and not sample.is_pooled else sample.ways.get(self.name, ())
@@ -91,6 +91,6 @@ class RerunLaw(Law, Invariant):
 
 
 def numbered(batches: Sequence[int]) -> str:
-    """Return what reports call batches: `batch 1`, `batches 1 and 2`, `batch 2 (twice)`."""
+    """Name batches as in reports: `batch 1`, `batches 1 and 2`, `batch 2 (twice)`."""
     names = [f"{batch}{' (twice)' * (batches.count(batch) > 1)}" for batch in dict.fromkeys(batches)]
     return f"batch{'es' * (len(names) > 1)} {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"

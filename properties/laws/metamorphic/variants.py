@@ -21,7 +21,7 @@ from ..case import Case
 from ..runs import Run, Sample, Variant
 
 TRIES = 3
-"""So many variants of a history are tried when it is shrunk."""
+"""The number of variants of a history that are tried when it is shrunk."""
 
 
 class VariantLaw(Law):

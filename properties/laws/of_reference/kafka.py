@@ -46,7 +46,7 @@ class Kafka(ReferenceLaw):
         return [pair for pair in super().served(run) if pair[0].name in answered and pair[0].clock == "stream_time"]
 
     def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        """Return what Kafka Streams says of each history."""
+        """Run each history on Kafka Streams."""
         return witness_named("kafka").evaluate(histories)
 
     def compared(self, history: History, played: Played, outcome: Outcome, result: LawResult) -> Comparison:

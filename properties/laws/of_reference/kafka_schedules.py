@@ -18,9 +18,9 @@ from .kafka import Kafka
 from .schedules import under_schedule
 
 RECORDS = 8
-"""So many records has a history that is asked, at the most; with its deliveries it is three times as long."""
+"""The maximum of records in a checked history; with its deliveries it is three times as long."""
 HISTORIES = 100
-"""So many histories of a profile are asked, at the most."""
+"""The maximum of histories of a profile that are checked."""
 
 
 class SchedulesOnKafka(StagedLaw):

@@ -22,5 +22,5 @@ class Protocol(ReferenceLaw):
     witness = "the protocol"
 
     def outcomes(self, histories: Sequence[History], played: Sequence[Played]) -> list[Outcome]:
-        """Return what the protocol emits of each history."""
+        """Run each history on the protocol."""
         return witness_named("protocol").evaluate(histories)

@@ -85,7 +85,7 @@ class State(OutcomeLaw):
 
 
 def unexplained(history: History, stored: Iterable[Stored]) -> list[Stored]:
-    """Return what is stored of a history beside what its operator is declared to store for ever."""
+    """Return the state of a history beside the state that its operator is declared to store for ever."""
     registration = registration_of(history.operator)
     tables, definition = registration.tables, registration.declare(history.options)
     return [one for one in stored if tables is None or not tables.is_kept(definition, one.fields)]

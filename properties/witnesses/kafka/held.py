@@ -34,7 +34,7 @@ from .jvm import KafkaJvm, kafka_jvm
 from .playing import DRIVER, INPUTS, OUTPUT, playing_held, topology_of
 
 COHORT = 2000
-"""So many histories share a driver, at the most: it keeps what is written to its changelogs until it is closed."""
+"""The maximum of histories that share a driver: it keeps what is written to its changelogs until it is closed."""
 INSTRUCTIONS = (
     Instruction.DELETE_KEY_NO_PROPAGATE,
     Instruction.DELETE_KEY_AND_PROPAGATE,

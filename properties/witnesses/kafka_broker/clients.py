@@ -16,7 +16,7 @@ CLIENTS = "org.apache.kafka.clients"
 _TIMEOUT_MS = 20_000
 _POLL_MS = 50
 _BUFFERED = 16 << 20
-"""So many characters wait in the producer at the most: where its 32 MB are full, every record waits for itself."""
+"""The maximum of characters that wait in the producer: when its 32 MB are full, every record waits for itself."""
 
 
 class Sent(NamedTuple):

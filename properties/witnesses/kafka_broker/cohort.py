@@ -22,7 +22,7 @@ from .application import Application
 from .clients import Received, Sent
 
 CHUNK = 5000
-"""So many records are sent by one call, at the most."""
+"""The maximum of records that one call sends."""
 PER_MS = 8
 """So many records a millisecond are sent when they are due: where there are pauses, histories begin that far apart."""
 

@@ -60,7 +60,7 @@ def judged(history: History, actual: Rows, wanted: Rows | None = None) -> Stale 
 
 
 def counted(stale: Iterable[Stale]) -> Counter[str]:
-    """Return how many histories are stale in each way."""
+    """Count the histories that are stale in each way."""
     return Counter(kind for one in stale for kind in one.kinds)
 
 

@@ -246,7 +246,7 @@ def last_cause(text: str) -> str:
 
 
 def tasks_of_executors(spark: SparkSession) -> dict[str, int]:
-    """Return how many tasks each executor has completed, by its number and address; the driver isn't one."""
+    """Count the tasks that each executor has completed, by its number and address; the driver isn't an executor."""
     context: Any = spark.sparkContext._jsc
     listed = context.sc().statusStore().executorList(False)
     executors = [listed.apply(index) for index in range(listed.size())]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 TIME_ZONE = "spark.sql.session.timeZone"
 RECORD_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 ROWS_OF_RECORD_BATCH = 40
-"""So few that rows come in several record batches, as they do in production."""
+"""The maximum of rows in a record batch: few, so that rows come in several batches, as in production."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, pa.ArrowException)
 """What reading a changelog raises whose columns aren't of the types that they should be."""
 

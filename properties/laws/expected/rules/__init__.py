@@ -1,7 +1,7 @@
-"""What is expected of a job by the rules of Spark's own operators: windows, sessions, deduplication and joins.
+"""The rules of Spark's own operators, as expectations: windows, sessions, deduplication and joins.
 
-Each factory says what the job means to do, its watermark included, and returns an oracle: Spark's own rules as a
-reference model, from `reference/spark`. `>>` puts one after another.
+Each function declares the operator that the job means to run, its watermark included, and returns an oracle: Spark's
+own rules as a reference model, from `reference/spark`. `>>` puts one rule after another.
 """
 
 from .aggregations import session_windows, windows

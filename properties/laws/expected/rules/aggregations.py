@@ -19,7 +19,7 @@ from .declared import check_semantics, column_names, delays_of, look_for, named,
 from .rule import Rule, Stage, stepping
 
 Aggregates: TypeAlias = Mapping[str, str | Sequence[str]]
-"""By the name of the output column: `count` for `count(*)`, or a function of Spark SQL and its column."""
+"""Aggregates by the name of the output column: `count` for `count(*)`, or a function of Spark SQL and its column."""
 Aggregation: TypeAlias = sessions.SessionWindows | time_windows.Windows
 
 
@@ -33,18 +33,18 @@ def session_windows(
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
-    """Expect `groupBy(keys, session_window(time, gap))` and its aggregates.
+    """Expect the rows of `groupBy(keys, session_window(time, gap))` and its aggregates.
 
-    Rows of the output: the columns of the key, `start`, `end` (a gap after the last row, exclusive) and the aggregates.
+    An output row has the columns of the key, `start`, `end` (a gap after the last row, exclusive) and the aggregates.
 
     Args:
         gap: The gap, such as "30 minutes"; rows exactly one gap apart share a session.
         delay: The delay of the watermark; needed in append mode.
-        aggregates: By the name of the output column: `("sum", "amount")`, or `"count"` for `count(*)`, which is
-            expected by default. Functions are count, sum, min, max, avg, and collect_list and collect_set, sorted.
+        aggregates: The aggregates, by the name of the output column: `("sum", "amount")`, or `"count"` for `count(*)`,
+            which is the default. Functions are count, sum, min, max, avg, and collect_list and collect_set, sorted.
         keys: The columns of the key; those of the input by default.
         input: The input's name, where there are several.
-        semantics: Whose rules: `spark`.
+        semantics: The system whose rules apply: `spark`.
 
     Raises:
         BadInput: A duration or an aggregate can't be read.
@@ -80,19 +80,19 @@ def windows(
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
-    """Expect `groupBy(keys, window(time, size, slide, start))` and its aggregates.
+    """Expect the rows of `groupBy(keys, window(time, size, slide, start))` and its aggregates.
 
-    Rows of the output: the columns of the key, `start`, `end` (exclusive) and the aggregates.
+    An output row has the columns of the key, `start`, `end` (exclusive) and the aggregates.
 
     Args:
-        size: How long a window is, such as "1 hour".
-        slide: From one window's start to the next; the size by default.
-        start: Where windows start, from midnight (UTC) of 1970-01-01; there by default.
+        size: The length of a window, such as "1 hour".
+        slide: The time from one window's start to the next; the size by default.
+        start: The offset of window starts from midnight (UTC) of 1970-01-01; none by default.
         delay: The delay of the watermark; needed in append mode.
         aggregates: As in `session_windows`.
         keys: The columns of the key; those of the input by default.
         input: The input's name, where there are several.
-        semantics: Whose rules: `spark`.
+        semantics: The system whose rules apply: `spark`.
 
     Raises:
         BadInput: A duration or an aggregate can't be read, or Spark refuses the window.

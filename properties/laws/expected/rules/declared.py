@@ -1,4 +1,4 @@
-"""What declarations of rules have in common: durations, columns, kinds, and the inputs that they fit."""
+"""Parts that declarations of rules share: durations, columns, kinds, and the inputs that they fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ On: TypeAlias = str | Sequence[str] | tuple[Sequence[str], Sequence[str]]
 
 
 def check_semantics(rule: str, semantics: str) -> None:
-    """Refuse other semantics than Spark's, and say what checks those."""
+    """Refuse other semantics than Spark's, and name what checks those."""
     if semantics != "spark":
         raise BadInput(
             f'{rule}: semantics is {semantics!r}, and a job is checked by Spark\'s own rules, "spark": leave it out; '
@@ -34,7 +34,7 @@ def version_of(rule: str, spark: str | None) -> tuple[int, ...]:
 
 
 def named(rule: str, **given: object) -> str:
-    """Return what reports call a rule: its name and what was given."""
+    """Return a rule's name in reports: its function and the given arguments."""
     texts = {
         name: "+".join(f"{one} {two}" for one, two in value.items()) if isinstance(value, Mapping) else str(value)
         for name, value in given.items()
@@ -65,7 +65,7 @@ def watermark_delay_us(rule: str, name: str, delay: Duration) -> int:
 
 
 def column_names(rule: str, name: str, columns: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of columns, of which there must be some."""
+    """Return the names of columns; there must be at least one."""
     given = (columns,) if isinstance(columns, str) else tuple(columns)
     if not given:
         raise BadInput(f'{rule}: {name} is {columns!r}: give the names of columns, such as ["user"]')
@@ -86,7 +86,7 @@ def both_sides(rule: str, on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def only_input(rule: str, sources: Sequence[Source], name: str | None) -> Source:
-    """Return the input of a rule that takes one."""
+    """Return the input of a rule with a single input."""
     names = ", ".join(source.name for source in sources)
     if name is None and len(sources) == 1:
         return sources[0]

@@ -23,18 +23,18 @@ def drop_duplicates(
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
-    """Expect `dropDuplicates(columns)`, or `dropDuplicatesWithinWatermark(columns)`: rows of the input.
+    """Expect the rows of `dropDuplicates(columns)`, or of `dropDuplicatesWithinWatermark(columns)`.
 
-    Of several duplicates in one batch Spark emits any, and this rule the first: let the job select only columns in
-    which they are equal, where that matters. Those that it doesn't select aren't compared.
+    The output has the columns of the input. Of several duplicates in one batch Spark emits any, and this rule the
+    first: if that matters, let the job select only columns in which they are equal. Other columns aren't compared.
 
     Args:
         columns: The columns in which duplicates are equal; all by default.
-        delay: The delay of the watermark, where there is one: then late rows are dropped. What was seen is forgotten
-            only where the column of the event time is among the columns, or within the watermark.
+        delay: The delay of the watermark, where there is one: then late rows are dropped. Earlier rows are forgotten
+            only if the column of the event time is among the columns, or with `within_watermark`.
         within_watermark: Whether a duplicate may come again once the watermark has passed the first by the delay.
         input: The input's name, where there are several.
-        semantics: Whose rules: `spark`.
+        semantics: The system whose rules apply: `spark`.
 
     Raises:
         BadInput: The delay can't be read, or is missing.

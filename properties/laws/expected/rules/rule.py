@@ -1,4 +1,4 @@
-"""A rule: one of Spark's operators or several in a row, and what they emit of a history."""
+"""A rule: one or several of Spark's operators in a row, and their output for a history."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Stage:
 
     Attributes:
         start: Returns the operator without any state.
-        follows: Whether it asks for a batch without data where the watermark has moved.
+        follows: Whether it asks for a batch without data when the watermark has moved.
         times: The columns of its output that are times.
-        output: Its output as an input of the next operator; None where none can follow.
-        why_none: Why none can.
+        output: Its output as an input of the next operator; None if no operator can follow.
+        why_none: The reason why no operator can follow.
     """
 
     start: Callable[[], Step]
@@ -43,16 +43,16 @@ BadInput where the rule doesn't fit the inputs, or Spark refuses it in this mode
 
 @dataclass(frozen=True)
 class Rule(Oracle):
-    """Expects what one of Spark's operators emits by its rules, or several in a row.
+    """The expectation of what one of Spark's operators, or several in a row, emit by their rules.
 
     Attributes:
-        name: What reports call it.
+        name: Its name in reports.
         delays_us: The delay of the watermark, in microseconds: of each input by its name, or of all of them under an
             empty name; empty where there is no watermark.
         bind: Returns its operators over the job's inputs.
         distances_us: The durations that it depends on, in microseconds, sorted.
-        allows_fewer_columns: Whether a job's result may lack some of the columns that it emits; if these are the
-            inputs' columns, it may.
+        allows_fewer_columns: Whether a job's result may lack some of the emitted columns; it may if these are the
+            inputs' columns.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Rule(Oracle):
         return False
 
     def __rshift__(self, after: Rule) -> Rule:
-        """Return this rule, and another over its output."""
+        """Return this rule followed by another rule over its output."""
         if not isinstance(after, Rule):
             return NotImplemented
         if self.delays_us and after.delays_us and self.delays_us != after.delays_us:
@@ -90,7 +90,7 @@ class Rule(Oracle):
         return Rule(name, {**self.delays_us, **after.delays_us}, bind, distances_us, after.allows_fewer_columns)
 
     def expected(self, histories: Sequence[JobHistory], sources: Sequence[Source], run: RunOptions) -> list[Expected]:
-        """Return what Spark emits of each history: in each batch, or the table after each where the mode is complete.
+        """Compute Spark's output for each history: the rows of each batch, or the table after it in complete mode.
 
         Raises:
             BadInput: The rule doesn't fit the inputs, or Spark refuses it in the given mode.

@@ -29,19 +29,20 @@ def static_join(
     input: str | None = None,
     semantics: str = "spark",
 ) -> Rule:
-    """Expect the join of a stream with a table that doesn't change: the stream's columns, then the table's others.
+    """Expect the rows of a join of a stream with a table that doesn't change.
 
-    Those that the job doesn't select aren't compared.
+    The output has the stream's columns, then the table's other columns. Columns that the job doesn't select aren't
+    compared.
 
     Args:
         table: The rows of the table, as mappings, or a pandas or arrow table.
         on: The columns that are equal: their names, or those of the stream and of the table.
         join: `inner`, `left`, `left_semi` or `left_anti`.
         input: The input's name, where there are several.
-        semantics: Whose rules: `spark`.
+        semantics: The system whose rules apply: `spark`.
 
     Raises:
-        BadInput: The table is none, or lacks a column, or Spark refuses the kind of join.
+        BadInput: The table can't be read as a table, or lacks a column, or Spark refuses the kind of join.
     """
     check_semantics("static_join", semantics)
     rows = rows_of(table, "static_join: the table")

@@ -84,7 +84,7 @@ def _suggested(join: StreamJoinKind, left: Source, right: Source, on: Sides) -> 
 
 
 def _parts(rule: str, columns: Columns, sides: Sequence[Source]) -> dict[str, list[tuple[int, str]]]:
-    """Return what each column of the output is made of: 0 or 1 for the side, and the column there."""
+    """Return the source columns of each output column: 0 or 1 for the side, and the column there."""
     if columns is None:
         return {name: [(n, name)] for n, source in enumerate(sides) for name in source.schema.names}
     parts: dict[str, list[tuple[int, str]]] = {}
@@ -153,21 +153,21 @@ def stream_join(
     semantics: str = "spark",
     spark: str | None = None,
 ) -> Rule:
-    """Expect the join of two streams, where `right.time BETWEEN left.time - before AND left.time + after`.
+    """Expect the rows of a join of two streams, where `right.time BETWEEN left.time - before AND left.time + after`.
 
     Args:
         join: `inner`, `left`, `right`, `full` or `left_semi`.
         on: The columns that are equal: their names, or those of the left and of the right input.
-        before: How long before the left row the right one may be, such as "5 minutes"; any time by default.
-        after: How long after it; any time by default.
+        before: How long before the left row the right row may be, such as "5 minutes"; any time by default.
+        after: How long after the left row the right row may be; any time by default.
         delay: The delay of both watermarks, or of each input's by its name.
-        columns: The columns of the output: `{"user": "clicks.user", "shown_at": "views.at"}`; several for one, of which
-            the first that isn't null counts, as `coalesce` has it. All columns of both inputs by default.
+        columns: The columns of the output: `{"user": "clicks.user", "shown_at": "views.at"}`. If a column has several
+            sources, the first that isn't null counts, as in `coalesce`. All columns of both inputs by default.
         left: The name of the left input; the first by default.
         right: The name of the right input; the second by default.
-        semantics: Whose rules: `spark`.
-        spark: Which version's, such as "4.1": versions differ in what a batch loses that evicts rows of its own. By
-            default the installed PySpark's.
+        semantics: The system whose rules apply: `spark`.
+        spark: The version of Spark, such as "4.1": versions differ in the rows that a batch loses when it evicts rows
+            of its own. The installed PySpark's by default.
 
     Raises:
         BadInput: The version isn't one that is known, a duration can't be read, or Spark refuses the kind of join.

@@ -28,14 +28,14 @@ FOLDER = "{folder}"
 
 @dataclass
 class Findings:
-    """What the runs of a script have shown.
+    """The findings of the runs of a script.
 
     Attributes:
-        tables: The names of the tables that its batch reads are answered with, in the order of their frames.
-        mode: The output mode of the query that is asked about; None: the script doesn't say it.
-        index: Its index among the queries that the script starts; None: no run has shown it.
+        tables: The names of the tables that its batch reads return, in the order of their frames.
+        mode: The output mode of the checked query; None: the script doesn't set it.
+        index: The index of the checked query among the queries that the script starts; None: no run has shown it.
         settings: The settings of the session that the script asks for.
-        notes: What the script did that the check leaves out.
+        notes: The script's actions that the check leaves out.
         last: The last run, whose views and settings are put back before the next.
     """
 
@@ -50,28 +50,29 @@ class Findings:
 @checked
 @dataclass(frozen=True)
 class Script:
-    """A script that reads, writes and starts its queries itself, as it is; or a function or exported notebook.
+    """A script as a job: it reads, writes and starts its queries itself; or a function or an exported notebook.
 
-    It runs in the check's session. Its streaming reads get drawn rows, its batch reads the rows that are given.
-    `getOrCreate` gives the check's session, `awaitTermination` returns, `stop` does nothing. The rows that reach the
-    sink of its query are compared, in the query's own output mode, and nothing is written. With `read`, the query runs
-    with its own sink, and what `read` returns is compared.
+    The script runs unchanged in the check's session. Its streaming reads get drawn rows, its batch reads the given
+    rows. `getOrCreate` gives the check's session, `awaitTermination` returns, `stop` does nothing. The rows that reach
+    the sink of its query are compared, in the query's own output mode, and nothing is written. With `read`, the query
+    runs with its own sink, and what `read` returns is compared.
 
     Args:
         source: The path of a Python file, or a function without parameters, or with one for the Spark session.
-        reads: What it reads, by name: an `Input` for a stream; rows (dicts), a pandas or an arrow table for a batch
-            read. The name is a topic, a path, a table or the last part of one, or the source's format. Streams without
-            such a name are taken in the order in which they are read.
-        query: Of several queries the one that is checked: its name, or its index in the order of their starts, from 0.
+        reads: The inputs that it reads, by name: an `Input` for a stream; rows (dicts), a pandas or an arrow table for
+            a batch read. The name is a topic, a path, a table or the last part of a path or table, or the source's
+            format. Streams without such a name are taken in the order in which they are read.
+        query: The query to check, if the script starts several: its name, or its index in the order of their starts,
+            from 0.
         args: The command-line arguments. `{folder}` in them stands for the run's own folder.
         env: The environment variables; `{folder}` as in `args`.
-        read: Is given the run's folder; returns what the query has written there: rows, or a pandas, arrow or Spark
-            frame.
-        globals: What the script finds among its global names, such as the `dbutils` of a platform. `spark`, `sc` and
-            `display` are there.
+        read: A function that takes the run's folder, and returns the rows that the query has written there: rows
+            (dicts), or a pandas, arrow or Spark frame.
+        globals: Global names for the script, such as the `dbutils` of a platform. `spark`, `sc` and `display` are there
+            already.
 
     Raises:
-        BadInput: There is no such file, or nothing is given that it reads.
+        BadInput: There is no such file, or `reads` has no `Input`.
     """
 
     source: str | os.PathLike[str] | Callable[..., Any]
@@ -99,25 +100,25 @@ class Script:
 
     @property
     def where(self) -> str:
-        """What messages call the script."""
+        """The script's name in messages."""
         return self._source().where
 
     _streamproof_location = where
 
     @property
     def inputs(self) -> list[Input]:
-        """The inputs, each called by the name that it has in `reads`, where it has no other."""
+        """The inputs; an input without a name has its name in `reads`."""
         given = {name: one for name, one in self.reads.items() if isinstance(one, Input)}
         return [replace(one, name=_last_part(name)) if one.name == "events" else one for name, one in given.items()]
 
     @property
     def tables(self) -> dict[str, Any]:
-        """The tables that its batch reads are answered with."""
+        """The tables that its batch reads return."""
         return {name: given for name, given in self.reads.items() if not isinstance(given, Input)}
 
     @property
     def job(self) -> Script | Sink:
-        """What is checked: the script as a job, or as a sink where `read` says what it has written."""
+        """The subject of the check: the script as a job, or as a sink if `read` returns the rows that it writes."""
         return self if self.read is None else Sink(_Start(self), self.read)
 
     @property
@@ -129,7 +130,7 @@ class Script:
 
     @property
     def notes(self) -> list[str]:
-        """What the script does that isn't checked."""
+        """The script's actions that aren't checked."""
         return self.found.notes
 
     def __call__(self, *frames: DataFrame) -> DataFrame:
@@ -139,7 +140,7 @@ class Script:
             frames: The frames of its inputs, then those of its tables.
 
         Raises:
-            BadInput: It starts no query, or several of which none is chosen, or fails before.
+            BadInput: The script starts no query, or several of which none is chosen, or it fails before.
         """
         with tempfile.TemporaryDirectory() as folder:
             lift = self._run(frames, Path(folder))
@@ -186,7 +187,7 @@ class Script:
         return Source(code, [*map(filled, self.args)], {k: filled(v) for k, v in self.env.items()}, self.globals)
 
     def _chosen(self, writes: Sequence[Write]) -> Write:
-        """Return the query that is asked about.
+        """Return the query to check.
 
         Raises:
             BadInput: There is none, or there are several of which none is chosen.
@@ -214,7 +215,7 @@ class Script:
         return f"{self.where} starts no query: it ends without a call of start() or toTable() on a writeStream"
 
     def _left_out(self, write: Write) -> list[str]:
-        """Return what isn't checked of a query's sink."""
+        """List the parts of a query's sink that aren't checked."""
         if self.read is not None or (write.function is None and write.of_rows is None):
             return []
         return [

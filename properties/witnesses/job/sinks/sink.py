@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 class Sink:
     """A job that writes its result itself, such as with `foreachBatch` into a database.
 
-    `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.sqlite`, `Sink.duckdb` and `Sink.postgres` know how the result is
-    read. Their `start` is given the inputs, then two texts: the target, which is new and empty for each query, and the
-    folder of the checkpoint. It is called again, with the same two, where the query is restarted.
+    `Sink.parquet`, `Sink.json`, `Sink.delta`, `Sink.sqlite`, `Sink.duckdb` and `Sink.postgres` know how to read the
+    result. Their `start` takes the inputs, then two texts: the target, which is new and empty for each query, and the
+    folder of the checkpoint. It is called again, with the same two, when the query is restarted.
 
     Attributes:
-        start: Is given the inputs, and a folder (`pathlib.Path`) of its own; starts the query, with its checkpoint in
-            that folder, and returns it. It is called again where the query is restarted.
-        read: Is given the folder; returns what is written there: rows (dicts), or a pandas, arrow or Spark frame.
+        start: A function that takes the inputs, and a folder (`pathlib.Path`) of its own; it starts the query, with its
+            checkpoint in that folder, and returns it. It is called again when the query is restarted.
+        read: A function that takes the folder, and returns the rows written there: rows (dicts), or a pandas, arrow or
+            Spark frame.
     """
 
     start: Callable[..., StreamingQuery]
@@ -39,7 +40,7 @@ class Sink:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What it does that isn't checked, where that is known."""
+        """The job's actions that aren't checked, where they are known."""
         notes: Sequence[str] = getattr(self.start, "notes", ())
         return notes
 
@@ -48,7 +49,7 @@ class Sink:
     def parquet(start: Callable[..., StreamingQuery], *, schema: Any = None, without: Sequence[str] = ()) -> Sink:
         """Return a sink whose target is a folder of parquet files, in folders within it too.
 
-        Of Spark's own file sink those files count that its log names. Columns in names of folders, such as `day` in
+        With Spark's own file sink, only the files named in its log count. Columns in names of folders, such as `day` in
         `day=2024-10-27`, are read as text.
 
         Args:
@@ -143,10 +144,10 @@ class Sink:
 
     @contextlib.contextmanager
     def at(self, folder: Path) -> Iterator[tuple[Any, ...]]:
-        """Make what the functions are given beside the inputs, for one query that has this folder; then remove it.
+        """Make the arguments of the functions beside the inputs, for one query that has this folder; then remove them.
 
         Raises:
-            BadInput: It can't be made.
+            BadInput: An argument can't be made.
         """
         if self._store is None:
             yield (folder,)
