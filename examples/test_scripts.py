@@ -24,6 +24,7 @@ from streamproof import (
     sql,
     static_join,
 )
+from streamproof.properties.checking.jobs import smallest
 from test_examples import BUSINESS_DAYS, CUSTOMERS, SHIPPED_ORDERS, Billing, reminded
 
 pytestmark = pytest.mark.spark
@@ -159,12 +160,14 @@ def test_the_script_conforms(check: Callable[..., None]) -> None:
 
 
 @each_script
-def test_the_bug_is_found(check: Callable[..., None], tmp_path: Path) -> None:
+def test_the_bug_is_found(check: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the bug of `wrong` in the same job it is violated."""
     text = (SCRIPTS / f"{check.__name__}.py").read_text()
     for right, wrong in CHECKS[check]:
         assert text.count(right) == 1, right
         text = text.replace(right, wrong)
+    for limit in ("SHRINKING", "SHRINKING_S"):  # the same bugs are shrunk in test_examples
+        monkeypatch.setattr(smallest, limit, 0)
     broken = tmp_path / f"{check.__name__}.py"
     broken.write_text(text)
     with pytest.raises(Violated):
