@@ -1,0 +1,262 @@
+"""A module as SANY, the parser of the TLA+ tools, has parsed it: definitions whose names are resolved.
+
+SANY writes XML (`tla2sany.xml.XMLExporter`); `parse_module` turns that into a small tree. Standard modules are not
+part of it: an operator of theirs is known by its name, as the built-in ones are.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from .errors import ParseFailed, TimedOut
+from .results import Location
+from .tlc.process import private_folder
+from .tlc.tools import Tools, check_jar, find_java
+
+STANDARD = ("Naturals", "Integers", "Sequences", "FiniteSets", "TLC", "Reals", "Bags", "Json", "TLCExt")
+"""The modules whose operators are known by name."""
+
+SECONDS = 120
+"""How long SANY may take (s): it takes one."""
+
+Kind: TypeAlias = Literal["built-in", "defined", "constant", "variable", "parameter"]
+_KINDS: Mapping[str, Kind] = {
+    "BuiltInKindRef": "built-in",
+    "UserDefinedOpKindRef": "defined",
+    "OpDeclNodeRef": "constant",
+    "FormalParamNodeRef": "parameter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number or a string."""
+
+    value: int | str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    r"""Parameters that range over a set, as in `x, y \in S`."""
+
+    parameters: tuple[str, ...]
+    set: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    r"""An operator with its operands; one without operands is a name.
+
+    Attributes:
+        operator: Its name: `$FcnApply`, `\land`, `Len`, `Send`; of a parameter or a definition in a LET its identity.
+        kind: What it is.
+        operands: Its operands, in order.
+        bounds: The parameters that it binds, each with its set.
+        level: 0 for a constant, 1 where it has variables, 2 where it has primes, 3 for a temporal formula.
+        location: Where it stands.
+    """
+
+    operator: str
+    kind: Kind
+    operands: tuple[Expression, ...]
+    bounds: tuple[Bound, ...]
+    level: int
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """LET … IN: the definitions, and the expression in which they hold."""
+
+    definitions: tuple[str, ...]
+    body: Expression
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The `@` of an EXCEPT."""
+
+    location: Location
+
+
+Expression: TypeAlias = Constant | Apply | Let | At
+
+
+class Definition(NamedTuple):
+    """A definition: its name, the identities of its parameters, and its body."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: Expression
+    location: Location
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """A module and those that it extends.
+
+    Attributes:
+        constants: The constants' names, in the order of their declaration.
+        variables: The variables' names, likewise.
+        definitions: By identity; see `named`.
+        parameters: The name of each parameter, by identity.
+    """
+
+    constants: tuple[str, ...]
+    variables: tuple[str, ...]
+    definitions: Mapping[str, Definition]
+    parameters: Mapping[str, str]
+
+    def named(self, name: str) -> Definition:
+        """Find a definition of the module by its name.
+
+        Raises:
+            KeyError: The module defines no such name.
+        """
+        for definition in self.definitions.values():
+            if definition.name == name:
+                return definition
+        raise KeyError(name)
+
+
+def parse_module(module: Path, tools: Tools) -> Syntax:
+    """Parse a module and those that it extends, from its folder, with SANY.
+
+    Raises:
+        ParseFailed: The module isn't TLA+; SANY's message is in it.
+        TimedOut: SANY takes more than 120 s.
+        MissingJava: There is no Java at the path given.
+        MissingJar: The jar isn't there, or is damaged.
+    """
+    check_jar(tools)
+    with private_folder() as folder:
+        command = [find_java(tools), *tools.options, f"-Djava.io.tmpdir={folder / 'tmp'}", "-cp", str(tools.jar)]
+        # -o: offline, for else the schema is fetched from a site that is gone.
+        command += ["tla2sany.xml.XMLExporter", "-o", "-I", str(module.parent.resolve()), str(module.resolve())]
+        try:
+            run = subprocess.run(command, capture_output=True, cwd=folder, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise TimedOut(f"SANY takes more than {SECONDS} s: is the machine busy?", file=module) from None
+    start = run.stdout.find(b"<?xml")
+    if run.returncode or start < 0:
+        raise ParseFailed(_said(run.stderr, run.stdout), file=module)
+    return _Reader(ElementTree.fromstring(run.stdout[start:])).syntax()
+
+
+def _said(errors: bytes, output: bytes) -> str:
+    """What SANY said of a module that it doesn't take: its own lines, without Java's trace."""
+    lines = (errors + b"\n" + output).decode("utf-8", "replace").splitlines()
+    kept = [
+        line.strip()
+        for line in lines
+        if line.strip()
+        and not line.startswith(("\tat ", "Semantic processing", "Parsing file", "Exception in", "Caused"))
+    ]
+    return "SANY can't parse it: " + " ".join(kept[:8])[:600]
+
+
+class _Reader:
+    """Turns SANY's XML into the tree."""
+
+    def __init__(self, root: ElementTree.Element) -> None:
+        context = root.find("context")
+        assert context is not None
+        self.entries = {_text(entry, "UID"): next(child for child in entry if child.tag != "UID") for entry in context}
+        self.standard: set[str] = set()
+
+    def syntax(self) -> Syntax:
+        declared = [entry for entry in self.entries.values() if entry.tag == "OpDeclNode"]
+        definitions = {}
+        for identity, entry in self.entries.items():
+            if entry.tag == "UserDefinedOpKind" and _location(entry).module not in STANDARD:
+                definitions[identity] = self._definition(entry)
+        return Syntax(
+            tuple(_text(entry, "uniquename") for entry in declared if _text(entry, "kind") == "2"),
+            tuple(_text(entry, "uniquename") for entry in declared if _text(entry, "kind") == "3"),
+            definitions,
+            {uid: _text(e, "uniquename") for uid, e in self.entries.items() if e.tag == "FormalParamNode"},
+        )
+
+    def _definition(self, entry: ElementTree.Element) -> Definition:
+        body = entry.find("body")
+        assert body is not None
+        parameters = tuple(
+            _text(parameter, "UID") for parameter in entry.iterfind("params/leibnizparam/FormalParamNodeRef")
+        )
+        return Definition(_text(entry, "uniquename"), parameters, self._expression(body[0]), _location(entry))
+
+    def _expression(self, node: ElementTree.Element) -> Expression:
+        match node.tag:
+            case "OpApplNode":
+                return self._application(node)
+            case "NumeralNode":
+                return Constant(int(_text(node, "IntValue")), _location(node))
+            case "StringNode":
+                value = node.find("StringValue")
+                return Constant((value.text if value is not None else node.text) or "", _location(node))
+            case "LetInNode":
+                body, definitions = node.find("body"), node.find("opDefs")
+                assert body is not None
+                assert definitions is not None
+                names = tuple(_text(reference, "UID") for reference in definitions)
+                return Let(names, self._expression(body[0]), _location(node))
+            case "AtNode":
+                return At(_location(node))
+            case "OpArgNode":
+                return self._reference(node.find("argument"), _location(node))
+        where = _location(node)
+        raise ParseFailed(f"{where}: a {node.tag} isn't read here: write it without", line=where.line)
+
+    def _reference(self, argument: ElementTree.Element | None, location: Location) -> Apply:
+        assert argument is not None
+        name, kind = self._operator(argument[0])
+        return Apply(name, kind, (), (), 0, location)
+
+    def _application(self, node: ElementTree.Element) -> Apply:
+        operator, operands = node.find("operator"), node.find("operands")
+        assert operator is not None
+        assert operands is not None
+        name, kind = self._operator(operator[0])
+        bounds = tuple(
+            Bound(
+                tuple(_text(reference, "UID") for reference in bound.iterfind("FormalParamNodeRef")),
+                self._expression(bound[-1]),
+            )
+            for bound in node.iterfind("boundSymbols/bound")
+        )
+        level = int(node.findtext("level") or 0)
+        return Apply(name, kind, tuple(map(self._expression, operands)), bounds, level, _location(node))
+
+    def _operator(self, reference: ElementTree.Element) -> tuple[str, Kind]:
+        identity, kind = _text(reference, "UID"), _KINDS[reference.tag]
+        entry = self.entries[identity]
+        name = _text(entry, "uniquename")
+        if kind == "constant":
+            return name, "constant" if _text(entry, "kind") == "2" else "variable"
+        if kind == "defined" and _location(entry).module in STANDARD:
+            return name, "built-in"
+        return (name if kind == "built-in" else identity), kind
+
+
+def _text(node: ElementTree.Element, tag: str) -> str:
+    text = node.findtext(tag)
+    assert text is not None, f"SANY wrote a {node.tag} without a {tag}"
+    return text
+
+
+def _location(node: ElementTree.Element) -> Location:
+    place = node.find("location")
+    if place is None:
+        return Location("", 0, 0, 0, 0)
+    line, column = place.find("line"), place.find("column")
+    assert line is not None
+    assert column is not None
+    numbers = [int(_text(part, end)) for end in ("begin", "end") for part in (line, column)]
+    return Location(_text(place, "filename"), *numbers)
