@@ -22,7 +22,8 @@ CONSTANTS
     NullForeignKey, \* "ignore": a left row without a foreign key joins nothing; "keep": a left join shows it
     LeftKinds,      \* the kinds of left changes that there may be, of AllLeftKinds
     RightKinds,     \* the kinds of right changes that there may be, of {"update", "delete"}
-    Versions,       \* payloads, "fresh": no two are equal; "few": 1 and 2, so that values repeat; "same": 1 alone
+    Versions,       \* payloads, "fresh": no two are equal; "few": 1 and 2, so that values repeat; "same": 1 alone;
+                    \* "any": any numbers, which is for proofs
     Ghost,          \* whether to remember which pairs were current together (for NoFiction; it makes states many)
     Mutant,         \* "none", or the mutation; see Mutants
     None            \* no row, no value, no key
@@ -51,7 +52,7 @@ AllLeftKinds == {"insert", "insert without key", "update", "move", "lose key", "
 
 ASSUME LeftKinds \subseteq AllLeftKinds /\ RightKinds \subseteq {"update", "delete"}
 ASSUME Join \in {"inner", "left"} /\ Protocol \in Protocols /\ NullForeignKey \in {"ignore", "keep"}
-ASSUME Versions \in {"fresh", "few", "same"} /\ Ghost \in BOOLEAN /\ Mutant \in Mutants
+ASSUME Versions \in {"fresh", "few", "same", "any"} /\ Ghost \in BOOLEAN /\ Mutant \in Mutants
 ASSUME LeftChanges \in Nat /\ RightChanges \in Nat
 
 VARIABLES
@@ -70,7 +71,8 @@ vars == <<left, right, subscribed, subscriptions, responses, result, left_change
 -----------------------------------------------------------------------------
 (* What rows and messages are. A right row knows its key, so that a pair names the right row that it shows.           *)
 
-Payloads(next) == CASE Versions = "fresh" -> {next} [] Versions = "few" -> {1, 2} [] OTHER -> {1}
+Payloads(next) ==
+    CASE Versions = "fresh" -> {next} [] Versions = "few" -> {1, 2} [] Versions = "same" -> {1} [] OTHER -> Nat
 LeftRow(version, foreign_key) == [version |-> version, foreign_key |-> foreign_key]
 RightRow(version, key) == [version |-> version, key |-> key]
 ForeignKeyOf(row) == IF row = None THEN None ELSE row.foreign_key
@@ -172,12 +174,13 @@ OwesAnAnswer(key, old, new) ==
     /\ AnswersAll
     /\ result[key] # None \/ (new # None /\ ShowsNull /\ NullForeignKey = "keep" /\ Mutant # "null key silent")
 
-Send(sent) ==
-    subscriptions' = [route \in Routes |->
-        subscriptions[route] \o
-        LET mine(pair) == pair[1] = route
-            of == SelectSeq(sent, mine)
-        IN  [number \in 1..Len(of) |-> of[number][2]]]
+(* The messages among them for a route.                                                                                *)
+SentTo(route, sent) ==
+    LET mine(pair) == pair[1] = route
+        of == SelectSeq(sent, mine)
+    IN  [number \in 1..Len(of) |-> of[number][2]]
+
+Send(sent) == subscriptions' = [route \in Routes |-> subscriptions[route] \o SentTo(route, sent)]
 
 ChangeLeft(key, new) ==
     /\ left_changes < LeftChanges
@@ -243,17 +246,18 @@ Scans(right_key, other) ==
     other = right_key \/ (Mutant = "no prefix length" /\ right_key = "r1" /\ other = "r10")
 
 (* A change of a right row is answered to everyone subscribed to it.                                                    *)
+Told(right_key, new, route, key) ==
+    CASE new = None /\ Mutant = "right tombstone silent" -> <<>>
+      [] Scans(right_key, route) /\ subscribed[route][key] # None -> <<Response(subscribed[route][key], new)>>
+      [] OTHER -> <<>>
+
 ChangeRight(right_key, new) ==
     /\ right_changes < RightChanges
     /\ (IF new = None THEN "delete" ELSE "update") \in RightKinds
     /\ right_changes' = right_changes + 1
     /\ right' = [right EXCEPT ![right_key] = new]
-    /\ responses' =
-        IF new = None /\ Mutant = "right tombstone silent" THEN responses
-        ELSE [other \in Routes |-> [key \in LeftKeys |->
-                IF Scans(right_key, other) /\ subscribed[other][key] # None
-                THEN Append(responses[other][key], Response(subscribed[other][key], new))
-                ELSE responses[other][key]]]
+    /\ responses' = [route \in Routes |-> [key \in LeftKeys |->
+            responses[route][key] \o Told(right_key, new, route, key)]]
     /\ UNCHANGED <<left, subscribed, subscriptions, result, left_changes>>
     /\ Remember
 
@@ -308,31 +312,24 @@ FairSpec ==
 -----------------------------------------------------------------------------
 (* What ought to hold.                                                                                                 *)
 
-LeftRows == [version : 1..(LeftChanges + 2), foreign_key : RightKeys \cup {None}]
-RightRows == [version : 1..(RightChanges + 2), key : RightKeys]
+AnyPayload == CASE Versions = "few" -> {1, 2} [] Versions = "same" -> {1} [] OTHER -> Nat
+LeftRows == [version : AnyPayload, foreign_key : RightKeys \cup {None}]
+RightRows == [version : AnyPayload, key : RightKeys]
+Pairs == [left : LeftRows, right : RightRows \cup {None}]
 Instructions == Deletes \cup {"PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE", "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"}
+Subscriptions == [key : LeftKeys, hash : LeftRows \cup {None}, instruction : Instructions]
+Responses == [hash : LeftRows \cup {None}, value : RightRows \cup {None}]
 
 (* Every variable holds what it is meant to hold.                                                                       *)
 Types ==
-    /\ \A key \in LeftKeys : left[key] = None \/ left[key] \in LeftRows
-    /\ \A right_key \in RightKeys :
-        /\ right[right_key] = None \/ right[right_key] \in RightRows
-        /\ \A key \in LeftKeys : subscribed[right_key][key] = None \/ subscribed[right_key][key] \in LeftRows
-    /\ \A route \in Routes :
-        /\ \A number \in 1..Len(subscriptions[route]) :
-            LET subscription == subscriptions[route][number]
-            IN  /\ subscription.key \in LeftKeys
-                /\ subscription.hash = None \/ subscription.hash \in LeftRows
-                /\ subscription.instruction \in Instructions
-        /\ \A key \in LeftKeys : \A number \in 1..Len(responses[route][key]) :
-            LET response == responses[route][key][number]
-            IN  /\ response.hash = None \/ response.hash \in LeftRows
-                /\ response.value = None \/ response.value \in RightRows
-    /\ \A key \in LeftKeys :
-        result[key] = None \/
-            /\ result[key].left \in LeftRows
-            /\ result[key].right = None \/ result[key].right \in RightRows
-    /\ left_changes \in 0..LeftChanges /\ right_changes \in 0..RightChanges
+    /\ left \in [LeftKeys -> LeftRows \cup {None}]
+    /\ right \in [RightKeys -> RightRows \cup {None}]
+    /\ subscribed \in [RightKeys -> [LeftKeys -> LeftRows \cup {None}]]
+    /\ subscriptions \in [Routes -> Seq(Subscriptions)]
+    /\ responses \in [Routes -> [LeftKeys -> Seq(Responses)]]
+    /\ result \in [LeftKeys -> Pairs \cup {None}]
+    /\ left_changes \in Nat /\ right_changes \in Nat
+    /\ together \in IF Ghost THEN SUBSET (Pairs \cup {None}) ELSE {{}}
 
 (* When no message waits, the result is the join of the tables.                                                         *)
 QuietIsJoined == Quiet => \A key \in LeftKeys : result[key] = JoinOf(key)
@@ -354,6 +351,94 @@ NoRowOfAnotherKey ==
 
 (* No pair is emitted that was never current together. It holds where no two values are equal, and Ghost is TRUE.       *)
 NoFiction == \A key \in LeftKeys : result[key] \in together \cup {None}
+
+-----------------------------------------------------------------------------
+(* Why it holds: an invariant that each action keeps, whatever the number of keys, changes and messages is. It holds   *)
+(* where every change is answered; in the KIP's inner join, and in Kafka's, it breaks, and each way there is a race.    *)
+(* `streamproof spec prove ForeignKeyJoin` proves it by induction.                                                      *)
+
+Names(row, right_key) == row # None /\ ForeignKeyOf(row) = right_key
+
+(* No later message of the queue is about this left key.                                                               *)
+IsNewest(queue, place) == \A later \in 1..Len(queue) : later > place => queue[later].key # queue[place].key
+
+(* A right row has its key.                                                                                            *)
+RightRowsHaveTheirKey == \A right_key \in RightKeys : right[right_key] # None => right[right_key].key = right_key
+
+(* 1. A message goes to the right key that its row names. Only a row without a foreign key has another: the key that   *)
+(*    it left; and who leaves for another key asks for nothing. Where every change is answered, every message that      *)
+(*    subscribes asks for an answer.                                                                                   *)
+Belongs(route, message) ==
+    /\ CASE route = None -> message.instruction \notin Deletes /\ ForeignKeyOf(message.hash) = None
+         [] message.instruction = "DELETE_KEY_AND_PROPAGATE" -> ForeignKeyOf(message.hash) = None
+         [] message.instruction = "DELETE_KEY_NO_PROPAGATE" -> TRUE
+         [] OTHER -> Names(message.hash, route)
+    /\ AnswersAll \/ AsksWithoutKey => message.instruction # "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
+
+SubscriptionsGoWhereTheyBelong ==
+    \A route \in Routes : \A place \in 1..Len(subscriptions[route]) : Belongs(route, subscriptions[route][place])
+
+(* 2. Who is subscribed to a right key named it.                                                                       *)
+SubscribersNamedTheKey ==
+    \A right_key \in RightKeys, key \in LeftKeys :
+        subscribed[right_key][key] # None => Names(subscribed[right_key][key], right_key)
+
+(* 3. A response goes to a row that names the right key, and has the right row of that key; or to one without a        *)
+(*    foreign key, and then has none.                                                                                  *)
+ComesFrom(route, message) ==
+    /\ ForeignKeyOf(message.hash) \in {route, None}
+    /\ ForeignKeyOf(message.hash) = None => message.value = None
+    /\ message.value # None => message.value.key = route
+
+ResponsesComeFromTheKey ==
+    \A route \in Routes, key \in LeftKeys : \A place \in 1..Len(responses[route][key]) :
+        ComesFrom(route, responses[route][key][place])
+
+(* 4. The newest message to a right key says whether the row names it. Where none waits, the right side knows.         *)
+SaysTheTruth(right_key, message) ==
+    IF Names(left[message.key], right_key)
+    THEN message.instruction \notin Deletes /\ message.hash = Hash(left[message.key])
+    ELSE message.instruction \in Deletes
+
+NewestSubscriptionIsRight ==
+    \A right_key \in RightKeys, key \in LeftKeys :
+        LET queue == subscriptions[right_key]
+        IN  /\ \A place \in 1..Len(queue) :
+                queue[place].key = key /\ IsNewest(queue, place) => SaysTheTruth(right_key, queue[place])
+            /\ (\A place \in 1..Len(queue) : queue[place].key # key) =>
+                subscribed[right_key][key] = IF Names(left[key], right_key) THEN Hash(left[key]) ELSE None
+
+(* 5. Once a row's right key knows the row, its newest response is about that row, with the right row as it is now; or *)
+(*    no response waits, and the result is right. All else serves this.                                                *)
+NewestResponseIsRight ==
+    \A right_key \in RightKeys, key \in LeftKeys :
+        LET queue == subscriptions[right_key]
+            answers == responses[right_key][key]
+        IN  Names(left[key], right_key) /\ (\A place \in 1..Len(queue) : queue[place].key # key) =>
+                IF answers = <<>> THEN result[key] = Joined(left[key], right[right_key])
+                ELSE answers[Len(answers)] = Response(Hash(left[key]), right[right_key])
+
+(* 6. Of a row without a foreign key: the question or the answer is under way that takes the old result away, or the   *)
+(*    result is right.                                                                                                 *)
+WithoutKeyIsRight ==
+    \A key \in LeftKeys : ForeignKeyOf(left[key]) = None =>
+        \/ result[key] = Joined(left[key], None)
+        \/ \E route \in Routes : \E place \in 1..Len(subscriptions[route]) :
+            LET message == subscriptions[route][place]
+            IN  /\ message.key = key /\ message.hash = Hash(left[key])
+                /\ message.instruction = "DELETE_KEY_AND_PROPAGATE" \/ route = None
+        \/ \E route \in Routes : \E place \in 1..Len(responses[route][key]) :
+            responses[route][key][place].hash = Hash(left[key])
+
+Inductive ==
+    /\ Types
+    /\ RightRowsHaveTheirKey
+    /\ SubscriptionsGoWhereTheyBelong
+    /\ SubscribersNamedTheKey
+    /\ ResponsesComeFromTheKey
+    /\ NewestSubscriptionIsRight
+    /\ NewestResponseIsRight
+    /\ WithoutKeyIsRight
 
 (* Once changes end, the result becomes the join, and stays it. It needs FairSpec, and no symmetry.                     *)
 Settles == <>[](\A key \in LeftKeys : result[key] = JoinOf(key))
