@@ -7,6 +7,7 @@ import typer
 from .behaviours import behaviours_of
 from .check import check_models
 from .list import list_models
+from .prove import prove_specifications
 from .races import play_races
 from .replay import replay_model
 from .simulate import simulate_model
@@ -24,5 +25,6 @@ specs.command("check")(check_models)
 specs.command("simulate")(simulate_model)
 specs.command("behaviours")(behaviours_of)
 specs.command("replay")(replay_model)
+specs.command("prove")(prove_specifications)
 specs.command("races")(play_races)
 specs.command("validate")(validate_traces)

@@ -89,7 +89,7 @@ def check_models(
     tools = tools_with(memory)
     width = max(len(one.name) for one in chosen)
     # For a third of a short run TLC waits, for files and for threads of its own.
-    at_a_time = jobs or max(1, _cores() * 3 // 2 // workers)
+    at_a_time = jobs or max(1, available_cores() * 3 // 2 // workers)
     checked: list[CheckedModel] = []
     started = time.monotonic()
 
@@ -223,8 +223,8 @@ def _check_all(
         waiting.clear()
 
 
-def _cores() -> int:
-    """How many cores this process may use."""
+def available_cores() -> int:
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

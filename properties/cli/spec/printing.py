@@ -48,21 +48,21 @@ def print_counterexample(found: Found, module: Path) -> None:
     results.print()
 
 
-def print_steps(trace: Trace, module: Path) -> None:
+def print_steps(trace: Trace, module: Path, first: str = "initial state") -> None:
     """Print a behaviour, as `steps_shown` shows it."""
-    for indent, text in steps_shown(trace, module):
+    for indent, text in steps_shown(trace, module, first):
         if results.is_terminal:
             results.print(Padding(text, (0, 0, 0, indent)))
         else:
             results.print(Text(" " * indent) + text, soft_wrap=True)
 
 
-def steps_shown(trace: Trace, module: Path) -> Iterator[tuple[int, Text]]:
+def steps_shown(trace: Trace, module: Path, first: str = "initial state") -> Iterator[tuple[int, Text]]:
     """Yield the lines of a behaviour and their indents: its first state, then of each step its action and changes."""
     from ....specs.steps import ending, read_module, readable_steps, written
 
     text = read_module(module)
-    yield 2, Text.assemble((f"{1:2}", "dim"), "  initial state")
+    yield 2, Text.assemble((f"{1:2}", "dim"), f"  {first}")
     for name, value in text.ordered(trace.steps[0].state).items():
         yield 8, Text.assemble((name, "cyan"), f" = {visible(written(value))}")
     for step in readable_steps(trace, text):

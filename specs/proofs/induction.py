@@ -1,0 +1,265 @@
+"""A proof by induction: the invariant holds at first, each action keeps it, and it implies the properties."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ..pytla.syntax import Apply, Expression, Let, Syntax
+from .interpreter import Branch, Frame, Interpreter
+from .terms import Truth
+from .values import Unsupported, arbitrary
+
+
+class Conjunct(NamedTuple):
+    """A part of the invariant, or a property, by its name."""
+
+    name: str
+    formula: Expression
+
+
+class Way(NamedTuple):
+    """A way of an action, or the state alone where there is none.
+
+    Attributes:
+        condition: When it can be taken.
+        goal: What is to be shown of it.
+        after: The state after it; None where there is no action.
+    """
+
+    condition: Truth
+    goal: Truth
+    after: Mapping[str, Any] | None
+
+
+class Claim(NamedTuple):
+    """What a condition of a proof says: which part holds at first, is kept by which action, or is implied.
+
+    Attributes:
+        part: The part of the invariant, or the property.
+        action: The action that keeps it; None where there is none.
+        at_first: Whether it holds in the initial states.
+    """
+
+    part: str
+    action: str | None = None
+    at_first: bool = False
+
+    def __str__(self) -> str:
+        if self.at_first:
+            return f"{self.part} at first"
+        return f"{self.action} keeps {self.part}" if self.action else f"the invariant implies {self.part}"
+
+
+class Condition(NamedTuple):
+    """A condition of a proof, in terms of the solver.
+
+    Attributes:
+        claim: What it says.
+        hypotheses: What is known.
+        before: The state, before the action.
+        ways: The ways of the action, each with its goal.
+    """
+
+    claim: Claim
+    hypotheses: tuple[Truth, ...]
+    before: Mapping[str, Any]
+    ways: tuple[Way, ...]
+
+
+class Induction:
+    """A proof that an invariant of a module is inductive, and implies properties.
+
+    Args:
+        syntax: The module.
+        constants: The constants' values, some of them arbitrary.
+        invariant: The name of the invariant, a conjunction of definitions.
+        properties: The names of the properties.
+        longest: How long a sequence may be; None for any length, which is what a proof is about.
+        first: The name of the initial predicate.
+        step: The name of the next-state relation.
+
+    Raises:
+        Unsupported: The module has what isn't read; the place is in the message.
+    """
+
+    def __init__(
+        self,
+        syntax: Syntax,
+        constants: Mapping[str, Any],
+        invariant: str,
+        properties: Sequence[str],
+        longest: int | None = None,
+        first: str = "Init",
+        step: str = "Next",
+    ) -> None:
+        self.syntax = syntax
+        self._mentioned: dict[Expression, frozenset[str]] = {}
+        self._first = syntax.named(first).body
+        self.interpreter = Interpreter(syntax, constants)
+        self._parts = {part.name: part.formula for part in self._conjuncts(syntax.named(invariant).body, invariant)}
+        self._properties = {name: syntax.named(name).body for name in properties}
+        self.before = self._arbitrary_state(longest)
+        self._actions = dict(self._disjuncts(syntax.named(step).body))
+
+    @functools.cached_property
+    def known(self) -> tuple[Truth, ...]:
+        """The invariant of the state before."""
+        return tuple(self._truth(formula, self.before) for formula in self._parts.values())
+
+    @functools.cached_property
+    def _branches(self) -> dict[str, list[Branch]]:
+        frame = Frame(self.before)
+        return {name: list(self.interpreter.branches(action, frame)) for name, action in self._actions.items()}
+
+    def claims(self) -> Iterator[Claim]:
+        """Yield what is to be shown."""
+        yield from (Claim(part, at_first=True) for part in self._parts)
+        yield from (Claim(part, action) for action in self._actions for part in self._parts)
+        for name, formula in self._properties.items():
+            if _stepwise(formula) is None:
+                yield Claim(name)
+            else:
+                yield from (Claim(name, action) for action in self._actions)
+
+    def condition(self, claim: Claim) -> Condition:
+        """Build the condition of a claim."""
+        formula = self._parts.get(claim.part) or self._properties[claim.part]
+        if claim.at_first:
+            first = list(self.interpreter.branches(self._primed(self._first), Frame({})))
+            ways = [Way(condition, self._truth(formula, after), after) for condition, after in first]
+            return Condition(claim, (), {}, tuple(ways))
+        if claim.action is None:
+            return Condition(claim, self.known, self.before, (Way(True, self._truth(formula, self.before), None),))
+        step = _stepwise(formula)
+        ways = [
+            Way(condition, self._kept(formula, after) if step is None else self._step(step, after), after)
+            for condition, after in self._branches[claim.action]
+        ]
+        return Condition(claim, self.known, self.before, tuple(ways))
+
+    def _kept(self, formula: Expression, after: Mapping[str, Any]) -> Truth:
+        """Say that a part of the invariant holds after an action; what no variable of it changes, it does."""
+        if all(after[name] is self.before[name] for name in self._variables(formula)):
+            return True
+        return self._truth(formula, after)
+
+    def _variables(self, formula: Expression) -> frozenset[str]:
+        """The variables of a formula, those of its definitions too."""
+        if formula not in self._mentioned:
+            self._mentioned[formula] = frozenset(self._each_variable(formula, set()))
+        return self._mentioned[formula]
+
+    def _each_variable(self, formula: Expression, seen: set[str]) -> Iterator[str]:
+        if isinstance(formula, Let):
+            yield from self._each_variable(formula.body, seen)
+        if not isinstance(formula, Apply):
+            return
+        if formula.kind == "variable":
+            yield formula.operator
+        if formula.kind == "defined" and formula.operator not in seen:
+            seen.add(formula.operator)
+            yield from self._each_variable(self.syntax.definitions[formula.operator].body, seen)
+        for part in (*formula.operands, *(bound.set for bound in formula.bounds)):
+            yield from self._each_variable(part, seen)
+
+    def _step(self, formula: Expression, after: Mapping[str, Any]) -> Truth:
+        return self.interpreter.truth(formula, Frame(self.before, after))
+
+    def _primed(self, formula: Expression) -> Expression:
+        """A state formula as one about the next state: `x = e` gives a variable its first value."""
+        if not isinstance(formula, Apply):
+            return formula
+        if formula.kind == "defined" and not formula.operands:
+            return self._primed(self.syntax.definitions[formula.operator].body)
+        if formula.operator in ("\\land", "$ConjList"):
+            return replace(formula, operands=tuple(map(self._primed, formula.operands)), level=2)
+        target = formula.operands[0] if formula.operands else None
+        if formula.operator in ("=", "\\in") and isinstance(target, Apply) and target.kind == "variable":
+            primed = Apply("'", "built-in", (target,), (), 2, formula.location)
+            return replace(formula, operands=(primed, *formula.operands[1:]), level=2)
+        return formula
+
+    def _truth(self, formula: Expression, state: Mapping[str, Any]) -> Truth:
+        return self.interpreter.truth(formula, Frame(state))
+
+    def _conjuncts(self, formula: Expression, name: str) -> Iterator[Conjunct]:
+        """The parts of an invariant, each by the name of its definition."""
+        if isinstance(formula, Apply) and formula.operator in ("\\land", "$ConjList"):
+            for operand in formula.operands:
+                yield from self._conjuncts(operand, name)
+        elif isinstance(formula, Apply) and formula.kind == "defined" and not formula.operands:
+            definition = self.syntax.definitions[formula.operator]
+            if _is_list_of_names(definition.body):
+                yield from self._conjuncts(definition.body, definition.name)
+            else:
+                yield Conjunct(definition.name, formula)
+        else:
+            yield Conjunct(name, formula)
+
+    def _disjuncts(self, action: Expression) -> Iterator[tuple[str, Expression]]:
+        """The actions of Next, each by the name of its definition."""
+        if isinstance(action, Apply) and action.operator in ("\\lor", "$DisjList"):
+            for operand in action.operands:
+                yield from self._disjuncts(operand)
+        elif isinstance(action, Apply) and action.operator == "$BoundedExists":
+            for name, inner in self._disjuncts(action.operands[0]):
+                yield name, replace(action, operands=(inner,))
+        else:
+            yield _name_of(action, self.syntax), action
+
+    def _arbitrary_state(self, longest: int | None) -> dict[str, Any]:
+        r"""An arbitrary value of each variable, of the form that the invariant's `variable \in set` says."""
+        forms: dict[str, Any] = {}
+        for formula in self._parts.values():
+            for variable, of in _memberships(formula, self.syntax):
+                forms.setdefault(variable, of)
+        missing = [name for name in self.syntax.variables if name not in forms]
+        if missing:
+            raise Unsupported(
+                f"the invariant doesn't say which values {', '.join(missing)} can have: add a conjunct "
+                f"`{missing[0]} \\in …` to it"
+            )
+        return {name: arbitrary(self.interpreter.value(of, Frame({})), name, longest) for name, of in forms.items()}
+
+
+def _is_list_of_names(formula: Expression) -> bool:
+    """Whether a formula is a conjunction of definitions."""
+    return (
+        isinstance(formula, Apply)
+        and formula.operator in ("\\land", "$ConjList")
+        and all(isinstance(part, Apply) and part.kind == "defined" and not part.operands for part in formula.operands)
+    )
+
+
+def _stepwise(formula: Expression) -> Expression | None:
+    """The action of a property `[][A]_v`, which is about steps; None of one about states."""
+    if isinstance(formula, Apply) and formula.operator == "[]":
+        inner = formula.operands[0]
+        if isinstance(inner, Apply) and inner.operator == "$SquareAct":
+            return inner.operands[0]
+        raise Unsupported(f"{formula.location}: a temporal property, where only [][A]_v and invariants are proved")
+    return None
+
+
+def _name_of(action: Expression, syntax: Syntax) -> str:
+    return (
+        syntax.definitions[action.operator].name if isinstance(action, Apply) and action.kind == "defined" else "Next"
+    )
+
+
+def _memberships(formula: Expression, syntax: Syntax) -> Iterator[tuple[str, Expression]]:
+    """The sets in which an invariant says that variables are."""
+    if not isinstance(formula, Apply):
+        return
+    if formula.operator in ("\\land", "$ConjList"):
+        for operand in formula.operands:
+            yield from _memberships(operand, syntax)
+    elif formula.kind == "defined" and not formula.operands:
+        yield from _memberships(syntax.definitions[formula.operator].body, syntax)
+    elif (
+        formula.operator == "\\in" and isinstance(formula.operands[0], Apply) and formula.operands[0].kind == "variable"
+    ):
+        yield formula.operands[0].operator, formula.operands[1]

@@ -1,0 +1,190 @@
+"""Proves the entries of the catalogue: condition by condition, with a counterexample where one isn't kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ...reference.core.errors import BadInput
+from ..pytla import Function, ModelValue, Step, Tools, Trace, Value
+from ..pytla.syntax import Syntax, parse_module
+from .entries import ProofEntry
+from .induction import Claim, Condition, Induction
+from .solving import Answer, Solver
+from .terms import conjunction, is_term, negation, z3
+from .values import Arbitrary, Cases, Queue, Unsupported
+
+LONGEST = (0, 1, 2)
+"""How long the queues of a counterexample may be: the shortest are tried first."""
+
+MILLISECONDS = 10_000
+"""How long the solver may take for a goal (ms), where nobody says it."""
+
+
+class Checked(NamedTuple):
+    """A condition of a proof, checked.
+
+    Attributes:
+        claim: What it says.
+        answer: Whether it is proved; *unknown* where the solver gave no answer in its time.
+        milliseconds: How long it took (ms).
+        why: Why it is unknown.
+        counterexample: A step from a state that the invariant allows to one that it doesn't; or such a state alone,
+            which misses a property. None where it is proved, or there is none with queues so short.
+    """
+
+    claim: str
+    answer: Answer
+    milliseconds: int
+    why: str = ""
+    counterexample: Trace | None = None
+
+
+def prove(
+    entry: ProofEntry,
+    tools: Tools,
+    milliseconds: int = MILLISECONDS,
+    report: Callable[[Checked], None] | None = None,
+) -> tuple[Checked, ...]:
+    """Check the conditions of a proof; one that is expected to fail ends with the first that does.
+
+    Args:
+        entry: The proof.
+        tools: Java, and the jar with the parser.
+        milliseconds: How long the solver may take for a goal (ms).
+        report: Called with each condition, once it is checked.
+
+    Raises:
+        BadInput: The module has what isn't read, or lacks what the proof names; the place is in the message.
+        MissingTool: z3 isn't installed.
+        TlcError: The module can't be parsed.
+    """
+    z3()
+    checked: list[Checked] = []
+    try:
+        for each in _Proof(entry, parse_module(entry.module, tools), milliseconds).checked():
+            checked.append(each)
+            if report is not None:
+                report(each)
+            if each.answer == "not proved" and entry.result == "not proved":
+                break
+    except Unsupported as error:
+        raise BadInput(f"{entry.module.name}: {error}: a proof reads a subset of TLA+, see docs/proofs.md") from None
+    except KeyError as error:
+        raise BadInput(f"{entry.module.name}: it has no {error}, which the proof {entry.name} names") from None
+    return tuple(checked)
+
+
+class _Proof:
+    def __init__(self, entry: ProofEntry, syntax: Syntax, milliseconds: int) -> None:
+        self._entry = entry
+        self._syntax = syntax
+        self._solver = Solver(milliseconds)
+        self._small: dict[int, _Small] = {}
+        self._whole = self._induction({name: Arbitrary(name) for name in entry.sets}, None)
+
+    def checked(self) -> Iterator[Checked]:
+        """Check the conditions; where failure is expected a small counterexample is looked for first."""
+        if self._entry.result == "not proved":
+            for longest in LONGEST:
+                for claim in self._whole.claims():
+                    start = time.monotonic()
+                    found = self._small_of(longest).counterexample(claim)
+                    if found is not None:
+                        yield Checked(str(claim), "not proved", _since(start), counterexample=found)
+        for claim in self._whole.claims():
+            yield self._check(claim)
+
+    def _check(self, claim: Claim) -> Checked:
+        start = time.monotonic()
+        for goal in self._solver.missed(self._whole.condition(claim)):
+            for longest in LONGEST:
+                found = self._small_of(longest).counterexample(claim)
+                if found is not None:
+                    return Checked(str(claim), "not proved", _since(start), counterexample=found)
+            answer, why = self._solver.answer(goal)
+            if answer != "proved":
+                return Checked(str(claim), answer, _since(start), why)
+        return Checked(str(claim), "proved", _since(start))
+
+    def _induction(self, sets: Mapping[str, Any], longest: int | None) -> Induction:
+        numbers = {name: z3().Int(name) for name in self._entry.numbers}
+        constants = {**self._entry.constants, **sets, **numbers, **({} if longest is None else self._entry.small)}
+        missing = [name for name in self._syntax.constants if name not in constants]
+        if missing:
+            raise Unsupported(f"the constant {missing[0]} has no value: give it one")
+        entry = self._entry
+        return Induction(self._syntax, constants, entry.invariant, entry.properties, longest, entry.first, entry.step)
+
+    def _small_of(self, longest: int) -> _Small:
+        if longest not in self._small:
+            self._small[longest] = _Small(self._induction(self._entry.sets, longest))
+        return self._small[longest]
+
+
+class _Small:
+    """The same proof for few keys and short queues, where each question has an answer."""
+
+    def __init__(self, induction: Induction) -> None:
+        self._induction = induction
+        self._solver = z3().Solver()
+        self._solver.set("timeout", MILLISECONDS)
+        self._known = False
+
+    def counterexample(self, claim: Claim) -> Trace | None:
+        condition = self._induction.condition(claim)
+        if not claim.at_first and not self._known:
+            self._solver.add([truth for truth in condition.hypotheses if truth is not True])
+            self._known = True
+        for way in condition.ways:
+            wrong = conjunction((way.condition, negation(way.goal)))
+            if wrong is False:
+                continue
+            solver = z3().Solver() if claim.at_first else self._solver
+            solver.push()
+            try:
+                solver.add([wrong] if wrong is not True else [])
+                if solver.check() == z3().sat:
+                    return _trace(condition, way.after, solver.model(), self._induction.syntax)
+            finally:
+                solver.pop()
+        return None
+
+
+def _trace(condition: Condition, after: Mapping[str, Any] | None, model: Any, syntax: Syntax) -> Trace:
+    """The step of a counterexample; the state alone, where there is none."""
+    states = [("Initial", condition.before)] if condition.before else []
+    if after is not None:
+        states.append((condition.claim.action or "Initial", after))
+    steps = []
+    for number, (action, state) in enumerate(states, 1):
+        known = {name: _known(state[name], model) for name in syntax.variables}
+        steps.append(Step(number, action, known))
+    return Trace(tuple(steps))
+
+
+def _known(value: Any, model: Any) -> Value:
+    """The value that a model gives to what is arbitrary."""
+    if is_term(value):
+        value = model.eval(value, model_completion=True)
+        return bool(z3().is_true(value)) if z3().is_bool(value) else int(value.as_long())
+    match value:
+        case Cases():
+            for condition, case in value.cases:
+                if condition is True or z3().is_true(model.eval(condition, model_completion=True)):
+                    return _known(case, model)
+        case Queue():
+            size = model.eval(value.length, model_completion=True).as_long()
+            return tuple(_known(value.at(place), model) for place in range(1, size + 1))
+        case tuple():
+            return tuple(_known(part, model) for part in value)
+        case Function():
+            return Function({key: _known(part, model) for key, part in value.items()})
+        case bool() | int() | str() | ModelValue() | frozenset():
+            return value
+    raise AssertionError(f"{value!r} has no value in a small model")
+
+
+def _since(start: float) -> int:
+    return round((time.monotonic() - start) * 1000)

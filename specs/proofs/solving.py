@@ -1,0 +1,202 @@
+"""Asks z3 about the conditions of a proof.
+
+A solver is asked about each goal apart. Its formulas are put so that it finds the instances that it needs: first where
+terms suggest them, which is quick, then by models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from .induction import Condition
+from .terms import Truth, disjunction, is_term, negation, z3
+
+Answer = Literal["proved", "not proved", "unknown"]
+
+QUICK_MS = (200, 1000, 1000)
+"""How long the solver looks at first (ms): for instances that terms suggest, then by models from two random seeds."""
+
+
+class Solver:
+    """Shows what conditions say, by z3."""
+
+    def __init__(self, milliseconds: int) -> None:
+        """Take so long (ms) for a goal at most."""
+        self._milliseconds = milliseconds
+        self._known: tuple[Truth, ...] | None = None
+        self._solvers: dict[int, Any] = {}
+
+    def missed(self, condition: Condition) -> Iterator[Goal]:
+        """Yield the goals of a condition that aren't shown soon: `answer` takes its time for one."""
+        if condition.hypotheses is not self._known:
+            self._known, self._solvers = condition.hypotheses, {}
+        for way in condition.ways:
+            for assumed, goal in _introduced(way.goal):
+                given = [*_conjuncts([way.condition, *assumed]), *_conjuncts([negation(goal)])]
+                if any(term is False for term in given):
+                    continue
+                given = [term for term in given if term is not True]
+                missed = Goal([*given, *(each for term in given for each in _variants(term))])
+                if all(self._ask(missed, attempt, limit)[0] != "proved" for attempt, limit in enumerate(QUICK_MS)):
+                    yield missed
+
+    def answer(self, goal: Goal) -> tuple[Answer, str]:
+        """Say whether a goal is shown; the second is why that isn't known."""
+        return self._ask(goal, len(QUICK_MS), self._milliseconds)
+
+    def _ask(self, goal: Goal, attempt: int, limit: int) -> tuple[Answer, str]:
+        """Ask whether what a goal denies can be."""
+        if attempt not in self._solvers:
+            solver = z3().SimpleSolver()
+            solver.set("mbqi", attempt > 0)
+            solver.set("relevancy", 2 if attempt else 0)
+            solver.set("random_seed", attempt)
+            solver.add([truth for truth in self._known or () if truth is not True])
+            self._solvers[attempt] = solver
+        solver = self._solvers[attempt]
+        solver.push()
+        try:
+            solver.add(goal.denied)
+            solver.set("timeout", limit)
+            answer = solver.check()
+            if answer == z3().unsat:
+                return "proved", ""
+            return ("not proved", "") if answer == z3().sat else ("unknown", solver.reason_unknown())
+        finally:
+            solver.pop()
+
+
+class Goal(NamedTuple):
+    """What can't be if the goal is shown: what is given, the goal's negation, and both in other words."""
+
+    denied: Sequence[Truth]
+
+
+def _introduced(goal: Truth) -> Iterator[tuple[list[Truth], Truth]]:
+    """A goal as several simpler ones: conjuncts apart, for-all by constants, premises among what is known."""
+    if isinstance(goal, bool):
+        if not goal:
+            yield [], goal
+        return
+    if z3().is_and(goal):
+        for part in goal.children():
+            yield from _introduced(part)
+    elif z3().is_quantifier(goal) and goal.is_forall():
+        constants = [z3().FreshConst(goal.var_sort(number)) for number in range(goal.num_vars())]
+        yield from _introduced(z3().substitute_vars(goal.body(), *reversed(constants)))
+    elif z3().is_or(goal) and any(z3().is_not(part) for part in goal.children()):
+        premises = [part.arg(0) for part in goal.children() if z3().is_not(part)]
+        rest = disjunction(part for part in goal.children() if not z3().is_not(part))
+        for assumed, inner in _introduced(rest):
+            yield [*premises, *assumed], inner
+    else:
+        yield [], goal
+
+
+def _conjuncts(truths: Iterable[Truth]) -> Iterator[Truth]:
+    """The truths, those that are several apart, each with its for-all in front."""
+    for truth in truths:
+        if not is_term(truth):
+            yield truth
+            continue
+        for variables, clause in _clauses(truth):
+            yield z3().ForAll(variables, clause) if variables else clause
+
+
+def _clauses(truth: Any) -> Iterator[tuple[list[Any], Any]]:
+    """A truth as several, each with the variables of its for-all."""
+    if not _has_quantifier(truth):
+        yield [], truth
+        return
+    negated = z3().is_not(truth)
+    inner = truth.arg(0) if negated else truth
+    if negated and z3().is_not(inner):
+        yield from _clauses(inner.arg(0))
+    elif z3().is_quantifier(inner) and inner.is_exists() == negated:
+        variables, body = _opened(inner)
+        for others, clause in _clauses(negation(body) if negated else body):
+            yield [*variables, *others], clause
+    elif (z3().is_or if negated else z3().is_and)(inner):
+        for part in inner.children():
+            yield from _clauses(negation(part) if negated else part)
+    elif (z3().is_and if negated else z3().is_or)(inner):
+        # A part that is several stays as it is.
+        parts = [list(_clauses(negation(part) if negated else part)) for part in inner.children()]
+        whole = [negation(part) if negated else part for part in inner.children()]
+        chosen = [part[0] if len(part) == 1 else ([], same) for part, same in zip(parts, whole, strict=True)]
+        yield [variable for variables, _ in chosen for variable in variables], z3().Or([clause for _, clause in chosen])
+    else:
+        yield [], truth
+
+
+def _has_quantifier(truth: Any) -> bool:
+    goal = z3().Goal()
+    goal.add(truth)
+    return bool(z3().Probe("has-quantifiers")(goal) > 0)
+
+
+def _opened(quantifier: Any) -> tuple[list[Any], Any]:
+    """The variables of a quantifier, as constants, and its body."""
+    variables = [z3().FreshConst(quantifier.var_sort(number)) for number in range(quantifier.num_vars())]
+    return variables, z3().substitute_vars(quantifier.body(), *reversed(variables))
+
+
+def _variants(truth: Truth) -> Iterator[Truth]:
+    """What a for-all says besides, put so that the solver finds the instances it needs.
+
+    It looks for x where f(x) stands. So for-all x is said as for-all x - c, too, where x stands as x + c; and of x = a,
+    where the formula asks whether x is a.
+    """
+    if not z3().is_quantifier(truth) or not truth.is_forall():
+        return
+    variables, body = _opened(truth)
+    bodies = [(variables, body)]
+    for variable in variables:
+        for value in _compared(body, variable):
+            rest = [other for other in variables if not other.eq(variable)]
+            special = z3().simplify(z3().substitute(body, (variable, value)))
+            yield z3().ForAll(rest, special) if rest else special
+            bodies.append((rest, special))
+    for variables, body in bodies:
+        for variable in filter(z3().is_int, variables):
+            for offset in _offsets(body, variable):
+                yield z3().ForAll(variables, z3().simplify(z3().substitute(body, (variable, variable - offset))))
+
+
+def _compared(truth: Truth, variable: Any) -> list[Any]:
+    """The constants that a variable, an element of an arbitrary set, is compared with."""
+    found: dict[int, Any] = {}
+    if z3().is_int(variable):
+        return []
+    for term in _subterms(truth):
+        if z3().is_eq(term):
+            for one, other in (term.children(), reversed(term.children())):
+                if one.eq(variable) and z3().is_const(other) and not other.eq(variable):
+                    found[other.get_id()] = other
+    return list(found.values())
+
+
+def _subterms(truth: Truth) -> Iterator[Any]:
+    """A term with all its parts, those of quantifiers too, each once."""
+    seen: set[int] = set()
+    waiting = [truth]
+    while waiting:
+        term = waiting.pop()
+        if term.get_id() not in seen:
+            seen.add(term.get_id())
+            yield term
+            waiting += [term.body()] if z3().is_quantifier(term) else term.children()
+
+
+def _offsets(truth: Truth, variable: Any) -> list[Any]:
+    """The numbers c by which a variable x stands as x + c in the arguments of a function."""
+    found: dict[str, Any] = {}
+    for term in _subterms(truth):
+        if z3().is_app(term) and term.decl().kind() == z3().Z3_OP_UNINTERPRETED:
+            for child in term.children():
+                if z3().is_int(child) and not child.eq(variable):
+                    offset = z3().simplify(child - variable)
+                    if not any(part.eq(variable) or z3().is_var(part) for part in _subterms(offset)):
+                        found[offset.sexpr()] = offset
+    return list(found.values())

@@ -1,0 +1,133 @@
+"""The leaves of values: truths, numbers and elements of sets, each known, or a term of z3.
+
+What is known is computed at once: without a term nothing here needs z3, and a module is interpreted as TLC would.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from ...reference.core.errors import MissingTool
+from ..pytla import ModelValue
+
+Truth: TypeAlias = Any
+"""True, False, or a term of z3."""
+
+
+def z3() -> Any:
+    """Import z3.
+
+    Raises:
+        MissingTool: It isn't installed.
+    """
+    try:
+        import z3 as module
+    except ImportError:
+        raise MissingTool(
+            "z3 isn't installed, which a proof takes: python -m pip install 'streamproof[proofs]'"
+        ) from None
+    return module
+
+
+def is_term(value: object) -> bool:
+    """Tell whether a value is a term of z3."""
+    return hasattr(value, "sexpr")
+
+
+def conjunction(truths: Iterable[Truth]) -> Truth:
+    """Join truths by *and*."""
+    terms = []
+    for truth in truths:
+        if truth is False:
+            return False
+        if truth is not True:
+            terms.append(truth)
+    return True if not terms else terms[0] if len(terms) == 1 else z3().And(*terms)
+
+
+def disjunction(truths: Iterable[Truth]) -> Truth:
+    """Join truths by *or*."""
+    terms = []
+    for truth in truths:
+        if truth is True:
+            return True
+        if truth is not False:
+            terms.append(truth)
+    return False if not terms else terms[0] if len(terms) == 1 else z3().Or(*terms)
+
+
+def negation(truth: Truth) -> Truth:
+    """Negate a truth."""
+    return (not truth) if isinstance(truth, bool) else z3().Not(truth)
+
+
+def implication(condition: Truth, truth: Truth) -> Truth:
+    """Say that a condition implies a truth."""
+    return disjunction((negation(condition), truth))
+
+
+def either(condition: Truth, one: Any, other: Any) -> Any:
+    """Choose between two leaves of a sort."""
+    if isinstance(condition, bool):
+        return one if condition else other
+    if one is other or (not is_term(one) and not is_term(other) and one == other):
+        return one
+    if is_term(one) and is_term(other) and one.eq(other):
+        return one
+    return z3().If(condition, one, other)
+
+
+def equal_leaves(one: Any, other: Any) -> Truth:
+    """Tell whether two leaves are equal; leaves of two kinds aren't."""
+    if not is_term(one) and not is_term(other):
+        return type(one) is type(other) and one == other
+    if is_term(one) and is_term(other):
+        return True if one.eq(other) else one == other if one.sort() == other.sort() else False
+    term, known = (one, other) if is_term(one) else (other, one)
+    if isinstance(known, bool):
+        return (term if known else negation(term)) if z3().is_bool(term) else False
+    if isinstance(known, int):
+        return term == known if z3().is_int(term) else False
+    if isinstance(known, ModelValue) or z3().is_bool(term) or z3().is_int(term):
+        return False
+    return term == literal(term.sort(), known)
+
+
+def literal(sort: Any, name: str) -> Any:
+    """Return the element of an arbitrary set that a module calls by a string."""
+    return z3().Const(f'"{name}"', sort)
+
+
+_BOUND: list[Any] = []
+_NUMBERS = itertools.count(1)
+
+
+def fresh(name: str) -> str:
+    """Return a name that no other term has."""
+    return f"{name}!{next(_NUMBERS)}"
+
+
+@contextmanager
+def binding(variables: Sequence[Any]) -> Iterator[None]:
+    """Bind variables while a formula is built, on which an undefined part of it may depend."""
+    _BOUND.extend(variables)
+    try:
+        yield
+    finally:
+        del _BOUND[len(_BOUND) - len(variables) :]
+
+
+def anything() -> Truth:
+    """Return a truth of which nothing is known: that of a formula whose value isn't defined."""
+    return function_of(fresh("undefined"), list(_BOUND), z3().BoolSort())
+
+
+def function_of(name: str, arguments: Sequence[Any], sort: Any) -> Any:
+    """Return an arbitrary value of a sort which depends on arguments."""
+    if not arguments:
+        return z3().Const(name, sort)
+    terms = [z3().IntVal(argument) if isinstance(argument, int) else argument for argument in arguments]
+    return z3().Function(name, *(term.sort() for term in terms), sort)(*terms)
