@@ -18,7 +18,7 @@ from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
 from ...generators.columns.inputs import Input, ResolvedInput
-from ...generators.columns.key_spaces import ALONE, why_alone
+from ...generators.columns.key_spaces import ALONE, carrier, why_alone
 from ...generators.columns.model import JobHistory
 from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
@@ -33,7 +33,8 @@ from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
 from ...witnesses.job.running import Declared, Job
 from ...witnesses.job.scripts.script import Script
-from ...witnesses.job.witness import RowsWitness
+from ...witnesses.job.tables import TablesUsed
+from ...witnesses.job.witness import OTHER_STATE, RowsWitness
 from ...witnesses.run_options import Mode, Trigger
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import CheckOptions, check_options, oracle_of
@@ -128,8 +129,9 @@ class JobCheck:
         self.options, self.variation = options, variation
         declared = options.runner.declare(variation.run)
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
-        self.why_alone = _why_alone(options, declared)
-        witness = RowsWitness(options.runner, options.inputs, options.seed, takes_late=late, alone=bool(self.why_alone))
+        keyed = _keyed_tables(options, declared.tables)
+        self.why_alone = _why_alone(options, declared, keyed)
+        witness = RowsWitness(options.runner, options.inputs, options.seed, late, bool(self.why_alone), keyed)
         self.judge = judge = Judge(witness, oracle, declared, options.unique, options.equality)
         self.draws = Draws(options, judge.oracle, variation.run, declared.plan, late)
         self._refuse()
@@ -299,7 +301,7 @@ class JobCheck:
         histories = self.draws.draw(count)
         expected = self.judge.expected(histories, self.variation)
         for number in _fullest(histories, MAX_ALONE_AGAIN):
-            compared = self.judge.beside(histories[number], expected[number], self.variation)
+            compared = self.judge.without_others(histories, number, expected[number], self.variation)
             if compared.differs:
                 raise self.violation(histories[number], self.variation, compared, BESIDE)
         return min(count, MAX_ALONE_AGAIN)
@@ -378,12 +380,28 @@ class JobCheck:
             ) from None
 
 
-def _why_alone(options: CheckOptions, declared: Declared) -> str:
-    """Return why each history runs in a query of its own; an empty text if they share one."""
+def _keyed_tables(options: CheckOptions, used: TablesUsed) -> frozenset[str]:
+    """Return the tables that don't change whose rows belong to a key of the histories."""
+    if why_alone(options.inputs):
+        return frozenset()
+    column = carrier(options.runner.sources)
+    return frozenset(name for name, columns in used.by_key.items() if column in columns)
+
+
+def _why_alone(options: CheckOptions, declared: Declared, keyed: frozenset[str]) -> str:
+    """Return why each history runs in a query of its own; an empty text if they share one.
+
+    Args:
+        options: The options of the check.
+        declared: What the job's declaration says.
+        keyed: The tables that don't change whose rows belong to a key.
+    """
     if declared.watermarks.without_clock:
         return "a watermark of the job is on a column within another one"
     if options.alone:
         return "alone=True"
+    if not declared.tables.initial <= keyed:
+        return OTHER_STATE
     return (why_alone(options.inputs) or "").removesuffix(f"; {ALONE}")
 
 

@@ -159,6 +159,11 @@ class JobHistory:
         last = len(self.batches) - 1
         return [one for one in self.unreadable if min(one.batch, last) == batch]
 
+    @property
+    def silent(self) -> JobHistory:
+        """The same history without anything that arrives."""
+        return replace(self, batches=((),) * len(self.batches), unreadable=())
+
     def with_batches(self, batches: Sequence[Sequence[Arrival]]) -> JobHistory:
         """Return the same history with other batches, as many as before where it has a clock."""
         return replace(self, batches=tuple(map(tuple, batches)))

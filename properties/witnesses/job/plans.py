@@ -49,6 +49,8 @@ class Plan:
         delays_us: The delays of its watermarks, in microseconds, sorted.
         event_times: The columns of its watermarks.
         by_processing_time: Whether it has timeouts or timers of processing time.
+        initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
+        equated: The ids of the columns that a join compares for equality with another column of the same name.
     """
 
     operators: frozenset[str] = frozenset()
@@ -56,6 +58,8 @@ class Plan:
     delays_us: Sequence[int] = ()
     event_times: Sequence[EventTime] = ()
     by_processing_time: bool = False
+    initial_keys: Sequence[frozenset[int]] = ()
+    equated: frozenset[int] = frozenset()
 
 
 def plan_of(analyzed: Any) -> Plan:
@@ -72,6 +76,10 @@ def plan_of(analyzed: Any) -> Plan:
         delays_us=sorted(delays_us),
         event_times=_event_times(watermarks, inputs, expressions),
         by_processing_time=any(_goes_by_processing_time(name, node) for name, node in nodes if _WITH_STATE in name),
+        initial_keys=[
+            _origins(_initial_key(node), expressions) for name, node in nodes if _has_initial_state(name, node)
+        ],
+        equated=_origins((id for name, node in nodes if name == "Join" for id in _equated(node)), expressions),
     )
 
 
@@ -134,24 +142,52 @@ def _event_times(
         columns = [_read(column)[0] for column in members(node.output())]
         names = [column["name"] for column in columns]
         given |= {_id(column): (column["name"], names) for column in columns}
+    times = []
+    for watermark in watermarks:
+        column = _read(watermark.eventTime())[0]
+        (origin,) = _origins([_id(column)], expressions)
+        times.append(EventTime(column["name"], *given.get(origin, (None, ()))))
+    return times
+
+
+def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> frozenset[int]:
+    """Return the ids of the columns that columns come from, maybe renamed."""
     renamed = {
         _id(nodes[0]): _id(nodes[1])
         for nodes in expressions
         if [node["class"] for node in nodes] == ["Alias", "AttributeReference"]
     }
-    times = []
-    for watermark in watermarks:
-        column = _read(watermark.eventTime())[0]
-        origin = _id(column)
+    origins = set()
+    for origin in columns:
         while origin in renamed:
             origin = renamed[origin]
-        times.append(EventTime(column["name"], *given.get(origin, (None, ()))))
-    return times
+        origins.add(origin)
+    return frozenset(origins)
 
 
 def _id(column: Mapping[str, Any]) -> int:
     number: int = column["exprId"]["id"]
     return number
+
+
+def _has_initial_state(name: str, node: Any) -> bool:
+    return name.startswith("TransformWithState") and bool(node.hasInitialState())
+
+
+def _initial_key(node: Any) -> list[int]:
+    pairs = zip(members(node.children().apply(0).output()), members(node.initialState().output()), strict=False)
+    both = [pair for pair, _ in zip(pairs, range(node.initGroupingAttrsLen()), strict=False)]
+    return [initial.exprId().id() for own, initial in both if own.name().lower() == initial.name().lower()]
+
+
+def _equated(join: Any) -> Iterator[int]:
+    for condition in (_read(expression) for expression in members(join.expressions())):
+        for number, node in enumerate(condition):
+            sides = condition[number + 1 : number + 3]
+            if node["class"] != "EqualTo" or {side["class"] for side in sides} != {"AttributeReference"}:
+                continue
+            if sides[0]["name"].lower() == sides[1]["name"].lower():
+                yield from map(_id, sides)
 
 
 def _goes_by_processing_time(name: str, node: Any) -> bool:

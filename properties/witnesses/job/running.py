@@ -31,6 +31,7 @@ from .grouping import Grouping, grouping_of
 from .plans import Plan, plan_of
 from .rows import columns_of, rows_of
 from .sinks.sink import Sink
+from .tables import TablesUsed, tables_used
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,6 +60,7 @@ class Declared:
         watermarks: The watermarks that it has declared.
         plan: Its analyzed plan.
         grouping: The grouping whose rows it updates, if it does.
+        tables: How it uses the tables that don't change.
     """
 
     names: Sequence[str] = ()
@@ -66,6 +68,7 @@ class Declared:
     watermarks: Watermarks = field(default_factory=Watermarks)
     plan: Plan = field(default_factory=Plan)
     grouping: Grouping | None = None
+    tables: TablesUsed = field(default_factory=TablesUsed)
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Output:
         ahead: Whether the watermark went beyond the clock.
         other_times: Whether the job derives an event time that its input has as it is, and gets other times.
         plan: The query's analyzed plan.
+        tables: How the job uses the tables that don't change.
     """
 
     batches: list[list[Row]]
@@ -93,6 +97,7 @@ class Output:
     ahead: bool = False
     other_times: bool = False
     plan: Plan = field(default_factory=Plan)
+    tables: TablesUsed = field(default_factory=TablesUsed)
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,8 @@ class Runner:
                 return Declared()
             with refused(*REFUSED), limited(run.seconds):
                 result, watermarks = query.result()
-                return Declared(result.columns, columns_of(result), watermarks, query.plan, grouping_of(result))
+                columns, grouping = columns_of(result), grouping_of(result)
+                return Declared(result.columns, columns, watermarks, query.plan, grouping, query.used)
 
         return _in_session(run, declared)
 
@@ -199,6 +205,7 @@ class JobQuery(PreparedQuery):
 
     Attributes:
         plan: The job's analyzed plan.
+        used: How it uses the tables that don't change.
         happened: The crashes that have happened, in order, each with whether the micro-batch had rows.
         with_rows: The numbers of the micro-batches with rows: those in which the query has died, and all at the end.
         asked: The numbers of the micro-batches in which the query has died.
@@ -225,7 +232,8 @@ class JobQuery(PreparedQuery):
         self.happened: list[tuple[Crash, bool]] = []
         self.given: tuple[Any, ...] = ()
         self.before = {query.id for query in spark.streams.active}
-        self.plan = Plan()
+        self.plan, self.used = Plan(), TablesUsed()
+        self.static: Sequence[DataFrame] = ()
         self.delays_us: Sequence[int] = ()
         self.progress: Any = None
         self.committed, self.state_rows, self.dropped = -1, 0, 0
@@ -250,7 +258,8 @@ class JobQuery(PreparedQuery):
         """Call a function of the user's with the inputs; watermarks that it declares follow the clock, too."""
         inputs = [self.stream(source.name) for source in self.runner.sources]
         with clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None) as watermarks:
-            return called(function, inputs, self.runner.static_frames(self.spark, self.folder), more), watermarks
+            self.static = self.runner.static_frames(self.spark, self.folder)
+            return called(function, inputs, self.static, more), watermarks
 
     def take_up(self, analyzed: Any, watermarks: Watermarks) -> None:
         """Take up the job's analyzed plan.
@@ -276,6 +285,7 @@ class JobQuery(PreparedQuery):
                 )
         if watermarks.count and not watermarks.without_clock:
             self.delays_us = self.plan.delays_us
+        self.used = tables_used(self.plan, dict(zip(self.runner.static, self.static, strict=True)))
 
     def refuse_others(self, own: int) -> None:
         """Stop the queries that the job has started beside its own.
@@ -329,6 +339,7 @@ class JobQuery(PreparedQuery):
             self.is_ahead_of_clock(),
             self.other_times and self.runner.derived_time(self.plan) is not None,
             self.plan,
+            self.used,
         )
 
     def is_ahead_of_clock(self) -> bool:
