@@ -338,6 +338,7 @@ class JobCheck:
             deadline: When shrinking had to end; None: it wasn't shrunk.
         """
         judge, run = self.judge, variation.run
+        head = f"{head} {variation.remedy}".strip()
         counterexample = JobCounterexample(
             job=self.judge.name,
             oracle=self.judge.oracle.name,

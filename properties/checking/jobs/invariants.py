@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration
 from ...generators.columns.inputs import Input
+from ...laws.all import invariants as laws_of_jobs
 from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
+from ...laws.metamorphic.row_by_row import RowByRow
 from ...laws.variation import BATCHES, Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
@@ -35,6 +38,7 @@ def invariants(
     unique: Sequence[str] | None = None,
     alone: bool = False,
     settings: Mapping[str, str | int] | None = None,
+    without: Sequence[str] = (),
     seconds: float = 120,
     digits: int | None = TWELVE_DIGITS.digits,
     examples: Sequence[str | Path] = (),
@@ -45,6 +49,7 @@ def invariants(
     The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its output
     and between output and commit, and so repeats the batch. The number of shuffle partitions changes, and, where no row
     is late, the cuts between batches and the order of rows within a batch. Histories run without those of other keys.
+    Functions with state, such as a `StatefulProcessor`, get each row of a batch in a call of its own.
 
     Args:
         job: As `check_job`.
@@ -58,6 +63,8 @@ def invariants(
         unique: As `check_job`.
         alone: As `check_job`.
         settings: As `check_job`.
+        without: Invariants that the job needn't keep, by the names that the report has for them, such as "rows one at a
+            time".
         seconds: As `check_job`.
         digits: As `check_job`.
         examples: As `check_job`; a counterexample of an invariant also says which invariant, and how to run the query.
@@ -73,18 +80,25 @@ def invariants(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    return _Invariants(check_options(locals())).report(histories, examples)
+    names = [law.of_jobs for law in laws_of_jobs()]
+    for name in without:
+        if name not in names or {*without} == {*names}:
+            why = "which is no invariant" if name not in names else "and no invariant is left"
+            raise BadInput(f"without has {name!r}, {why}: leave out some of {', '.join(names)}")
+    return _Invariants(check_options(locals()), without).report(histories, examples)
 
 
 class _Invariants:
     """The checks of one job's invariants, each against the plain run of the job, which they share."""
 
-    def __init__(self, options: CheckOptions) -> None:
-        self.options = options
+    def __init__(self, options: CheckOptions, without: Sequence[str] = ()) -> None:
+        self.options, self.without = options, without
         self.emitted: dict[str, list[Emitted]] = {}
         # A history that is drawn for append mode has one batch more, which closes everything.
         variations = variations_of(options.run, options.seed, BATCHES + (options.run.mode == "append"))
-        self.checks = [self.check_of(variation) for variation in variations]
+        asked = [variation for variation in variations if variation.law not in without]
+        plan = options.runner.declare(options.run).plan
+        self.checks = [self.check_of(one) for one in asked if plan.has_function or not one.run.row_by_row]
 
     def check_of(self, variation: Variation) -> JobCheck:
         """Return the check of a variation against the plain run."""
@@ -104,7 +118,7 @@ class _Invariants:
                 check.replay(examples)
         before = self.checks[0]
         held: dict[str, int] = {}
-        unsure: list[str] = []
+        unsure = [f"{law}: without= leaves it out" for law in self.without]
         for check in self.checks:
             law = check.variation.law
             if why := _why_not_asked(check.variation, before):
@@ -117,6 +131,8 @@ class _Invariants:
                 del held[law]
                 unsure.append(f"{law}, and rows after a stop with state: the sink doesn't write by foreachBatch")
             before = check
+        if before.judge.is_sink and before.judge.met.plan.has_function and RowByRow.of_jobs not in self.without:
+            unsure.append(f"{RowByRow.of_jobs}: a sink may rely on a key's rows coming once in a batch")
         return InvariantsReport(before.judge.name, held, unsure, self.options.equality)
 
 
@@ -127,4 +143,10 @@ def _why_not_asked(variation: Variation, before: JobCheck) -> str:
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
     if variation.is_alone and before.why_alone:
         return f"histories of other keys, for each runs in a query of its own: {before.why_alone}"
+    if variation.run.row_by_row and variation.run.mode == "update":
+        if not before.judge.unique_columns:
+            return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"
+        # The last of a key's rows in a batch counts, and few operators keep their order.
+        if not before.judge.declared.plan.ends_in_function:
+            return f"{law}: an operator behind the function may change the order of a key's rows"
     return ""

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +30,7 @@ from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, frame_of, location, query_of
 from .grouping import Grouping, grouping_of
 from .plans import Plan, plan_of
+from .row_by_row import row_by_row
 from .rows import columns_of, rows_of
 from .sinks.sink import Sink
 
@@ -249,7 +251,8 @@ class JobQuery(PreparedQuery):
     def call(self, function: Callable[..., Any], *more: Any) -> tuple[Any, Watermarks]:
         """Call a function of the user's with the inputs; watermarks that it declares follow the clock, too."""
         inputs = [self.stream(source.name) for source in self.runner.sources]
-        with clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None) as watermarks:
+        calls = row_by_row() if self.run.row_by_row else contextlib.nullcontext()
+        with clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None) as watermarks, calls:
             return called(function, inputs, self.runner.static_frames(self.spark, self.folder), more), watermarks
 
     def take_up(self, analyzed: Any, watermarks: Watermarks) -> None:
@@ -361,7 +364,7 @@ class JobQuery(PreparedQuery):
         if not isinstance(job, Sink):
             writer = self.result()[0].writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.run.mode)
             return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        with self.dying_in_foreach_batch():
+        with self.of_a_check():
             started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)
         self.refuse_others(1)
@@ -377,11 +380,15 @@ class JobQuery(PreparedQuery):
         self.tables[batch_id] = arrow_table_of(rows)
 
     @contextlib.contextmanager
-    def dying_in_foreach_batch(self) -> Iterator[None]:
-        """Let functions that are given to `foreachBatch` within it raise where a crash is planned."""
+    def of_a_check(self) -> Iterator[None]:
+        """Let functions that are given to `foreachBatch` within it raise where a crash is planned.
+
+        Raises:
+            BadInput: A query asks for real-time mode.
+        """
         from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-        original = DataStreamWriter.foreachBatch
+        original, trigger = DataStreamWriter.foreachBatch, DataStreamWriter.trigger
 
         def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
             def not_ending(rows: DataFrame, batch_id: int) -> None:
@@ -390,11 +397,17 @@ class JobQuery(PreparedQuery):
 
             return original(writer, self.dying(not_ending))
 
-        DataStreamWriter.foreachBatch = for_each_batch  # type: ignore[assignment,method-assign]
-        try:
+        def of_batches(writer: DataStreamWriter, **named: Any) -> DataStreamWriter:
+            if named.get("realTime") is not None:
+                raise BadInput(
+                    f"{name_of(self.runner.job)} asks for real-time mode, trigger(realTime=…), which reads no files, "
+                    "as the check's inputs are, and has no foreachBatch: give the query another trigger in its test; "
+                    "invariants(…) calls functions with state once a row, as that mode does"
+                )
+            return trigger(writer, **named)
+
+        with mock.patch.multiple(DataStreamWriter, foreachBatch=for_each_batch, trigger=of_batches):
             yield
-        finally:
-            DataStreamWriter.foreachBatch = original  # type: ignore[method-assign]
 
     def place(self, batch_id: int) -> tuple[int, bool]:
         """Return the batch of a micro-batch; under another trigger than the default the last batch alone has two."""
