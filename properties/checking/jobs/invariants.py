@@ -12,8 +12,9 @@ from ...generators.columns.inputs import Input
 from ...laws.all import invariants as laws_of_jobs
 from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
+from ...laws.metamorphic.cuts import Cuts
 from ...laws.metamorphic.row_by_row import RowByRow
-from ...laws.variation import BATCHES, Variation
+from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
 from ...witnesses.job.running import Job
@@ -37,6 +38,7 @@ def invariants(
     out_of_order: Duration | None = None,
     unique: Sequence[str] | None = None,
     alone: bool = False,
+    timeouts: Sequence[Duration] = (),
     settings: Mapping[str, str | int] | None = None,
     without: Sequence[str] = (),
     seconds: float = 120,
@@ -62,6 +64,7 @@ def invariants(
         out_of_order: As `check_job`.
         unique: As `check_job`.
         alone: As `check_job`.
+        timeouts: As `check_job`.
         settings: As `check_job`.
         without: Invariants that the job needn't keep, by the names that the report has for them, such as "rows one at a
             time".
@@ -95,7 +98,7 @@ class _Invariants:
         self.options, self.without = options, without
         self.emitted: dict[str, list[Emitted]] = {}
         # A history that is drawn for append mode has one batch more, which closes everything.
-        variations = variations_of(options.run, options.seed, BATCHES + (options.run.mode == "append"))
+        variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
         asked = [variation for variation in variations if variation.law not in without]
         plan = options.runner.declare(options.run).plan
         self.checks = [self.check_of(one) for one in asked if plan.has_function or not one.run.row_by_row]
@@ -141,6 +144,8 @@ def _why_not_asked(variation: Variation, before: JobCheck) -> str:
     law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
     if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
+    if law == Cuts.of_jobs and variation.run.processing_time:
+        return f"{law}: a row's batch says at which processing time it comes"
     if variation.is_alone and before.why_alone:
         return f"histories of other keys, for each runs in a query of its own: {before.why_alone}"
     if variation.run.row_by_row and variation.run.mode == "update":
