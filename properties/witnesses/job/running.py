@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Row, Source, from_microseconds, microseconds
-from ...system.exits import without_exit
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
 from ..run_options import PLAIN, Crash, RunOptions
-from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
+from ..spark.engine import PreparedQuery, Tables, limited
 from ..spark.failures import Result, in_own_folder, refused, reported_failures
 from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query
+from .as_in_a_check import as_in_a_check
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, frame_of, location, query_of
 from .grouping import Grouping, grouping_of
@@ -403,7 +402,7 @@ class JobQuery(PreparedQuery):
         if not isinstance(job, Sink):
             writer = self.result()[0].writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.run.mode)
             return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        with self.of_a_check():
+        with as_in_a_check(self.dying, name_of(job)):
             started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)
         self.refuse_others(1)
@@ -417,36 +416,6 @@ class JobQuery(PreparedQuery):
     def keep(self, rows: DataFrame, batch_id: int) -> None:
         """Keep the rows of a micro-batch."""
         self.tables[batch_id] = arrow_table_of(rows)
-
-    @contextlib.contextmanager
-    def of_a_check(self) -> Iterator[None]:
-        """Let functions that are given to `foreachBatch` within it raise where a crash is planned.
-
-        Raises:
-            BadInput: A query asks for real-time mode.
-        """
-        from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-        original, trigger = DataStreamWriter.foreachBatch, DataStreamWriter.trigger
-
-        def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
-            def not_ending(rows: DataFrame, batch_id: int) -> None:
-                with without_exit(location(function)):  # Spark would wait for it forever
-                    function(rows, batch_id)
-
-            return original(writer, self.dying(not_ending))
-
-        def of_batches(writer: DataStreamWriter, **named: Any) -> DataStreamWriter:
-            if named.get("realTime") is not None:
-                raise BadInput(
-                    f"{name_of(self.runner.job)} asks for real-time mode, trigger(realTime=…), which reads no files, "
-                    "as the check's inputs are, and has no foreachBatch: give the query another trigger in its test; "
-                    "invariants(…) calls functions with state once a row, as that mode does"
-                )
-            return trigger(writer, **named)
-
-        with mock.patch.multiple(DataStreamWriter, foreachBatch=for_each_batch, trigger=of_batches):
-            yield
 
     def place(self, batch_id: int) -> tuple[int, bool]:
         """Return the batch of a micro-batch; under another trigger than the default the last batch alone has two."""
