@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ...laws.all import invariants as laws_of_jobs
 from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
 from ...laws.metamorphic.cuts import Cuts
+from ...laws.metamorphic.order import Order
 from ...laws.metamorphic.row_by_row import RowByRow
 from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
@@ -124,7 +125,7 @@ class _Invariants:
         unsure = [f"{law}: without= leaves it out" for law in self.without]
         for check in self.checks:
             law = check.variation.law
-            if why := _why_not_asked(check.variation, before):
+            if why := _why_not_asked(check.variation, before, held):
                 unsure.append(why)
                 continue
             if before.why_alone:
@@ -139,8 +140,8 @@ class _Invariants:
         return InvariantsReport(before.judge.name, held, unsure, self.options.equality)
 
 
-def _why_not_asked(variation: Variation, before: JobCheck) -> str:
-    """Return why a job isn't checked under a variation, as far as the check before has shown; empty if it is."""
+def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]) -> str:
+    """Return why a job isn't checked under a variation, as far as the checks before have shown; empty if it is."""
     law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
     if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
@@ -149,6 +150,8 @@ def _why_not_asked(variation: Variation, before: JobCheck) -> str:
     if variation.is_alone and before.why_alone:
         return f"histories of other keys, for each runs in a query of its own: {before.why_alone}"
     if variation.run.row_by_row and variation.run.mode == "update":
+        if Order.of_jobs not in held:  # it refuses two rows of a batch that can't be told apart
+            return f"{law}: it is asked after {Order.of_jobs} alone"
         if not before.judge.unique_columns:
             return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"
         # The last of a key's rows in a batch counts, and few operators keep their order.

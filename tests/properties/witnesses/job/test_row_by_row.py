@@ -128,15 +128,16 @@ def test_an_invariant_of_another_name_can_t_be_left_out_nor_all_of_them() -> Non
 def test_updated_rows_are_compared_only_where_the_last_of_a_key_is_known() -> None:
     variation = RowByRow().variation(RunOptions(mode="update"), RowByRow.given)
 
-    def why(unique: list[str], plan: Plan, mode: Mode = "update") -> str:
+    def why(unique: list[str], plan: Plan, mode: Mode = "update", held: str = "the order within a batch") -> str:
         judge = SimpleNamespace(unique_columns=unique, declared=Declared(plan=plan), met=SimpleNamespace(plan=plan))
         asked: Any = SimpleNamespace(judge=judge, why_alone="")
-        return _why_not_asked(replace(variation, run=replace(variation.run, mode=mode)), asked)
+        return _why_not_asked(replace(variation, run=replace(variation.run, mode=mode)), asked, [held])
 
     last = Plan(has_function=True, ends_in_function=True)
     assert why(["user"], last) == "" == why([], Plan(has_function=True), "append")
     assert "an operator behind the function" in why(["user"], Plan(has_function=True))
     assert "unique=[…]" in why([], last)
+    assert "asked after the order within a batch" in why(["user"], last, held="a restart")
 
 
 @pytest.mark.spark
