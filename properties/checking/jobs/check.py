@@ -64,6 +64,7 @@ def check_job(
     out_of_order: Duration | None = None,
     unique: Sequence[str] | None = None,
     alone: bool = False,
+    timeouts: Sequence[Duration] = (),
     settings: Mapping[str, str | int] | None = None,
     seconds: float = 120,
     digits: int | None = TWELVE_DIGITS.digits,
@@ -88,6 +89,8 @@ def check_job(
             as far as the job's own watermarks allow.
         unique: The columns that identify a row of an updated table; by default those of the key and the window.
         alone: Run each history in its own query, until `seconds` have passed.
+        timeouts: How long the job's timeouts and timers of processing time are, such as ["30 minutes"]. Each batch then
+            runs at the time of the history's clock, and batches are apart by these durations, and by 1 ms less or more.
         settings: Other settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
         seconds: The time limit of a query, of all queries of histories that run alone, and of shrinking.
         digits: The number of digits to which floating-point numbers are compared; None: exactly, as all other values.
@@ -340,6 +343,7 @@ class JobCheck:
             deadline: When shrinking had to end; None: it wasn't shrunk.
         """
         judge, run = self.judge, variation.run
+        head = f"{head} {variation.remedy}".strip()
         counterexample = JobCounterexample(
             job=self.judge.name,
             oracle=self.judge.oracle.name,

@@ -22,6 +22,10 @@ _IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicr
 """Expressions that turn times into microseconds or back; windows by time are resolved to the first."""
 _WITH_STATE = "WithState"
 """A part of the names of operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
+_OF_FUNCTION = ("FlatMapGroupsInPandasWithState", "TransformWithStateIn")
+"""The beginnings of the names of operators that call a Python function with state."""
+_IN_ORDER = ("Project", "Filter")
+"""Operators that leave the order of rows as it is."""
 _INTEGERS = ("integer", "long")
 
 
@@ -48,6 +52,8 @@ class Plan:
         durations_us: The durations in its expressions and watermarks, in microseconds, sorted.
         delays_us: The delays of its watermarks, in microseconds, sorted.
         event_times: The columns of its watermarks.
+        has_function: Whether a Python function with state is among its operators.
+        ends_in_function: Whether such a function makes the rows of its result, in this order.
         by_processing_time: Whether it has timeouts or timers of processing time.
         initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
         equated: The ids of the columns that a join compares for equality with another column of the same name.
@@ -57,6 +63,8 @@ class Plan:
     durations_us: Sequence[int] = ()
     delays_us: Sequence[int] = ()
     event_times: Sequence[EventTime] = ()
+    has_function: bool = False
+    ends_in_function: bool = False
     by_processing_time: bool = False
     initial_keys: Sequence[frozenset[int]] = ()
     equated: frozenset[int] = frozenset()
@@ -75,6 +83,8 @@ def plan_of(analyzed: Any) -> Plan:
         durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
         delays_us=sorted(delays_us),
         event_times=_event_times(watermarks, inputs, expressions),
+        has_function=any(name.startswith(_OF_FUNCTION) for name, _ in nodes),
+        ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(_OF_FUNCTION),
         by_processing_time=any(_goes_by_processing_time(name, node) for name, node in nodes if _WITH_STATE in name),
         initial_keys=[
             _origins(_initial_key(node), expressions) for name, node in nodes if _has_initial_state(name, node)

@@ -97,7 +97,8 @@ class RowsWitness:
         return replace(self, runner=replace(self.runner, static=static))
 
     def _run(self, batches: Sequence[Mapping[str, pa.Table]], history: JobHistory, run: RunOptions) -> Output:
-        output = self.runner.run(batches, history.clock, run)
+        times = {"times_ms": history.times_ms(self.sources)} if run.processing_time else {}
+        output = self.runner.run(batches, history.clock, run, **times)
         if output.ahead or (output.other_times and output.dropped and not self.takes_late):
             raise BadInput(self._other_clock(output.ahead))
         return output

@@ -182,6 +182,17 @@ def test_a_table_is_used_by_the_key_where_it_is_joined_on_it_or_is_an_initial_st
     assert (used.by_key.get("names", set()), used.initial) == (by_key, initial)
 
 
+def test_a_function_s_rows_come_in_its_order_unless_an_operator_may_move_them(clicks: DataFrame) -> None:
+    made = clicks.groupBy("user").applyInPandasWithState(
+        lambda key, rows, state: iter(()), "user string", "n int", "append", "NoTimeout"
+    )
+    passed_on, joined_again = made.where("user != 'a'").select("user"), made.join(clicks, "user")
+    for frame, expected in ((made, True), (passed_on, True), (joined_again, False)):
+        assert (read(frame).has_function, read(frame).ends_in_function) == (True, expected)
+    assert not read(clicks).has_function
+    assert not read(hopping(clicks)).ends_in_function
+
+
 def test_an_operator_is_known_by_its_class_and_not_by_a_name_in_the_job(clicks: DataFrame) -> None:
     operator = "DeduplicateWithinWatermark"
     assert operator in read(late(clicks).dropDuplicatesWithinWatermark(["user"])).operators
