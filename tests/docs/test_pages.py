@@ -68,8 +68,8 @@ def test_a_copy_of_a_file_is_the_file() -> None:
     assert [str(block) for block in copies if block.text != text_of(block.notes["copy of"])] == []
 
 
-def test_the_readme_has_at_most_150_lines() -> None:
-    assert len(text_of("README.md").splitlines()) <= 150
+def test_the_readme_has_at_most_120_lines() -> None:
+    assert len(text_of("README.md").splitlines()) <= 120
 
 
 @pytest.mark.parametrize("page", PAGES)
