@@ -60,3 +60,16 @@ def test_long_words_raise_the_grade() -> None:
     pytest.importorskip("textstat", reason="comes with the extra docs")
     easy, hard = "The job reads rows and sums them.", "Implementation characteristics differ substantially everywhere."
     assert READABILITY.grade(easy) < 5 < READABILITY.grade(hard)
+
+
+def test_few_sentences_of_a_page_are_long() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in READABILITY.PAGES}
+    long = {path: len(READABILITY.long_sentences(text)) for path, text in texts.items()}
+    allowed = {path: READABILITY.LONG_SHARE * len(READABILITY.sentences(text)) for path, text in texts.items()}
+    assert [path for path in texts if long[path] >= allowed[path]] == [], "docs/readability.py PAGE lists them"
+
+
+def test_pages_for_everyone_are_easy() -> None:
+    pytest.importorskip("textstat", reason="comes with the extra docs")
+    grades = {page: READABILITY.grade((ROOT / page).read_text(encoding="utf-8")) for page in READABILITY.EASY}
+    assert [page for page, grade in grades.items() if grade > READABILITY.EASY_GRADE] == []
