@@ -29,7 +29,7 @@ class SchedulesOnKafka(StagedLaw):
     name = "schedules on kafka"
     between = ("protocol", "kafka")
     says = (
-        "whatever waits how long, the real Kafka Streams emits and leaves waiting what the protocol does, but for "
+        "under any schedule of delivery, the real Kafka Streams emits and leaves waiting what the protocol does, but for "
         "divergences with a name"
     )
 
