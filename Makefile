@@ -14,6 +14,8 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 IMPORTED := duckdb, hypothesis, msgspec, pandas, pydantic.main, pyspark.daemon, pyspark.sql.classic.dataframe, \
 	pyspark.sql.streaming.stateful_processor_api_client, pyspark.worker, streamproof.properties.cli.app
 CLASSES := $(VENV)/.classes
+# Samples in pages fit on a screen; that of own_operator.md is a file of the tests.
+IN_PAGES := --line-length 80 --config 'format.exclude = ["*.py", "own_operator.md"]'
 PACKAGES := reference spark_impl properties specs
 # A copy of the package as it is installed, for tools that follow no mapping of folders to packages.
 TREE := .mypy_cache/tree
@@ -78,6 +80,7 @@ release-check: $(LINT) wheel-check docs ## Whether a release could be made: whee
 lint: $(LINT) tree ## Style, types, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/ruff format --check $(IN_PAGES) .
 	MYPYPATH=$(TREE) $(BIN)/mypy -p streamproof
 	cd $(TREE) && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml
 
@@ -92,6 +95,7 @@ docs: $(DOCS) tree ## The site of docs/ with the API reference, in site/
 format: $(LINT) ## Fix what `make lint` finds and can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/ruff format $(IN_PAGES) .
 
 bench: setup ## The figures in docs/benchmarks.md
 	$(BIN)/python -m benchmarks

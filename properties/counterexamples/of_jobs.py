@@ -71,7 +71,9 @@ class JobCounterexample:
         drawn = timeline(self.history, self.sources, self.watermarks)
         lines = [self.sentence, "", f"Expected by {self.oracle}, and emitted by {self.job}:"]
         lines += [*results_table(self.results), "", "What arrives:"]
-        lines += [*arrivals_table(self.history, self.sources, self.watermarks), "", *drawn, *[""] * bool(drawn)]
+        by_time = self.run.processing_time
+        arrives = arrivals_table(self.history, self.sources, self.watermarks, processing_time=by_time)
+        lines += [*arrives, "", *drawn, *[""] * bool(drawn)]
         lines.append(f"Seed {self.seed}, mode {self.run.mode}, trigger {self.run.trigger}; {versions()}.")
         return visible("\n".join(lines), lines=True)
 
@@ -162,7 +164,8 @@ class JobStore(Store):
         """
         why = f"{self.job} differs from {self.oracle} on this history. The check ended before it had shrunk it."
         with contextlib.suppress(OSError):  # a full disk is reported where the smaller history is to be saved
-            return self._put(history, run, self._text(why, "What arrives:", history), confirmed=False, refresh="never")
+            text = self._text(why, "What arrives:", history, run)
+            return self._put(history, run, text, confirmed=False, refresh="never")
         return None
 
     def violation(
@@ -183,11 +186,12 @@ class JobStore(Store):
 
     def failure(self, history: JobHistory, run: RunOptions, why: str) -> str:
         """Save a history that makes the job's query fail, and return the message."""
-        text = self._text(why, "It fails when this arrives, and not without:", history)
+        text = self._text(why, "It fails when this arrives, and not without:", history, run)
         return "\n".join([text, *self._saved(history, run, text)[0]])
 
-    def _text(self, why: str, head: str, history: JobHistory) -> str:
-        return visible("\n".join([why, "", head, *arrivals_table(history, self.sources, [])]), lines=True)
+    def _text(self, why: str, head: str, history: JobHistory, run: RunOptions) -> str:
+        arrives = arrivals_table(history, self.sources, [], processing_time=run.processing_time)
+        return visible("\n".join([why, "", head, *arrives]), lines=True)
 
     def _saved(
         self, history: JobHistory, run: RunOptions, report: str, confirmed: bool = True

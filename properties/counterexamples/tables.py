@@ -24,6 +24,8 @@ WIDEST = 10_000
 
 Side: TypeAlias = Literal["only expected", "only emitted", "both"]
 WATERMARKS = ("late up to", "watermark after", "event time reached")
+RUNS_AT = "runs at"
+"""The column of the clock where that is the processing time, too."""
 MARKS: Mapping[Side, str] = {"only expected": "≠ only expected", "only emitted": "≠ only emitted", "both": "  both"}
 
 
@@ -66,18 +68,27 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [f"  {line}".rstrip() for line in file.getvalue().splitlines()]
 
 
-def arrivals_table(history: JobHistory, sources: Sequence[Source], watermarks: Sequence[BatchWatermarks]) -> list[str]:
+def arrivals_table(
+    history: JobHistory,
+    sources: Sequence[Source],
+    watermarks: Sequence[BatchWatermarks],
+    *,
+    processing_time: bool = False,
+) -> list[str]:
     """Return what arrives, row by row.
 
     Args:
         history: The history.
         sources: The job's inputs.
         watermarks: Of each batch; empty where they aren't known.
+        processing_time: Whether batches run at the times of the clock.
     """
     several = len(sources) > 1
     columns = list(dict.fromkeys(name for source in sources for name in source.schema.names))
     source_of = {source.name: source for source in sources}
-    head = ["", "input" if several else "", *columns, "payload", *WATERMARKS]
+    *watermarked, reached = WATERMARKS
+    clock = RUNS_AT if processing_time else reached
+    head = ["", "input" if several else "", *columns, "payload", *watermarked, clock]
     lines: list[list[str]] = []
     left_out = 0
     for number, batch in enumerate(history.batches):

@@ -17,6 +17,7 @@ from .metamorphic.packing import Packing
 from .metamorphic.partitions import Partitions
 from .metamorphic.repeats import Repeats
 from .metamorphic.restart import Restart
+from .metamorphic.row_by_row import RowByRow
 from .of_reference.duckdb import DuckDBOfReference
 from .of_reference.fold_is_meaning import FoldIsMeaning
 from .of_reference.kafka import Kafka
@@ -48,6 +49,8 @@ METAMORPHIC: Sequence[Law] = (
     Repeats(),
 )
 """The laws that believe nobody. A job is asked those that are an `Invariant`, in this order."""
+OF_JOBS: Sequence[Invariant] = (RowByRow(),)
+"""The invariants of jobs alone."""
 ON_SPARK: Sequence[Law] = (
     Changelog(),
     Labels(),
@@ -96,7 +99,8 @@ def asked_of(registration: Registration, laws: Sequence[Law]) -> tuple[list[Law]
 
 def invariants() -> Iterator[Invariant]:
     """Yield the laws of any job."""
-    return (law for law in METAMORPHIC if isinstance(law, Invariant))
+    yield from (law for law in METAMORPHIC if isinstance(law, Invariant))
+    yield from OF_JOBS
 
 
 def variations_of(run: RunOptions, seed: int, batches: int) -> list[Variation]:

@@ -33,6 +33,7 @@ class Variation:
         goals: The coverage goals of the run.
         parts: Takes the output of a run and returns smaller variations, the likeliest first; None: there are none.
         share: Returns the share of a history, by its number, where each runs in a query of its own; None for the whole.
+        remedy: What to do where a right job differs.
         is_alone: Whether a history runs alone, and must emit what is expected of it beside others.
     """
 
@@ -46,6 +47,7 @@ class Variation:
     goals: Sequence[str] = ()
     parts: Callable[[Output], Sequence[Variation]] | None = field(default=None, compare=False)
     share: Callable[[int], Variation] | None = field(default=None, compare=False)
+    remedy: str = ""
     is_alone: bool = False
 
     @property

@@ -107,7 +107,7 @@ REGISTRATION = Registration(
     native=Native(
         lambda join: None,
         _build_native,
-        "join with a table that stands still gives what the reference emits, as a bag for each batch",
+        "join with a table that doesn't change gives what the reference emits, as a bag for each batch",
         {
             "left": NativeProfile({}, without_late_data=True),
             "inner": NativeProfile({"join": "inner"}, without_late_data=True),

@@ -474,6 +474,6 @@ REGISTRATION = Registration(
         "the windows, which a later row may join",
         _are_windows,
     ),
-    unbounded="of windows that a stream may look up at any time",
+    unbounded="for windows that a stream may look up at any time",
     mutants=MutantsOf("windowed_table"),
 )

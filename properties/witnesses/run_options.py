@@ -45,6 +45,9 @@ class RunOptions:
         mode: Of a job: its output mode; a sink has its own.
         empty_batches: Of a job: whether under the default trigger an empty batch follows each batch, whatever its
             operators ask for.
+        processing_time: Of a job: whether the processing time of each batch is that of the history's clock, not of the
+            machine's.
+        row_by_row: Of a job: whether its functions with state get each row of a batch in a call of its own.
         settings: Of a job: further settings of the session.
         seconds: Of a job: how long its query may take.
     """
@@ -57,6 +60,8 @@ class RunOptions:
     trigger: Trigger = "default"
     mode: Mode = "append"
     empty_batches: bool = False
+    processing_time: bool = False
+    row_by_row: bool = False
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     seconds: float = 120
 

@@ -68,8 +68,8 @@ def test_a_copy_of_a_file_is_the_file() -> None:
     assert [str(block) for block in copies if block.text != text_of(block.notes["copy of"])] == []
 
 
-def test_the_readme_has_at_most_150_lines() -> None:
-    assert len(text_of("README.md").splitlines()) <= 150
+def test_the_readme_has_at_most_120_lines() -> None:
+    assert len(text_of("README.md").splitlines()) <= 120
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -413,13 +413,13 @@ def test_the_coverage_goals_of_laws_on_spark_are_those_that_they_ask_for(operato
 
 def test_the_contracts_and_layers_in_contributing_are_those_that_are_checked() -> None:
     contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
-    house = text_of("CONTRIBUTING.md").split("## How the house is laid out")[1].split("\n## ")[0]
-    named = re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", " ".join(house.split("`make lint` checks")[1].split()))
+    layout = text_of("CONTRIBUTING.md").split("## How the project is laid out")[1].split("\n## ")[0]
+    named = re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", " ".join(layout.split("`make lint` checks")[1].split()))
     known = [contract["name"] for contract in contracts]
     assert len(named) > 5
     assert [name for name in named if not any(one.startswith(name) for one in known)] == []
     (layers,) = (contract["layers"] for contract in contracts if contract["name"] == "properties in layers")
-    rows = house.split("The layers of `properties/`")[1].split("`make lint`")[0]
+    rows = layout.split("The layers of `properties/`")[1].split("`make lint`")[0]
     listed = [re.findall(r"`(\w+)/`", cell) for cell in re.findall(r"^\| (`[^|]*) \|", rows, re.MULTILINE)]
     assert [set(names) for names in listed] == [set(layer.split(" | ")) for layer in layers]
 

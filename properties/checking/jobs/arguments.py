@@ -12,11 +12,14 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration, microseconds_of
+from ...generators.columns.drawing import grain_of
 from ...generators.columns.inputs import Input, ResolvedInput, distinct_names, resolve_all
 from ...generators.columns.key_spaces import MOST
 from ...generators.columns.schemas import needs_spark
+from ...generators.columns.shown import duration
 from ...laws.expected.oracle import Oracle
 from ...laws.expected.oracles import BatchOracle, FunctionOracle, JobOracle, ModelOracle, sql
+from ...laws.variation import BATCHES
 from ...outcomes.equality import TWELVE_DIGITS, Equality
 from ...system.arguments import fits, folder_at, short
 from ...system.visible import visible
@@ -24,7 +27,7 @@ from ...witnesses.job.rows import rows_of
 from ...witnesses.job.running import Job, Runner
 from ...witnesses.job.scripts.script import Script
 from ...witnesses.job.sinks.sink import Sink
-from ...witnesses.run_options import Mode, RunOptions
+from ...witnesses.run_options import Mode, RunOptions, Trigger
 from ...witnesses.spark.session import spark_session
 
 LARGEST_SEED = 10**18
@@ -58,6 +61,7 @@ class CheckOptions:
         unique: The columns that tell the rows of an updated table apart, if they are given.
         out_of_order: How far out of order rows may be; None: as far as the job's watermarks allow.
         alone: Whether each history runs in a query of its own.
+        timeouts_us: How long the job's timeouts and timers of processing time are, in microseconds.
         equality: When two values count as equal.
         folder: The folder that counterexamples are saved in; None: none is saved.
     """
@@ -69,8 +73,14 @@ class CheckOptions:
     unique: Sequence[str] | None = None
     out_of_order: Duration | None = None
     alone: bool = False
+    timeouts_us: Sequence[int] = ()
     equality: Equality = TWELVE_DIGITS
     folder: Path | None = None
+
+    @property
+    def batches(self) -> int:
+        """The number of batches that may have rows, enough for each step that the clock takes by a timeout."""
+        return max(BATCHES, 2 + 3 * len(self.timeouts_us))
 
 
 def check_options(given: Mapping[str, Any]) -> CheckOptions:
@@ -86,8 +96,14 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         inputs, static = _reads_of(job, inputs, static)
     resolved, runner = runner_of(job, inputs, seed, static)
     settings = settings_of(given["settings"])
+    timeouts_us = _timeouts_us(given["timeouts"], resolved, given["trigger"])
     run = RunOptions(
-        trigger=given["trigger"], mode=given["mode"] or "append", empty_batches=True, settings=settings, seconds=seconds
+        trigger=given["trigger"],
+        mode=given["mode"] or "append",
+        empty_batches=True,
+        processing_time=bool(timeouts_us),
+        settings=settings,
+        seconds=seconds,
     )
     if isinstance(job, Script):
         runner.declare(run)  # which says what the script's query is
@@ -97,10 +113,32 @@ def check_options(given: Mapping[str, Any]) -> CheckOptions:
         runner=runner,
         inputs=resolved,
         run=run,
+        timeouts_us=timeouts_us,
         equality=Equality(given["digits"]),
         folder=None if folder is None else folder_at(folder),
         **{name: given[name] for name in ("seed", "unique", "out_of_order", "alone")},
     )
+
+
+def _timeouts_us(timeouts: Sequence[Duration], inputs: Sequence[ResolvedInput], trigger: Trigger) -> list[int]:
+    """Return the lengths of timeouts of processing time, in microseconds.
+
+    Raises:
+        BadInput: No history can have batches so far apart, or not under this trigger.
+    """
+    grain_us = max(1_000, grain_of(inputs))
+    found = []
+    for timeout in timeouts:
+        timeout_us = microseconds_of("timeouts", timeout)
+        if timeout_us <= grain_us or timeout_us % grain_us:
+            raise BadInput(
+                f"timeouts has {timeout!r}: batches run at event times of the inputs, so give a whole number of "
+                f"{duration(grain_us)}, and more than one"
+            )
+        found.append(timeout_us)
+    if found and trigger != "default":
+        raise BadInput(f'timeouts are checked under the default trigger: leave out trigger="{trigger}"')
+    return sorted({*found})
 
 
 def _reads_of(

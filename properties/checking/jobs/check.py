@@ -18,7 +18,7 @@ from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration
 from ...counterexamples.of_jobs import JobCounterexample, JobStore, saved_histories
 from ...generators.columns.inputs import Input, ResolvedInput
-from ...generators.columns.key_spaces import ALONE, why_alone
+from ...generators.columns.key_spaces import ALONE, carrier, why_alone
 from ...generators.columns.model import JobHistory
 from ...generators.columns.packing import UnreadableKey
 from ...generators.columns.shown import shown_row
@@ -33,7 +33,8 @@ from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
 from ...witnesses.job.running import Declared, Job
 from ...witnesses.job.scripts.script import Script
-from ...witnesses.job.witness import RowsWitness
+from ...witnesses.job.tables import TablesUsed
+from ...witnesses.job.witness import OTHER_STATE, RowsWitness
 from ...witnesses.run_options import Mode, Trigger
 from ...witnesses.spark.failures import QueryFailed
 from .arguments import CheckOptions, check_options, oracle_of
@@ -63,6 +64,7 @@ def check_job(
     out_of_order: Duration | None = None,
     unique: Sequence[str] | None = None,
     alone: bool = False,
+    timeouts: Sequence[Duration] = (),
     settings: Mapping[str, str | int] | None = None,
     seconds: float = 120,
     digits: int | None = TWELVE_DIGITS.digits,
@@ -87,6 +89,8 @@ def check_job(
             as far as the job's own watermarks allow.
         unique: The columns that identify a row of an updated table; by default those of the key and the window.
         alone: Run each history in its own query, until `seconds` have passed.
+        timeouts: How long the job's timeouts and timers of processing time are, such as ["30 minutes"]. Each batch then
+            runs at the time of the history's clock, and batches are apart by these durations, and by 1 ms less or more.
         settings: Other settings of the Spark session, such as {"spark.sql.session.timeZone": "Europe/Berlin"}.
         seconds: The time limit of a query, of all queries of histories that run alone, and of shrinking.
         digits: The number of digits to which floating-point numbers are compared; None: exactly, as all other values.
@@ -128,8 +132,9 @@ class JobCheck:
         self.options, self.variation = options, variation
         declared = options.runner.declare(variation.run)
         late = oracle.takes_late and variation.comparing != "end"  # a row is late by the batch that it is in
-        self.why_alone = _why_alone(options, declared)
-        witness = RowsWitness(options.runner, options.inputs, options.seed, takes_late=late, alone=bool(self.why_alone))
+        keyed = _keyed_tables(options, declared.tables)
+        self.why_alone = _why_alone(options, declared, keyed)
+        witness = RowsWitness(options.runner, options.inputs, options.seed, late, bool(self.why_alone), keyed)
         self.judge = judge = Judge(witness, oracle, declared, options.unique, options.equality)
         self.draws = Draws(options, judge.oracle, variation.run, declared.plan, late)
         self._refuse()
@@ -299,7 +304,7 @@ class JobCheck:
         histories = self.draws.draw(count)
         expected = self.judge.expected(histories, self.variation)
         for number in _fullest(histories, MAX_ALONE_AGAIN):
-            compared = self.judge.beside(histories[number], expected[number], self.variation)
+            compared = self.judge.without_others(histories, number, expected[number], self.variation)
             if compared.differs:
                 raise self.violation(histories[number], self.variation, compared, BESIDE)
         return min(count, MAX_ALONE_AGAIN)
@@ -338,6 +343,7 @@ class JobCheck:
             deadline: When shrinking had to end; None: it wasn't shrunk.
         """
         judge, run = self.judge, variation.run
+        head = f"{head} {variation.remedy}".strip()
         counterexample = JobCounterexample(
             job=self.judge.name,
             oracle=self.judge.oracle.name,
@@ -378,12 +384,28 @@ class JobCheck:
             ) from None
 
 
-def _why_alone(options: CheckOptions, declared: Declared) -> str:
-    """Return why each history runs in a query of its own; an empty text if they share one."""
+def _keyed_tables(options: CheckOptions, used: TablesUsed) -> frozenset[str]:
+    """Return the tables that don't change whose rows belong to a key of the histories."""
+    if why_alone(options.inputs):
+        return frozenset()
+    column = carrier(options.runner.sources)
+    return frozenset(name for name, columns in used.by_key.items() if column in columns)
+
+
+def _why_alone(options: CheckOptions, declared: Declared, keyed: frozenset[str]) -> str:
+    """Return why each history runs in a query of its own; an empty text if they share one.
+
+    Args:
+        options: The options of the check.
+        declared: What the job's declaration says.
+        keyed: The tables that don't change whose rows belong to a key.
+    """
     if declared.watermarks.without_clock:
         return "a watermark of the job is on a column within another one"
     if options.alone:
         return "alone=True"
+    if not declared.tables.initial <= keyed:
+        return OTHER_STATE
     return (why_alone(options.inputs) or "").removesuffix(f"; {ALONE}")
 
 

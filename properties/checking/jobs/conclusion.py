@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...generators.columns.inputs import ResolvedInput
+from ...generators.columns.key_spaces import carrier, key_space
 from ...generators.columns.model import JobHistory
 from ...generators.columns.shown import duration
 from ...laws.expected.judging import Judge
 from ...laws.variation import Variation
 from ...witnesses.job.running import RESTORED
+from ...witnesses.job.witness import RowsWitness
 from .draws import Draws
 from .verdicts import Inconclusive
 
@@ -57,6 +59,7 @@ def unmet_goals(
     """
     count, met = len(histories), judge.met
     missing = draws.unmet(histories)
+    missing[:0] = _unmet_tables(judge.witness, histories)
     if count < MIN_HISTORIES:
         missing.insert(0, f"{MIN_HISTORIES} histories at the least")
     if expecting < MIN_EXPECTING * count:
@@ -71,6 +74,20 @@ def unmet_goals(
         unmet = [goal for goal in variation.goals if goal not in met.covered]
         missing = [*(goal for goal in unmet if met.stateful or goal != RESTORED), *missing]
     return missing
+
+
+def _unmet_tables(witness: RowsWitness, histories: Sequence[JobHistory]) -> list[str]:
+    """Return a goal for each table that belongs to keys of which no history has one."""
+    if not witness.keyed:
+        return []
+    columns = key_space(witness.sources).columns
+    drawn = {row[columns[name]] for history in histories for name, row in history.arrivals}
+    remedy = f'Input(…, values={{"{carrier(witness.sources)}": […]}}) says which to draw'
+    return [
+        f"rows with a key of the table {name} ({remedy})"
+        for name in sorted(witness.keyed)
+        if not drawn & witness.keys_of(name)
+    ]
 
 
 def not_checked(judge: Judge, draws: Draws) -> list[str]:

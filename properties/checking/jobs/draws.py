@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from ....reference.spark.durations import microseconds_of
 from ...generators.columns.drawing import closed, draw_histories
-from ...generators.columns.goals import covered, goals
+from ...generators.columns.goals import covered, goals, goals_of_timeouts, silences
 from ...generators.columns.model import JobHistory
 from ...laws.expected.oracle import Oracle
-from ...laws.variation import BATCHES
 from ...witnesses.job.plans import Plan
 from ...witnesses.run_options import RunOptions
 from .arguments import CheckOptions
@@ -47,13 +46,14 @@ class Draws:
             self.distances_us,
             count,
             self.options.seed,
-            BATCHES,
+            self.options.batches,
             late=self.takes_late,
             delay_us=self.out_of_order_us,
+            timeouts_us=self.options.timeouts_us,
         )
         if not self.closes:
             return drawn
-        beyond_us = 2 * sum(self.distances_us) + DAY_US
+        beyond_us = 2 * sum((*self.distances_us, *self.options.timeouts_us)) + DAY_US
         return [closed(history, beyond_us) for history in drawn]
 
     def unmet(self, histories: Sequence[JobHistory]) -> list[str]:
@@ -61,4 +61,6 @@ class Draws:
         wanted = goals(self.inputs, self.distances_us, late=self.takes_late and self.delay_us > 0)
         sources = [given.source for given in self.inputs]
         met = covered(histories, sources, self.distances_us, self.delay_us)
-        return [goal for goal in wanted if goal not in met]
+        of_timeouts, silent_us = goals_of_timeouts(self.options.timeouts_us, self.inputs), silences(histories, sources)
+        unmet = [goal for goal, gap_us in of_timeouts.items() if gap_us not in silent_us]
+        return [*unmet, *(goal for goal in wanted if goal not in met)]

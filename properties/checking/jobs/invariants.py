@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ....reference.core.errors import BadInput
 from ....reference.spark.durations import Duration
 from ...generators.columns.inputs import Input
+from ...laws.all import invariants as laws_of_jobs
 from ...laws.all import variations_of
 from ...laws.expected.oracles import FORGETS, JobOracle
-from ...laws.variation import BATCHES, Variation
+from ...laws.metamorphic.cuts import Cuts
+from ...laws.metamorphic.order import Order
+from ...laws.metamorphic.row_by_row import RowByRow
+from ...laws.variation import Variation
 from ...outcomes.equality import TWELVE_DIGITS
 from ...system.arguments import checked
 from ...witnesses.job.running import Job
@@ -34,7 +39,9 @@ def invariants(
     out_of_order: Duration | None = None,
     unique: Sequence[str] | None = None,
     alone: bool = False,
+    timeouts: Sequence[Duration] = (),
     settings: Mapping[str, str | int] | None = None,
+    without: Sequence[str] = (),
     seconds: float = 120,
     digits: int | None = TWELVE_DIGITS.digits,
     examples: Sequence[str | Path] = (),
@@ -45,6 +52,7 @@ def invariants(
     The query is restarted after each batch. It crashes in each micro-batch, with and without data, before its output
     and between output and commit, and so repeats the batch. The number of shuffle partitions changes, and, where no row
     is late, the cuts between batches and the order of rows within a batch. Histories run without those of other keys.
+    Functions with state, such as a `StatefulProcessor`, get each row of a batch in a call of its own.
 
     Args:
         job: As `check_job`.
@@ -57,7 +65,10 @@ def invariants(
         out_of_order: As `check_job`.
         unique: As `check_job`.
         alone: As `check_job`.
+        timeouts: As `check_job`.
         settings: As `check_job`.
+        without: Invariants that the job needn't keep, by the names that the report has for them, such as "rows one at a
+            time".
         seconds: As `check_job`.
         digits: As `check_job`.
         examples: As `check_job`; a counterexample of an invariant also says which invariant, and how to run the query.
@@ -73,18 +84,25 @@ def invariants(
         StreamproofError: The query failed or took too long, or Spark couldn't be started.
     """
     __tracebackhide__ = True
-    return _Invariants(check_options(locals())).report(histories, examples)
+    names = [law.of_jobs for law in laws_of_jobs()]
+    for name in without:
+        if name not in names or {*without} == {*names}:
+            why = "which is no invariant" if name not in names else "and no invariant is left"
+            raise BadInput(f"without has {name!r}, {why}: leave out some of {', '.join(names)}")
+    return _Invariants(check_options(locals()), without).report(histories, examples)
 
 
 class _Invariants:
     """The checks of one job's invariants, each against the plain run of the job, which they share."""
 
-    def __init__(self, options: CheckOptions) -> None:
-        self.options = options
+    def __init__(self, options: CheckOptions, without: Sequence[str] = ()) -> None:
+        self.options, self.without = options, without
         self.emitted: dict[str, list[Emitted]] = {}
         # A history that is drawn for append mode has one batch more, which closes everything.
-        variations = variations_of(options.run, options.seed, BATCHES + (options.run.mode == "append"))
-        self.checks = [self.check_of(variation) for variation in variations]
+        variations = variations_of(options.run, options.seed, options.batches + (options.run.mode == "append"))
+        asked = [variation for variation in variations if variation.law not in without]
+        plan = options.runner.declare(options.run).plan
+        self.checks = [self.check_of(one) for one in asked if plan.has_function or not one.run.row_by_row]
 
     def check_of(self, variation: Variation) -> JobCheck:
         """Return the check of a variation against the plain run."""
@@ -104,10 +122,10 @@ class _Invariants:
                 check.replay(examples)
         before = self.checks[0]
         held: dict[str, int] = {}
-        unsure: list[str] = []
+        unsure = [f"{law}: without= leaves it out" for law in self.without]
         for check in self.checks:
             law = check.variation.law
-            if why := _why_not_asked(check.variation, before):
+            if why := _why_not_asked(check.variation, before, held):
                 unsure.append(why)
                 continue
             if before.why_alone:
@@ -117,14 +135,26 @@ class _Invariants:
                 del held[law]
                 unsure.append(f"{law}, and rows after a stop with state: the sink doesn't write by foreachBatch")
             before = check
+        if before.judge.is_sink and before.judge.met.plan.has_function and RowByRow.of_jobs not in self.without:
+            unsure.append(f"{RowByRow.of_jobs}: a sink may rely on a key's rows coming once in a batch")
         return InvariantsReport(before.judge.name, held, unsure, self.options.equality)
 
 
-def _why_not_asked(variation: Variation, before: JobCheck) -> str:
-    """Return why a job isn't checked under a variation, as far as the check before has shown; empty if it is."""
+def _why_not_asked(variation: Variation, before: JobCheck, held: Collection[str]) -> str:
+    """Return why a job isn't checked under a variation, as far as the checks before have shown; empty if it is."""
     law, plans = variation.law, (before.judge.declared.plan, before.judge.met.plan)
     if variation.comparing == "end" and any(FORGETS in plan.operators for plan in plans):
         return f"{law}: dropDuplicatesWithinWatermark forgets at the end of a batch"
+    if law == Cuts.of_jobs and variation.run.processing_time:
+        return f"{law}: a row's batch says at which processing time it comes"
     if variation.is_alone and before.why_alone:
         return f"histories of other keys, for each runs in a query of its own: {before.why_alone}"
+    if variation.run.row_by_row and variation.run.mode == "update":
+        if Order.of_jobs not in held:  # it refuses two rows of a batch that can't be told apart
+            return f"{law}: it is asked after {Order.of_jobs} alone"
+        if not before.judge.unique_columns:
+            return f"{law}: it isn't known which rows update each other; unique=[…] names the columns that tell"
+        # The last of a key's rows in a batch counts, and few operators keep their order.
+        if not before.judge.declared.plan.ends_in_function:
+            return f"{law}: an operator behind the function may change the order of a key's rows"
     return ""

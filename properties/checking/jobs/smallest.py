@@ -81,7 +81,7 @@ def plainest(
 ) -> tuple[JobHistory, Compared]:
     """Return the history without its clock, as written by hand, if it still differs then; and the comparison."""
     compared = judge.compare_alone(history, variation)
-    if draws.closes:  # only its clock says that everything is closed
+    if draws.closes or variation.run.processing_time:  # only its clock says what is closed, or when batches run
         return history, compared
     first = None if compared.difference is None else compared.difference.batch
     sooner = variation.run.trigger == "available_now"

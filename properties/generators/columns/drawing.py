@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -53,6 +53,7 @@ def draw_histories(
     batches: int = 5,
     late: bool = True,
     delay_us: int = 0,
+    timeouts_us: Sequence[int] = (),
 ) -> list[JobHistory]:
     """Draw histories under one clock schedule, named `h0`, `h1` and so on.
 
@@ -64,13 +65,17 @@ def draw_histories(
         batches: How many batches each has.
         late: Whether rows may come behind the watermark.
         delay_us: The delay of the watermark in microseconds, the largest of several.
+        timeouts_us: The timeouts of processing time in microseconds, where the clock is that, too.
     """
     generator = random.Random(f"{seed} of a job")
     grain_us = grain_of(inputs)
     distances = sorted({up(distance, grain_us) for distance in (*distances_us, delay_us) if distance > 0})
     distances = distances or sorted({up(distance, grain_us) for distance in DISTANCES_US})
     start = BASES[seed % len(BASES)]
-    clock = draw_clock(generator, microseconds(start), distances, batches, delay_us, grain_us)
+    if timeouts_us:
+        clock = draw_clock_of_timeouts(generator, microseconds(start), timeouts_us, batches, grain_us)
+    else:
+        clock = draw_clock(generator, microseconds(start), distances, batches, delay_us, grain_us)
     drawer = _Drawer(inputs, distances, clock, late, delay_us, start)
     drawn = [drawer.history(generator, f"h{number}") for number in range(count)]
     return [with_flaws(history, inputs, f"{seed} of the flaws of {history.name}") for history in drawn]
@@ -161,6 +166,20 @@ def draw_clock(
         clock -= clock % grain_us
         schedule.append(clock)
     return tuple(schedule)
+
+
+def draw_clock_of_timeouts(
+    generator: random.Random, base_us: int, timeouts_us: Sequence[int], batches: int, grain_us: int = 1
+) -> tuple[int, ...]:
+    """Draw a clock schedule with two batches in turn apart by each timeout, by 1 ms less and by 1 ms more.
+
+    1 ms means `grain_us` where that is longer. Batches beyond those follow at once.
+    """
+    beside = max(MS, grain_us)
+    steps = [timeout_us + by for timeout_us in timeouts_us for by in (0, -beside, beside)]
+    steps += [generator.choice((0, beside)) for _ in range(batches - 1 - len(steps))]
+    generator.shuffle(steps)
+    return tuple(accumulate(steps, initial=base_us - base_us % grain_us))
 
 
 def calendar_edges(start: datetime) -> list[int]:

@@ -19,6 +19,9 @@ EQUAL_TIMES = "equal event times"
 EXACTLY = "times exactly {} apart"
 LESS = "times {1} less than {0} apart"
 MORE = "times {1} more than {0} apart"
+SILENT_EXACTLY = "no rows of a key for exactly {}"
+SILENT_LESS = "no rows of a key for {1} less than {0}"
+SILENT_MORE = "no rows of a key for {1} more than {0}"
 KEYS = "more than one key"
 ROWS_ON = "rows on input {}"
 NULL_IN = "null in {} of input {}"
@@ -44,11 +47,32 @@ def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bo
     return named
 
 
-def _goals_of_distance(distance_us: int, grain_us: int) -> list[tuple[str, int]]:
+def goals_of_timeouts(timeouts_us: Sequence[int], inputs: Sequence[ResolvedInput]) -> dict[str, int]:
+    """Return the coverage goals of timeouts of processing time, each with how long a key is silent to meet it."""
+    words, grain_us = (SILENT_EXACTLY, SILENT_LESS, SILENT_MORE), grain_of(inputs)
+    return {goal: gap for timeout in timeouts_us for goal, gap in _goals_of_distance(timeout, grain_us, words)}
+
+
+def silences(histories: Sequence[JobHistory], sources: Sequence[Source]) -> set[int]:
+    """Return how long keys are without rows, in microseconds: from a batch with some to each one until the next."""
+    by_name = {source.name: source for source in sources}
+    found: set[int] = set()
+    for history in histories:
+        since: dict[str, int] = {}
+        for time, batch in zip(history.clock, history.batches, strict=True):
+            came = {repr(by_name[name].key_of(row)) for name, row in batch}
+            found.update(time - last for key, last in since.items() if key not in came)
+            since |= dict.fromkeys(came, time)
+    return found
+
+
+def _goals_of_distance(
+    distance_us: int, grain_us: int, words: tuple[str, str, str] = (EXACTLY, LESS, MORE)
+) -> list[tuple[str, int]]:
     """Return the goals of a distance, each with how far apart times are to meet it."""
     beside = max(MS, grain_us)
-    gaps = ((EXACTLY, 0), (LESS, -beside), (MORE, beside))
-    return [(words.format(duration(distance_us), duration(beside)), distance_us + by) for words, by in gaps]
+    gaps = zip(words, (0, -beside, beside), strict=True)
+    return [(text.format(duration(distance_us), duration(beside)), distance_us + by) for text, by in gaps]
 
 
 def covered(

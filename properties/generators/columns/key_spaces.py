@@ -123,6 +123,12 @@ def key_space(sources: Sequence[Source]) -> KeySpace:
     return min(found, key=lambda space: order.index(space.stride))
 
 
+def carrier(sources: Sequence[Source]) -> str | None:
+    """Return the column that carries the number of a history on each input; None: they are several."""
+    columns = {*key_space(sources).columns.values()}
+    return columns.pop() if len(columns) == 1 else None
+
+
 def key_family(source: Source, column: str, sources: Iterable[Source]) -> str:
     """Return what key columns whose values meet have in common: their type, and their name or else their position."""
     kind = source.schema.field(column).type

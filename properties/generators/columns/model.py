@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -154,10 +155,22 @@ class JobHistory:
         """All that a query over the history depends on, as text."""
         return repr((self.batches, self.clock, self.unreadable))
 
+    def times_ms(self, sources: Sequence[Source]) -> list[int]:
+        """Return the largest event time by the end of each batch, in milliseconds since 1970; before any 0."""
+        if self.clock:
+            return [time_us // 1000 for time_us in self.clock]
+        latest = (max((source.latest_us(batch) or 0 for source in sources), default=0) for batch in self.batches)
+        return [time_us // 1000 for time_us in accumulate(latest, max)]
+
     def unreadable_in(self, batch: int) -> list[Unreadable]:
         """Return the unreadable records of a batch; of those beyond the last, for batches were dropped, the last's."""
         last = len(self.batches) - 1
         return [one for one in self.unreadable if min(one.batch, last) == batch]
+
+    @property
+    def silent(self) -> JobHistory:
+        """The same history without anything that arrives."""
+        return replace(self, batches=((),) * len(self.batches), unreadable=())
 
     def with_batches(self, batches: Sequence[Sequence[Arrival]]) -> JobHistory:
         """Return the same history with other batches, as many as before where it has a clock."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from .inputs import ResolvedInput
-from .key_spaces import MOST, KeySpace, key_space
+from .key_spaces import MOST, KeySpace, carrier, key_space
 from .model import JobHistory, Row, Source
 from .wire import Encoder
+
+MOST_ROWS = 300_000
+"""The maximum of rows of a table that doesn't change, of which each history has its own."""
 
 
 class UnreadableKey(BadInput):
@@ -59,6 +62,35 @@ def pack(histories: Sequence[JobHistory], inputs: Sequence[ResolvedInput], seed:
     return tables
 
 
+def pack_tables(
+    tables: Mapping[str, pa.Table], keyed: Collection[str], count: int, sources: Sequence[Source]
+) -> dict[str, pa.Table]:
+    """Return the tables that don't change, those with keys once for each history, under its own keys.
+
+    Args:
+        tables: The tables, by name.
+        keyed: The tables whose rows belong to the keys of histories.
+        count: The number of histories.
+        sources: The job's inputs.
+
+    Raises:
+        UnreadableKey: A table is too large for so many histories, or has a key that can't be packed.
+    """
+    found = dict(tables)
+    for name in keyed:
+        table, column = tables[name], carrier(sources)
+        if table.num_rows * count > MOST_ROWS:
+            raise UnreadableKey(f"{count} histories would have a table {name} of {table.num_rows} rows each")
+        space, keys = key_space(sources), table[column].to_pylist()
+        try:
+            packed = pa.array([space.packed(of, key) for of in range(1, count + 1) for key in keys], table[column].type)
+        except (BadInput, pa.ArrowException, TypeError, OverflowError) as error:
+            raise UnreadableKey(f"the keys of the table {name} can't be kept apart: {error}") from None
+        repeated = pa.concat_tables([table] * count)
+        found[name] = repeated.set_column(repeated.column_names.index(column), table.schema.field(column), packed)
+    return found
+
+
 def _packed(space: KeySpace, number: int, name: str, row: Row) -> Row:
     column = space.columns[name]
     return {**row, column: space.packed(number, row[column])}
@@ -95,7 +127,11 @@ def tables_alone(history: JobHistory, sources: Sequence[Source]) -> list[dict[st
 
 
 def unpack(
-    rows: Sequence[Row], histories: Sequence[JobHistory], sources: Sequence[Source], keys: Sequence[str]
+    rows: Sequence[Row],
+    histories: Sequence[JobHistory],
+    sources: Sequence[Source],
+    keys: Sequence[str],
+    of_tables: Collection[Any] = (),
 ) -> list[list[Row]]:
     """Hand every history its own rows of a job's output, under its own keys.
 
@@ -105,13 +141,14 @@ def unpack(
         sources: The job's inputs.
         keys: The columns of the output that have the key column which carries a history's number. Where they are
             several, as after an outer join, one that isn't null is enough.
+        of_tables: The keys that each history has in tables that don't change.
 
     Raises:
         UnreadableKey: A key is none that was packed, or the row has none; the message says which.
         BadInput: A column of the key is missing.
     """
     space = key_space(sources)
-    own = [{row[space.columns[name]] for name, row in _rows_of(history)} for history in histories]
+    own = [{*of_tables, *(row[space.columns[name]] for name, row in _rows_of(history))} for history in histories]
     owners: list[int] = []
     for row in rows:
         owner = None

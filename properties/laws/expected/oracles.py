@@ -255,9 +255,11 @@ class BatchOracle(OracleOfJob):
         return "the same job as a batch" if self.job is None else f"{name_of(self.job)} as a batch"
 
     def refuses(self, plan: Plan, run: RunOptions) -> str | None:
-        """Refuse a job that calls `dropDuplicatesWithinWatermark`; without rows it may fail for other reasons."""
+        """Refuse a job that calls `dropDuplicatesWithinWatermark`, or goes by processing time."""
+        if run.processing_time:
+            return "a batch has no timeouts of processing time: expect a class, whose advance(clock) gets the time"
         forgets, witness = FORGETS in plan.operators, self.of(self.job)
-        if self.job is not None:  # it may be no stream: only a batch shows its plan
+        if self.job is not None:  # it may be no stream: only a batch shows its plan, or fails without rows
             try:
                 witness.as_batch([JobHistory(((),))], run)
                 forgets = False

@@ -1,4 +1,4 @@
-"""The law *cuts*: where the cuts between micro-batches fall plays no part when nothing is late."""
+"""The law *cuts*: other cuts between micro-batches change nothing when nothing is late."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Cuts(VariantLaw, Invariant):
     """The same records in the same order, in batches of other sizes."""
 
     name, of_jobs = "cuts", "the cuts between batches"
-    says = "where the cuts fall plays no part when nothing is late"
+    says = "other cuts change nothing when nothing is late"
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
         """Cut a history elsewhere."""

@@ -1,4 +1,4 @@
-"""The law *keys*: what is emitted for a key is the same without what doesn't concern it."""
+"""The law *keys*: a key's output is the same without the records that don't concern it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Keys(VariantLaw):
     """The variant has the records alone that concern one key."""
 
     name = "keys"
-    says = "what is emitted for a key is the same without what doesn't concern it"
+    says = "a key's output is the same without the records that don't concern it"
     shows_order = True
 
     def not_checked(self, registration: Registration) -> str | None:

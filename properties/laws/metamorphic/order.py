@@ -1,4 +1,4 @@
-"""The law *order*: where the definition leaves the order of arrival free, it plays no part."""
+"""The law *order*: where the definition leaves the order of arrival free, it changes nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Order(VariantLaw, Invariant):
             for name, definition in zip(registration.profiles, definitions, strict=True)
             if name in registration.without_late_data or not registration.by_clock(definition)
         )
-        return f"the order of arrival plays no part {', or '.join(asked)}"
+        return f"the order of arrival changes nothing {', or '.join(asked)}"
 
     def vary(self, history: History, generator: random.Random) -> Iterator[History]:
         """Shuffle a history."""

@@ -1,4 +1,4 @@
-"""The law *packing*: a history run alone gives what it gave in its cohort."""
+"""The law *packing*: a history emits the same alone as in its cohort."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Packing(Law, Invariant):
     """One query, and one state a key, for a history alone."""
 
     name, of_jobs = "packing", "histories of other keys in the query"
-    says = "a history run alone gives what it gave in its cohort"
+    says = "a history emits the same alone as in its cohort"
     goal = "run alone"
     at_once = 6
 

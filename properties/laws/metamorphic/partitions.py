@@ -1,4 +1,4 @@
-"""The law *partitions*: how many shuffle partitions a query has plays no part.
+"""The law *partitions*: the number of shuffle partitions changes nothing.
 
 The keys of a partition share a task, a Python worker and a state store; another number of partitions mixes them anew,
 and leaves some without a key.
@@ -37,7 +37,7 @@ class Partitions(RerunLaw):
 
     name, of_jobs = "partitions", "the number of partitions"
     given = 5
-    says = "how many shuffle partitions a query has plays no part"
+    says = "the number of shuffle partitions changes nothing"
     usual = (RunOptions(partitions=2), RunOptions(partitions=7))
 
     def draw_ways(self, pool: int, batches: int, generator: Random) -> Sequence[RunOptions]:

@@ -1,4 +1,4 @@
-"""The law *repeats*: what comes of records that all come twice is known from what comes of them once."""
+"""The law *repeats*: the result of records that all come twice follows from their result when they come once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Repeats(VariantLaw):
     """Each record comes twice in a row; the registration says what that makes of the result."""
 
     name = "repeats"
-    says = "what comes of records that all come twice is known from what comes of them once"
+    says = "the result of records that all come twice follows from their result when they come once"
     needs = "repeats"
     reason = "its registration doesn't say what a repeated record changes"
 

@@ -1,4 +1,4 @@
-"""The law *duckdb* on Spark: what Spark's changelog folds to is what DuckDB's statement of the definition gives."""
+"""The law *duckdb* on Spark: Spark's folded changelog is the result of DuckDB's statement of the definition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DuckDB(OutcomeLaw):
     name = "duckdb"
     between = ("duckdb", "spark")
     kinds = (Kind.RANDOM,)
-    says = "what Spark's changelog folds to is what DuckDB's statement of the definition gives"
+    says = "Spark's folded changelog is the result of DuckDB's statement of the definition"
     needs = "sql"
     reason = "its registration has no SQL statement"
     follows_changelog = True

@@ -31,7 +31,7 @@ class Retention(Law):
     name = "retention"
     between = ("reference", "spark")
     kinds = (Kind.RETENTION,)
-    says = "within its retention a row counts as if kept for ever, and then it is gone"
+    says = "within its retention a row counts as if it were kept for ever, and then it is gone"
     needs = "retention"
     reason = "its registration has no retention besides the definition's"
 

@@ -1,4 +1,4 @@
-"""The law *schedules* on Spark: whatever waits how long, each step emits and leaves waiting what the protocol does."""
+"""The law *schedules* on Spark: under any schedule, each step emits and leaves waiting what the protocol does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Schedules(StagedLaw):
     name = "schedules"
     between = ("protocol", "spark")
     kinds = (Kind.SCHEDULED,)
-    says = "in three queries, whatever waits how long, each step emits and leaves waiting what the protocol does"
+    says = "in three queries, under any schedule, each step emits and leaves waiting what the protocol does"
 
     def goals(self, sample: Sample) -> Sequence[str]:
         """Messages must overtake each other, and come too late."""

@@ -40,7 +40,7 @@ class State(OutcomeLaw):
             kept = f", but {tables.keeps}" if tables.keeps else ""
             says.append(f"nothing is stored once every row of its tables is deleted{kept}")
         if registration.unbounded:
-            says.append(f"not asked {registration.unbounded}")
+            says.append(f"not checked {registration.unbounded}")
         return "; ".join(says)
 
     def not_checked(self, registration: Registration) -> str | None:

@@ -115,11 +115,16 @@ def query_of(job: Any, returned: Any, folder: Path) -> Any:
     if not isinstance(returned, StreamingQuery):
         came = "None" if returned is None else type(returned).__name__
         raise BadInput(f"{location(job.start)} returned {came}: return the query, as writeStream….start() gives it")
-    checkpoint = re.sub("^file:/*", "/", str(returned._jsq.streamingQuery().resolvedCheckpointRoot()))
-    if not Path(checkpoint).resolve().is_relative_to(folder.resolve()) and "/temporary-" not in checkpoint:
+    checkpoint = folder_of_checkpoint(returned._jsq.streamingQuery())
+    if not checkpoint.resolve().is_relative_to(folder.resolve()) and "/temporary-" not in str(checkpoint):
         returned.stop()
         raise BadInput(
-            f"{location(job.start)} keeps its checkpoint in {visible(checkpoint)}: put it below the folder that it is "
-            "given, for each history starts with none"
+            f"{location(job.start)} keeps its checkpoint in {visible(str(checkpoint))}: put it below the folder that "
+            "it is given, for each history starts with none"
         )
     return returned
+
+
+def folder_of_checkpoint(query: Any) -> Path:
+    """Return the folder of the checkpoint of a query, which is the JVM's, as far as it is on this machine."""
+    return Path(re.sub("^file:/*", "/", str(query.resolvedCheckpointRoot())))

@@ -22,6 +22,10 @@ _IN_MICROSECONDS = {"PreciseTimestampConversion", "MicrosToTimestamp", "UnixMicr
 """Expressions that turn times into microseconds or back; windows by time are resolved to the first."""
 _WITH_STATE = "WithState"
 """A part of the names of operators with timeouts or timers: TransformWithState…, FlatMapGroups…WithState."""
+_OF_FUNCTION = ("FlatMapGroupsInPandasWithState", "TransformWithStateIn")
+"""The beginnings of the names of operators that call a Python function with state."""
+_IN_ORDER = ("Project", "Filter")
+"""Operators that leave the order of rows as it is."""
 _INTEGERS = ("integer", "long")
 
 
@@ -48,14 +52,22 @@ class Plan:
         durations_us: The durations in its expressions and watermarks, in microseconds, sorted.
         delays_us: The delays of its watermarks, in microseconds, sorted.
         event_times: The columns of its watermarks.
+        has_function: Whether a Python function with state is among its operators.
+        ends_in_function: Whether such a function makes the rows of its result, in this order.
         by_processing_time: Whether it has timeouts or timers of processing time.
+        initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
+        equated: The ids of the columns that a join compares for equality with another column of the same name.
     """
 
     operators: frozenset[str] = frozenset()
     durations_us: Sequence[int] = ()
     delays_us: Sequence[int] = ()
     event_times: Sequence[EventTime] = ()
+    has_function: bool = False
+    ends_in_function: bool = False
     by_processing_time: bool = False
+    initial_keys: Sequence[frozenset[int]] = ()
+    equated: frozenset[int] = frozenset()
 
 
 def plan_of(analyzed: Any) -> Plan:
@@ -71,7 +83,13 @@ def plan_of(analyzed: Any) -> Plan:
         durations_us=sorted(duration_us for duration_us in durations_us if 0 < duration_us <= _LONGEST_US),
         delays_us=sorted(delays_us),
         event_times=_event_times(watermarks, inputs, expressions),
+        has_function=any(name.startswith(_OF_FUNCTION) for name, _ in nodes),
+        ends_in_function=next(name for name, _ in nodes if name not in _IN_ORDER).startswith(_OF_FUNCTION),
         by_processing_time=any(_goes_by_processing_time(name, node) for name, node in nodes if _WITH_STATE in name),
+        initial_keys=[
+            _origins(_initial_key(node), expressions) for name, node in nodes if _has_initial_state(name, node)
+        ],
+        equated=_origins((id for name, node in nodes if name == "Join" for id in _equated(node)), expressions),
     )
 
 
@@ -134,24 +152,52 @@ def _event_times(
         columns = [_read(column)[0] for column in members(node.output())]
         names = [column["name"] for column in columns]
         given |= {_id(column): (column["name"], names) for column in columns}
+    times = []
+    for watermark in watermarks:
+        column = _read(watermark.eventTime())[0]
+        (origin,) = _origins([_id(column)], expressions)
+        times.append(EventTime(column["name"], *given.get(origin, (None, ()))))
+    return times
+
+
+def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> frozenset[int]:
+    """Return the ids of the columns that columns come from, maybe renamed."""
     renamed = {
         _id(nodes[0]): _id(nodes[1])
         for nodes in expressions
         if [node["class"] for node in nodes] == ["Alias", "AttributeReference"]
     }
-    times = []
-    for watermark in watermarks:
-        column = _read(watermark.eventTime())[0]
-        origin = _id(column)
+    origins = set()
+    for origin in columns:
         while origin in renamed:
             origin = renamed[origin]
-        times.append(EventTime(column["name"], *given.get(origin, (None, ()))))
-    return times
+        origins.add(origin)
+    return frozenset(origins)
 
 
 def _id(column: Mapping[str, Any]) -> int:
     number: int = column["exprId"]["id"]
     return number
+
+
+def _has_initial_state(name: str, node: Any) -> bool:
+    return name.startswith("TransformWithState") and bool(node.hasInitialState())
+
+
+def _initial_key(node: Any) -> list[int]:
+    pairs = zip(members(node.children().apply(0).output()), members(node.initialState().output()), strict=False)
+    both = [pair for pair, _ in zip(pairs, range(node.initGroupingAttrsLen()), strict=False)]
+    return [initial.exprId().id() for own, initial in both if own.name().lower() == initial.name().lower()]
+
+
+def _equated(join: Any) -> Iterator[int]:
+    for condition in (_read(expression) for expression in members(join.expressions())):
+        for number, node in enumerate(condition):
+            sides = condition[number + 1 : number + 3]
+            if node["class"] != "EqualTo" or {side["class"] for side in sides} != {"AttributeReference"}:
+                continue
+            if sides[0]["name"].lower() == sides[1]["name"].lower():
+                yield from map(_id, sides)
 
 
 def _goes_by_processing_time(name: str, node: Any) -> bool:

@@ -7,7 +7,8 @@ batch without data that Spark runs after a watermark moved, at a moment that doe
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,18 +20,21 @@ import pyarrow.parquet as pq
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...generators.columns.model import Row, Source, from_microseconds, microseconds
-from ...system.exits import without_exit
 from ...system.spark_versions import arrow_table_of, frame_of_arrow
 from ..run_options import PLAIN, Crash, RunOptions
-from ..spark.engine import OfBatch, PreparedQuery, Tables, limited
+from ..spark.engine import PreparedQuery, Tables, limited
 from ..spark.failures import Result, in_own_folder, refused, reported_failures
 from ..spark.session import partitions_of_users_session, partitions_setting, session_for_query
+from .as_in_a_check import as_in_a_check
 from .clock import TIME, Watermarks, clock_behind_watermarks, with_clock
 from .contract import called, frame_of, location, query_of
 from .grouping import Grouping, grouping_of
 from .plans import Plan, plan_of
+from .processing_time import SETTINGS, at_times
+from .row_by_row import row_by_row
 from .rows import columns_of, rows_of
 from .sinks.sink import Sink
+from .tables import TablesUsed, tables_used
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,6 +63,7 @@ class Declared:
         watermarks: The watermarks that it has declared.
         plan: Its analyzed plan.
         grouping: The grouping whose rows it updates, if it does.
+        tables: How it uses the tables that don't change.
     """
 
     names: Sequence[str] = ()
@@ -66,6 +71,7 @@ class Declared:
     watermarks: Watermarks = field(default_factory=Watermarks)
     plan: Plan = field(default_factory=Plan)
     grouping: Grouping | None = None
+    tables: TablesUsed = field(default_factory=TablesUsed)
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,7 @@ class Output:
         ahead: Whether the watermark went beyond the clock.
         other_times: Whether the job derives an event time that its input has as it is, and gets other times.
         plan: The query's analyzed plan.
+        tables: How the job uses the tables that don't change.
     """
 
     batches: list[list[Row]]
@@ -93,6 +100,7 @@ class Output:
     ahead: bool = False
     other_times: bool = False
     plan: Plan = field(default_factory=Plan)
+    tables: TablesUsed = field(default_factory=TablesUsed)
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,13 @@ class Runner:
     sources: Sequence[Source]
     static: Mapping[str, pa.Table] = field(default_factory=dict)
 
-    def run(self, batches: Sequence[Tables], clock: Sequence[int] = (), run: RunOptions = PLAIN) -> Output:
+    def run(
+        self,
+        batches: Sequence[Tables],
+        clock: Sequence[int] = (),
+        run: RunOptions = PLAIN,
+        times_ms: Sequence[int] = (),
+    ) -> Output:
         """Run the job's query over batches.
 
         Args:
@@ -117,12 +131,17 @@ class Runner:
             clock: The event time (microseconds since 1970) to which the watermarks move in each batch; empty: they
                 follow the job's rows alone.
             run: How it is run.
+            times_ms: The processing time of each batch, in milliseconds since 1970; empty: that of the machine.
 
         Raises:
-            BadInput: The job breaks the contract, or Spark refuses its query.
+            BadInput: The job breaks the contract, or Spark refuses its query, or has no other clock than the machine's.
             StreamproofError: The query failed, or took longer than it may.
         """
-        return _in_session(run, lambda spark, folder: JobQuery(self, spark, folder, batches, clock, run).output())
+
+        def output(spark: SparkSession, folder: Path) -> Output:
+            return JobQuery(self, spark, folder, batches, clock, run, times_ms).output()
+
+        return _in_session(run, output)
 
     def derived_time(self, plan: Plan) -> str | None:
         """Return the column of a watermark that the job derives though its input has the event time; None: none."""
@@ -168,7 +187,8 @@ class Runner:
                 return Declared()
             with refused(*REFUSED), limited(run.seconds):
                 result, watermarks = query.result()
-                return Declared(result.columns, columns_of(result), watermarks, query.plan, grouping_of(result))
+                columns, grouping = columns_of(result), grouping_of(result)
+                return Declared(result.columns, columns, watermarks, query.plan, grouping, query.used)
 
         return _in_session(run, declared)
 
@@ -180,7 +200,8 @@ class Runner:
 
 def _in_session(run: RunOptions, do: Callable[[SparkSession, Path], Result]) -> Result:
     partitions = partitions_of_users_session() if run.partitions is None else run.partitions
-    with session_for_query({**partitions_setting(partitions), **run.settings}, any_provider=True) as spark:
+    settings = {**partitions_setting(partitions), **run.settings, **(SETTINGS if run.processing_time else {})}
+    with session_for_query(settings, any_provider=True) as spark:
         return in_own_folder(partial(do, spark))
 
 
@@ -199,6 +220,7 @@ class JobQuery(PreparedQuery):
 
     Attributes:
         plan: The job's analyzed plan.
+        used: How it uses the tables that don't change.
         happened: The crashes that have happened, in order, each with whether the micro-batch had rows.
         with_rows: The numbers of the micro-batches with rows: those in which the query has died, and all at the end.
         asked: The numbers of the micro-batches in which the query has died.
@@ -216,16 +238,19 @@ class JobQuery(PreparedQuery):
         batches: Sequence[Tables],
         clock: Sequence[int],
         run: RunOptions,
+        times_ms: Sequence[int] = (),
     ) -> None:
         # A smaller history ends before stops that it was found with: a job has nothing to do after them.
         stops = tuple(stop for stop in dict.fromkeys(run.stop_after) if stop < len(batches) - 1)
         super().__init__(spark, folder, with_clock(batches, clock), replace(run, stop_after=stops), run.steps)
         self.runner, self.folder, self.clock, self.seconds = runner, folder, clock, run.seconds
+        self.times_ms, self.at_other_times = times_ms, False
         self.tables: dict[int, pa.Table] = {}
         self.happened: list[tuple[Crash, bool]] = []
         self.given: tuple[Any, ...] = ()
         self.before = {query.id for query in spark.streams.active}
-        self.plan = Plan()
+        self.plan, self.used = Plan(), TablesUsed()
+        self.static: Sequence[DataFrame] = ()
         self.delays_us: Sequence[int] = ()
         self.progress: Any = None
         self.committed, self.state_rows, self.dropped = -1, 0, 0
@@ -249,22 +274,24 @@ class JobQuery(PreparedQuery):
     def call(self, function: Callable[..., Any], *more: Any) -> tuple[Any, Watermarks]:
         """Call a function of the user's with the inputs; watermarks that it declares follow the clock, too."""
         inputs = [self.stream(source.name) for source in self.runner.sources]
-        with clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None) as watermarks:
-            return called(function, inputs, self.runner.static_frames(self.spark, self.folder), more), watermarks
+        calls = row_by_row() if self.run.row_by_row else contextlib.nullcontext()
+        with clock_behind_watermarks((lambda: self.stream(TIME)) if self.clock else None) as watermarks, calls:
+            self.static = self.runner.static_frames(self.spark, self.folder)
+            return called(function, inputs, self.static, more), watermarks
 
     def take_up(self, analyzed: Any, watermarks: Watermarks) -> None:
         """Take up the job's analyzed plan.
 
         Raises:
-            BadInput: The job goes by a clock that the check doesn't move.
+            BadInput: The job goes by processing time or by another event time, and the check doesn't know of it.
         """
         if self.plan.operators:  # a restart declares the same job, and reading a plan takes up to 0.6 s
             return
         self.plan, where = plan_of(analyzed), name_of(self.runner.job)
-        if self.plan.by_processing_time:
+        if self.plan.by_processing_time and not self.run.processing_time:
             raise BadInput(
-                f"{where} has timeouts or timers of processing time, which a check can't move: such a query never "
-                "comes to an end; let the job take them by event time, or check the rest of it"
+                f"{where} has timeouts or timers of processing time: say in its test how long they are, "
+                'such as timeouts=["30 minutes"], and batches run just before their ends, at them and after them'
             )
         for time in self.plan.event_times:
             alike = [one for one in self.runner.sources if [*one.wire_schema.names] == [*time.beside]]
@@ -276,6 +303,7 @@ class JobQuery(PreparedQuery):
                 )
         if watermarks.count and not watermarks.without_clock:
             self.delays_us = self.plan.delays_us
+        self.used = tables_used(self.plan, dict(zip(self.runner.static, self.static, strict=True)))
 
     def refuse_others(self, own: int) -> None:
         """Stop the queries that the job has started beside its own.
@@ -298,11 +326,13 @@ class JobQuery(PreparedQuery):
         if isinstance(job, Sink):
             with job.at(self.own) as self.given:
                 self.run_all()
+                self.refuse_other_times()
                 if self.is_ahead_of_clock():
                     return self.output_of([[] for _ in self.batches], [])  # its rows may have times that Python hasn't
                 found = called(job.read, [], [], self.given[:1])
                 return self.output_of([[*rows_of(found, location(job.read))]], [])
         self.run_all()
+        self.refuse_other_times()
         if self.is_ahead_of_clock():
             return self.output_of([[] for _ in self.batches], [])  # its rows may have times that Python hasn't
         parts: list[list[Row]] = []
@@ -329,7 +359,24 @@ class JobQuery(PreparedQuery):
             self.is_ahead_of_clock(),
             self.other_times and self.runner.derived_time(self.plan) is not None,
             self.plan,
+            self.used,
         )
+
+    def refuse_other_times(self) -> None:
+        """Make sure that the batches have run at the times that they were to run at.
+
+        Raises:
+            BadInput: They haven't.
+        """
+        if self.at_other_times:
+            raise BadInput(
+                f"pyspark {self.spark.version} lets no check set the clock of a query, so timeouts= can't be had with "
+                "it: check the job on another version, or let it take its timeouts by event time"
+            )
+
+    def time_ms(self, batch_id: int) -> int:
+        """Return the processing time of a micro-batch, in milliseconds since 1970."""
+        return self.times_ms[self.place(batch_id)[0]]
 
     def is_ahead_of_clock(self) -> bool:
         """Make sure that the watermark has followed the clock, for expectations go by it; return whether it is ahead.
@@ -357,11 +404,16 @@ class JobQuery(PreparedQuery):
         Raises:
             BadInput: The job breaks the contract, or Spark refuses its query.
         """
+        with at_times(self.spark, self.time_ms) if self.times_ms else contextlib.nullcontext():
+            return self.started()
+
+    def started(self) -> StreamingQuery:
+        """Declare the query and start it, at the times of its clock."""
         job = self.runner.job
         if not isinstance(job, Sink):
             writer = self.result()[0].writeStream.foreachBatch(self.dying(self.keep)).outputMode(self.run.mode)
             return writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        with self.dying_in_foreach_batch():
+        with as_in_a_check(self.dying, name_of(job)):
             started, watermarks = self.call(job.start, *self.given)
         query: StreamingQuery = query_of(job, started, self.own)
         self.refuse_others(1)
@@ -375,26 +427,6 @@ class JobQuery(PreparedQuery):
     def keep(self, rows: DataFrame, batch_id: int) -> None:
         """Keep the rows of a micro-batch."""
         self.tables[batch_id] = arrow_table_of(rows)
-
-    @contextlib.contextmanager
-    def dying_in_foreach_batch(self) -> Iterator[None]:
-        """Let functions that are given to `foreachBatch` within it raise where a crash is planned."""
-        from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-        original = DataStreamWriter.foreachBatch
-
-        def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
-            def not_ending(rows: DataFrame, batch_id: int) -> None:
-                with without_exit(location(function)):  # Spark would wait for it forever
-                    function(rows, batch_id)
-
-            return original(writer, self.dying(not_ending))
-
-        DataStreamWriter.foreachBatch = for_each_batch  # type: ignore[assignment,method-assign]
-        try:
-            yield
-        finally:
-            DataStreamWriter.foreachBatch = original  # type: ignore[method-assign]
 
     def place(self, batch_id: int) -> tuple[int, bool]:
         """Return the batch of a micro-batch; under another trigger than the default the last batch alone has two."""
@@ -413,10 +445,14 @@ class JobQuery(PreparedQuery):
     def stop(self, query: StreamingQuery) -> None:
         """Stop the query, and note what it said of the micro-batches that it has committed since it was started."""
         super().stop(query)
-        for committed in query.recentProgress:
+        # As JSON, for PySpark's own form has no room for a rate of rows in no time at all.
+        for committed in (json.loads(progress.json()) for progress in query._jsq.recentProgress()):
             self.progress = committed
             self.other_times |= self.has_other_times(committed)
-            if operators := committed["stateOperators"]:
+            if self.times_ms:
+                time = from_microseconds(1_000 * self.time_ms(committed["batchId"]))
+                self.at_other_times |= _time_of(committed["timestamp"]) != time
+            if operators := committed.get("stateOperators"):
                 self.stateful, self.committed = True, committed["batchId"]
                 self.state_rows = sum(operator["numRowsTotal"] for operator in operators)
                 self.dropped += sum(operator["numRowsDroppedByWatermark"] for operator in operators)
@@ -428,7 +464,7 @@ class JobQuery(PreparedQuery):
         batch, has_rows = self.place(committed["batchId"])
         if not has_rows:
             return False
-        (source, *others), least = self.runner.sources, committed["eventTime"].get("min")
+        (source, *others), least = self.runner.sources, committed.get("eventTime", {}).get("min")
         if others or source.wire_time is None:
             return bool(others)
         times = [time for time in self.batches[batch][source.name][source.wire_time].to_pylist() if time is not None]

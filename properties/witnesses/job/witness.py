@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ...generators.columns.inputs import ResolvedInput
-from ...generators.columns.key_spaces import key_space
+from ...generators.columns.key_spaces import carrier, key_space
 from ...generators.columns.model import JobHistory, Row, Source
-from ...generators.columns.packing import pack, tables_alone, unpack
+from ...generators.columns.packing import UnreadableKey, pack, pack_tables, tables_alone, unpack
 from ...generators.columns.wire import RECORDS_KEY
 from ..run_options import RunOptions
 from .running import Job, Output, Runner, name_of
 
+OTHER_STATE = "the job's initial state isn't a static table with the key of its input"
 Emitted = list[list[Row]]
 """The rows of each batch; of a sink one list, of the end."""
 
@@ -30,6 +32,7 @@ class RowsWitness:
         seed: The seed by which the rows of histories that share a query are mixed.
         takes_late: Whether histories have late rows.
         alone: Whether each history runs in a query of its own.
+        keyed: The tables that don't change whose rows belong to a key: each history that shares a query has its own.
     """
 
     runner: Runner
@@ -37,6 +40,7 @@ class RowsWitness:
     seed: int = 0
     takes_late: bool = True
     alone: bool = False
+    keyed: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -65,7 +69,10 @@ class RowsWitness:
             return [output.batches for output in outputs], outputs
         if not histories:
             return [], []
-        output = self._run(pack(histories, self.inputs, self.seed), histories[0], run)
+        sharing = self._sharing(len(histories))
+        output = sharing._run(pack(histories, self.inputs, self.seed), histories[0], run)
+        if not output.tables.initial <= self.keyed:
+            raise UnreadableKey(OTHER_STATE)
         batches = [self._unpacked(rows, histories) for rows in output.batches]
         return [[batch[number] for batch in batches] for number in range(len(histories))], [output]
 
@@ -79,10 +86,19 @@ class RowsWitness:
         if self.alone or len(histories) == 1:
             each = [_together(tables_alone(history, self.sources)) for history in histories]
             return [[*self.runner.as_batch(tables, run)] for tables in each]
-        return self._unpacked(self.runner.as_batch(_together(pack(histories, self.inputs, self.seed)), run), histories)
+        tables = _together(pack(histories, self.inputs, self.seed))
+        return self._unpacked(self._sharing(len(histories)).runner.as_batch(tables, run), histories)
+
+    def _sharing(self, count: int) -> RowsWitness:
+        """Return the witness whose tables have rows for the keys of each of so many histories."""
+        if not self.keyed:
+            return self
+        static = pack_tables(self.runner.static, self.keyed, count, self.sources)
+        return replace(self, runner=replace(self.runner, static=static))
 
     def _run(self, batches: Sequence[Mapping[str, pa.Table]], history: JobHistory, run: RunOptions) -> Output:
-        output = self.runner.run(batches, history.clock, run)
+        times = {"times_ms": history.times_ms(self.sources)} if run.processing_time else {}
+        output = self.runner.run(batches, history.clock, run, **times)
         if output.ahead or (output.other_times and output.dropped and not self.takes_late):
             raise BadInput(self._other_clock(output.ahead))
         return output
@@ -116,7 +132,12 @@ class RowsWitness:
                 f"{self.name}: the result has the columns {', '.join(rows[0])}, and none of the key's, "
                 f"{', '.join(sorted(carriers))}: select it, or run each history in a query of its own with alone=True"
             )
-        return unpack(rows, histories, self.sources, keys)
+        of_tables = {key for name in self.keyed for key in self.keys_of(name)}
+        return unpack(rows, histories, self.sources, keys, of_tables)
+
+    def keys_of(self, table: str) -> set[Any]:
+        """Return the keys of a table whose rows belong to a key."""
+        return {*self.runner.static[table][carrier(self.sources)].to_pylist()}
 
 
 def _together(batches: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:

@@ -133,13 +133,14 @@ def spark_session(
     Raises:
         MissingTool: No Java is here that PySpark runs on, or PySpark, pandas, PyArrow or protobuf is missing or
             of a version that doesn't work; or the JVM didn't start.
-        BadInput: An argument is out of range, or the running session has another state store provider than RocksDB, or
-            another master than the one that is asked for.
+        BadInput: An argument is out of range, or the running session is one of Spark Connect, or has another state
+            store provider than RocksDB or another master than the one that is asked for.
         OSError: The temporary directory can't be written.
         StreamproofError: The cluster can't be reached or has no worker that can do the work. It is reported after 5 s
             where no master listens, after 90 s where none of its workers is free.
     """
     require_packages()
+    _refuse_connect()
     with _STARTING:
         session = _running_session()
         if session is None:
@@ -352,6 +353,15 @@ def require_packages() -> None:
     home = requirements.spark_home()
     if home.blocks:
         raise MissingTool(f"{home.name}={home.found}: `{home.remedy}`")
+
+
+def _refuse_connect() -> None:
+    # PySpark sets it when a session of Connect is made, and its functions then make columns of Connect's.
+    if "SPARK_CONNECT_MODE_ENABLED" in os.environ:
+        raise BadInput(
+            "a session of Spark Connect runs in this process, and streamproof needs the JVM of a session of its own: "
+            "leave out remote(…) where the session is built, or run the check in a process without it."
+        )
 
 
 def _check_arguments(cores: int | None, partitions: int, memory: str, master: str | None) -> None:

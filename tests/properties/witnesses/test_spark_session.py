@@ -92,6 +92,12 @@ def test_a_remote_session_is_refused(monkeypatch, no_session):
         spark_session.spark_session()
 
 
+def test_a_session_of_spark_connect_is_refused(monkeypatch, no_session):
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # as PySpark does where remote(…) makes a session
+    with pytest.raises(BadInput, match=r"a session of Spark Connect runs .* leave out remote\(…\)"):
+        spark_session.spark_session()
+
+
 def test_a_running_session_with_another_state_store_is_refused_by_the_setting(monkeypatch):
     other = SimpleNamespace(conf={"spark.sql.streaming.stateStore.providerClass": "HDFSBackedStateStoreProvider"})
     monkeypatch.setattr(spark_session, "_running_session", lambda: other)

@@ -561,3 +561,12 @@ def test_a_job_with_timers_of_processing_time_is_refused_at_once_as_a_sink_too()
     for given in (job, Sink(start, lambda folder: [])):
         with pytest.raises(BadInput, match="timeouts or timers of processing time"):
             check_job(given, CLICKS, expect="SELECT user FROM clicks", mode="update", histories=10)
+
+
+def test_a_sink_that_asks_for_real_time_mode_is_refused_by_name() -> None:
+    def start(clicks: DataFrame, folder: Path) -> StreamingQuery:
+        writer = clicks.writeStream.foreachBatch(lambda rows, batch: None)
+        return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(realTime="5 seconds").start()
+
+    with pytest.raises(BadInput, match=r"start \(.* asks for real-time mode, .*which reads no files"):
+        check_job(Sink(start, lambda folder: []), CLICKS, expect="SELECT user FROM clicks", histories=10)

@@ -10,7 +10,7 @@ from streamproof.properties.generators.columns.drawing import draw_histories
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve, resolve_all
 from streamproof.properties.generators.columns.key_spaces import MOST, key_space, why_alone
 from streamproof.properties.generators.columns.model import Arrival, JobHistory, from_microseconds
-from streamproof.properties.generators.columns.packing import pack, tables_alone, unpack
+from streamproof.properties.generators.columns.packing import UnreadableKey, pack, pack_tables, tables_alone, unpack
 from streamproof.properties.generators.columns.values import plain_values
 from streamproof.reference.core.errors import BadInput
 
@@ -206,3 +206,36 @@ def test_a_history_alone_has_its_own_rows_and_keys() -> None:
     (history,) = drawn([given], 1)
     for tables, batch in zip(tables_alone(history, [given.source]), history.batches, strict=True):
         assert rows_of(tables["events"]) == [dict(row) for _, row in batch]
+
+
+def test_each_history_has_a_table_of_keys_under_its_own_keys_and_gets_back_its_rows() -> None:
+    source = resolve(Input("user string, at timestamp", key="user")).source
+    tables = {"names": pa.table({"id": [1, 2], "user": ["a", "b"]}), "days": pa.table({"user": ["a"]})}
+    packed = pack_tables(tables, {"names"}, 2, [source])
+    assert packed["days"] is tables["days"]
+    assert packed["names"].schema == tables["names"].schema
+    rows = packed["names"].to_pylist()
+    assert [row["id"] for row in rows] == [1, 2, 1, 2]
+    assert len({row["user"] for row in rows}) == 4
+    silent = JobHistory(((),), (5,))
+    assert unpack(rows, [silent] * 2, [source], ["user"], {"a", "b"}) == [tables["names"].to_pylist()] * 2
+    with pytest.raises(UnreadableKey):
+        unpack(rows, [silent] * 2, [source], ["user"])
+
+
+@pytest.mark.parametrize(
+    ("schema", "keys", "said"),
+    [
+        ("user string, at timestamp", ["a", None], "a null key"),
+        ("user string, at timestamp", [1], "can't be kept apart"),
+        ("user bigint, at timestamp", ["a"], "can't be kept apart"),
+        ("user bigint, at timestamp", [1 << 50], "outside of"),
+        ("user string, at timestamp", ["a"] * 200_000, "a table names of 200000 rows each"),
+    ],
+)
+def test_a_table_of_keys_that_cant_be_kept_apart_lets_histories_run_alone(
+    schema: str, keys: list[Any], said: str
+) -> None:
+    source = resolve(Input(schema, key="user")).source
+    with pytest.raises(UnreadableKey, match=said):
+        pack_tables({"names": pa.table({"user": keys})}, {"names"}, 2, [source])

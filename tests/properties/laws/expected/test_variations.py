@@ -44,7 +44,8 @@ def test_it_is_stopped_after_each_batch_but_the_last() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_a_counterexample_saves_is_the_variation_that_it_was_found_under(seed: int) -> None:
-    *variations, packing = variations_of(RUN, seed, 6)
+    *variations, packing, by_row = variations_of(RUN, seed, 6)
+    variations.append(by_row)
     for variation in variations:
         assert saved_variation(RUN, json.loads(json.dumps(variation.saved))) == variation
     assert (packing.saved, packing.is_alone) == ({}, True)
@@ -54,6 +55,7 @@ def test_what_a_counterexample_saves_is_the_variation_that_it_was_found_under(se
         "the number of partitions",
         "the cuts between batches",
         "the order within a batch",
+        "rows one at a time",
     ]
 
 

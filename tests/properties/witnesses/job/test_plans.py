@@ -15,6 +15,7 @@ from pyspark.sql.streaming import StatefulProcessor
 from streamproof import Input, Sink
 from streamproof.properties.checking.jobs.arguments import runner_of
 from streamproof.properties.witnesses.job.plans import EventTime, Plan, plan_of
+from streamproof.properties.witnesses.job.tables import tables_used
 from streamproof.properties.witnesses.run_options import RunOptions
 
 MINUTE_US, SECOND_US = 60_000_000, 1_000_000
@@ -152,6 +153,44 @@ def test_timeouts_and_timers_are_of_event_time_or_of_processing_time(clicks: Dat
         return read(frame).by_processing_time
 
     assert [timed("EventTime"), timed("ProcessingTime")] == [False, form != "groups without state"]
+
+
+def by_state(clicks: DataFrame, names: DataFrame, *, by: str = "user") -> DataFrame:
+    initial = names.withColumnRenamed("id", "again").groupBy(by)
+    return clicks.groupBy("user").transformWithState(Silent(), "user string", "append", "none", initial)
+
+
+@pytest.mark.parametrize(
+    ("job", "by_key", "initial"),
+    [
+        (by_state, {"user"}, {"names"}),
+        (lambda clicks, names: by_state(clicks, names, by="again"), set(), {None}),
+        (lambda clicks, names: by_state(clicks, clicks.sparkSession.sql("SELECT 'a' user, 1 id")), set(), {None}),
+        (lambda clicks, names: clicks.join(names, "user"), {"user"}, set()),
+        (lambda clicks, names: clicks.join(names, clicks.user == names.user, "left"), {"user"}, set()),
+        (lambda clicks, names: clicks.join(names, clicks.user == names.id), set(), set()),
+        (lambda clicks, names: clicks.join(names, clicks.amount == F.length(names.id)), set(), set()),
+        (lambda clicks, names: clicks.join(F.broadcast(names.hint("merge").where("id > ''")), "user"), {"user"}, set()),
+        (lambda clicks, names: clicks, set(), set()),
+    ],
+)
+def test_a_table_is_used_by_the_key_where_it_is_joined_on_it_or_is_an_initial_state(
+    spark: SparkSession, clicks: DataFrame, job: Any, by_key: set[str], initial: set[str | None]
+) -> None:
+    names = spark.createDataFrame([("a", "b")], "user string, id string")
+    used = tables_used(read(job(clicks, names)), {"names": names})
+    assert (used.by_key.get("names", set()), used.initial) == (by_key, initial)
+
+
+def test_a_function_s_rows_come_in_its_order_unless_an_operator_may_move_them(clicks: DataFrame) -> None:
+    made = clicks.groupBy("user").applyInPandasWithState(
+        lambda key, rows, state: iter(()), "user string", "n int", "append", "NoTimeout"
+    )
+    passed_on, joined_again = made.where("user != 'a'").select("user"), made.join(clicks, "user")
+    for frame, expected in ((made, True), (passed_on, True), (joined_again, False)):
+        assert (read(frame).has_function, read(frame).ends_in_function) == (True, expected)
+    assert not read(clicks).has_function
+    assert not read(hopping(clicks)).ends_in_function
 
 
 def test_an_operator_is_known_by_its_class_and_not_by_a_name_in_the_job(clicks: DataFrame) -> None:

@@ -1,0 +1,27 @@
+"""The law *rows one at a time*: whether a function with state gets a batch's rows together plays no part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...witnesses.run_options import RunOptions
+from ..variation import Invariant, Variation
+
+
+class RowByRow(Invariant):
+    """A job's functions with state are called once for each row of a batch, as in Spark's real-time mode."""
+
+    of_jobs = "rows one at a time"
+    given = "each in a call of its own"
+
+    def variation(self, run: RunOptions, given: str) -> Variation:
+        """Hand each row of a batch over in a call of its own."""
+        return Variation(
+            replace(run, row_by_row=True),
+            self.of_jobs,
+            given,
+            "with each row of a batch in a call of its own",
+            "with a batch's rows in one call",
+            "end",
+            remedy=f'If the job may depend on which rows come together, leave this out: without=["{self.of_jobs}"].',
+        )

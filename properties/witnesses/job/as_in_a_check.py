@@ -1,0 +1,52 @@
+"""Lets a user's function start its query as a check needs it: dying where that is planned, and in micro-batches."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from ....reference.core.errors import BadInput
+from ...system.exits import without_exit
+from ..spark.engine import OfBatch
+from .contract import location
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+@contextlib.contextmanager
+def as_in_a_check(dying: Callable[[OfBatch], OfBatch], where: str) -> Iterator[None]:
+    """Let functions that are given to `foreachBatch` within it raise where a crash is planned.
+
+    Args:
+        dying: Wraps such a function.
+        where: What messages call the function that starts the query.
+
+    Raises:
+        BadInput: A query asks for real-time mode.
+    """
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    original, trigger = DataStreamWriter.foreachBatch, DataStreamWriter.trigger
+
+    def for_each_batch(writer: DataStreamWriter, function: OfBatch) -> DataStreamWriter:
+        def not_ending(rows: DataFrame, batch_id: int) -> None:
+            with without_exit(location(function)):  # Spark would wait for it forever
+                function(rows, batch_id)
+
+        return original(writer, dying(not_ending))
+
+    def of_batches(writer: DataStreamWriter, **named: Any) -> DataStreamWriter:
+        if named.get("realTime") is not None:
+            raise BadInput(
+                f"{where} asks for real-time mode, trigger(realTime=…), which reads no files, as the check's inputs "
+                "are, and has no foreachBatch: give the query another trigger in its test; invariants(…) calls "
+                "functions with state once a row, as that mode does"
+            )
+        return trigger(writer, **named)
+
+    with mock.patch.multiple(DataStreamWriter, foreachBatch=for_each_batch, trigger=of_batches):
+        yield
