@@ -61,7 +61,7 @@ def long_sentences(markdown: str) -> list[str]:
 
 def grade(markdown: str) -> float:
     """Return the Flesch-Kincaid grade of a page's prose."""
-    import textstat  # comes with the extra docs
+    import textstat  # comes with the extra readability
 
     ended = (re.sub(r"[.!?]+", "", sentence) + "." for sentence in sentences(markdown))
     return float(textstat.flesch_kincaid_grade("\n".join(ended)))

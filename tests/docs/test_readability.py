@@ -57,7 +57,7 @@ def test_a_sentence_is_long_with_more_than_25_words() -> None:
 
 
 def test_long_words_raise_the_grade() -> None:
-    pytest.importorskip("textstat", reason="comes with the extra docs")
+    pytest.importorskip("textstat", reason="comes with the extra readability")
     easy, hard = "The job reads rows and sums them.", "Implementation characteristics differ substantially everywhere."
     assert READABILITY.grade(easy) < 5 < READABILITY.grade(hard)
 
@@ -70,6 +70,6 @@ def test_few_sentences_of_a_page_are_long() -> None:
 
 
 def test_pages_for_everyone_are_easy() -> None:
-    pytest.importorskip("textstat", reason="comes with the extra docs")
+    pytest.importorskip("textstat", reason="comes with the extra readability")
     grades = {page: READABILITY.grade((ROOT / page).read_text(encoding="utf-8")) for page in READABILITY.EASY}
     assert [page for page, grade in grades.items() if grade > READABILITY.EASY_GRADE] == []

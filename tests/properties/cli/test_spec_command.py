@@ -151,7 +151,7 @@ def tlc(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Asked]]:
             return answer
 
         monkeypatch.setattr(pytla, "check", check)
-        monkeypatch.setattr(spec_check, "_cores", lambda: 1)
+        monkeypatch.setattr(spec_check, "available_cores", lambda: 1)
         monkeypatch.setattr(checking, "find_tools", lambda: Tools(Path("java"), Path("jar")))
         return asked
 

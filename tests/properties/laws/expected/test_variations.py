@@ -17,6 +17,7 @@ from streamproof.properties.laws.expected.comparison import RowDifference
 from streamproof.properties.laws.metamorphic.cuts import Cuts
 from streamproof.properties.witnesses.job.plans import Plan
 from streamproof.properties.witnesses.job.running import REPEATED, RESTORED, JobQuery, Output
+from streamproof.properties.witnesses.job.tables import TablesUsed
 from streamproof.properties.witnesses.run_options import Crash, RunOptions
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -135,7 +136,8 @@ def test_goals_are_met_by_rows_in_a_repeated_batch_and_by_rows_after_a_stop_with
     query = object.__new__(JobQuery)
     query.happened = [(Crash(0, True, "before its output"), has_rows) for has_rows in crashed]
     query.with_rows, query.restored_in, query.clock, query.delays_us = with_rows, restored_in, (), []
-    query.stateful, query.other_times, query.dropped, query.plan = True, False, 0, Plan()
+    query.stateful, query.other_times, query.dropped = True, False, 0
+    query.plan, query.used = Plan(), TablesUsed()
     assert query.output_of([], []).covered == goals
 
 
