@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 from doc_pages import PAGES, ROOT, Block, anchors_of, blocks_of, fences_of, links_of, prose_of, text_of, write_files
+from shared_player import play_in_memory
 from streamproof.properties.cli import app
 from streamproof.properties.outcomes.outcomes import Outcome
 from streamproof.reference.core.history import parse_history
@@ -140,15 +141,14 @@ ROWS = {
 """The data that the samples on Spark read, by folder."""
 
 
-LONG = {"docs/own_operator.md"}
-"""The pages whose samples check an operator, which takes minutes."""
+IN_MEMORY = {"docs/own_operator.md"}
+"""The pages whose samples check an operator: what Spark emits of this one is asked in test_eleventh_operator.py."""
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[pytest.mark.exhaustive] * (page in LONG)) for page in pages_of_python("spark")],
-)
-def test_python_runs_on_spark(page: str, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", pages_of_python("spark"))
+def test_python_runs_on_spark(page: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if page in IN_MEMORY:
+        play_in_memory(monkeypatch)
     for name, row in ROWS.items():
         (tmp_path / name).mkdir()
         line = json.dumps(row | {"time": "2026-01-01T00:00:00Z"})

@@ -95,17 +95,18 @@ JOB = "check shop:visits --input shop:CLICKS --expect batch"
 CHECK = "check table_table_join --histories 60"
 ON_SPARK = "check table_table_join --histories 20 --only spark"
 MUTANT = "check table_table_join --histories 20 --mutant sides_swapped"
+STARTS = runs("org.apache.spark.deploy.SparkSubmit")
 MOMENTS = [
     Moment("importing", CHECK, answers_signals, False, SIGNALS),
     Moment("the meaning", "check table_table_join --histories 600", says("fold is meaning"), False, SIGNALS),
     Moment("DuckDB", "check table_table_join --histories 600", says("duckdb"), False, SIGNALS),
     Moment("Kafka Streams", CHECK, says("kafka"), False, SIGNALS),
-    Moment("the JVM starts", ON_SPARK, runs("org.apache.spark.deploy.SparkSubmit"), True, SIGNALS),
+    Moment("the JVM starts", ON_SPARK, STARTS, True, (signal.SIGINT, signal.SIGKILL)),
     Moment("the session starts", ON_SPARK, has("connection"), True, (signal.SIGINT,)),
     Moment("a query runs", ON_SPARK, has("offsets/1"), True, (signal.SIGTERM, signal.SIGKILL)),
     Moment("a job is imported", JOB, answers_signals, False, (signal.SIGINT,)),
-    Moment("the JVM starts for a job", JOB, runs("org.apache.spark.deploy.SparkSubmit"), True, (signal.SIGTERM,)),
-    Moment("a job's query runs", JOB, has("offsets/1"), True, (signal.SIGINT, signal.SIGKILL)),
+    Moment("the JVM starts for a job", JOB, STARTS, True, (signal.SIGTERM,)),
+    Moment("a job's query runs", JOB, has("offsets/1"), True, (signal.SIGINT,)),
     Moment("restart", ON_SPARK, says("restart: ")),
     Moment("alone", ON_SPARK, says("packing: ")),
     Moment("partitions", ON_SPARK, says("partitions: ")),

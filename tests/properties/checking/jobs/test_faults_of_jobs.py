@@ -579,10 +579,6 @@ def wrong(clicks):
     return clicks.select("user", (F.col("amount") + 1).alias("amount"))
 
 
-def leaves(clicks):
-    sys.exit(0)
-
-
 def leaves_at_once(clicks):
     os._exit(0)
 
@@ -610,7 +606,6 @@ COMMANDS = [
         r"error: shop\.py:wrong: its module ended .+ exit\(0\): .+",
         module="import os; os._exit(0)",
     ),
-    command("a job leaves", "leaves", r"error: leaves \(shop\.py:\d+\) ended the program with exit\(0\): .+"),
     command("a job leaves at once", "leaves_at_once", r"error: leaves_at_once \(shop\.py:\d+\) ended the program .+"),
     command("a test leaves", "test_that_leaves", r"error: test_that_leaves \(shop\.py:\d+\) ended the program .+"),
     command("a test raises", "test_that_raises", r"error: test_that_raises \(shop\.py:\d+\) raised Assert.+"),
@@ -657,8 +652,10 @@ TEST = f"{MODULE}\n\ndef test_wrong(check_job):\n    check_job(wrong, CLICKS, ex
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("program", [streamproof, pytest_of])
+@pytest.mark.parametrize(
+    ("program", "number"),
+    [(streamproof, signal.SIGINT), (pytest_of, signal.SIGINT), (pytest_of, signal.SIGTERM)],
+)
 def test_a_signal_while_a_counterexample_is_shrunk_loses_nothing(
     program: Callable[..., list[str]], number: signal.Signals, tmp_path: Path
 ) -> None:

@@ -70,9 +70,15 @@ SELECTED: Mapping[str, list[str]] = {
 }
 
 
+IN_COMPLETE = ("the window renamed", "a text of the window", "the window dropped")
+"""What is selected in complete mode, in which a batch is the whole table: no column has to tell what replaces a row."""
+
+
 def shapes_of_windows() -> Iterator[Shape]:
     for mode in ("append", "update", "complete"):
         for what, columns in SELECTED.items():
+            if mode == "complete" and what not in IN_COMPLETE:
+                continue
 
             def job(clicks: DataFrame, columns: list[str] = columns) -> DataFrame:
                 return counted(clicks).selectExpr(*columns)
@@ -218,6 +224,7 @@ def test_there_are_at_least_forty_shapes() -> None:
 
 
 @pytest.mark.parametrize("mode", ["append", "update", "complete"])
+@pytest.mark.usefixtures("unshrunk")
 def test_the_shapes_windows_are_condemned_where_they_are_wrong(mode: Any) -> None:
     def of(counted_column: str) -> Callable[[DataFrame], DataFrame]:
         def job(clicks: DataFrame) -> DataFrame:
