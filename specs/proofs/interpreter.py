@@ -424,7 +424,7 @@ class Interpreter:
             yield Branch(condition, frame.after)
             return
         for way in self._ways(actions[0], frame, condition):
-            yield from self._all_of(actions[1:], replace(frame, after=way.after), way.condition)
+            yield from self._all_of(actions[1:], replace(frame, after=way.after, known={}), way.condition)
 
     def _some(
         self, bounds: list[tuple[str, Expression]], action: Apply, frame: Frame, condition: Truth

@@ -27,10 +27,6 @@ from .terms import (
     z3,
 )
 
-Any_: TypeAlias = Any
-"""A value, known or not."""
-
-
 class Unsupported(Exception):
     """An expression that isn't in the subset of TLA+ which is read."""
 
