@@ -27,6 +27,7 @@ from .terms import (
     z3,
 )
 
+
 class Unsupported(Exception):
     """An expression that isn't in the subset of TLA+ which is read."""
 
