@@ -46,13 +46,6 @@ def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
 
 
-@pytest.fixture
-def short_histories(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let histories of jobs have three batches in place of five: a query that dies in each starts less often."""
-    for module in ("checking.jobs.arguments", "laws.metamorphic.cuts"):
-        monkeypatch.setattr(f"streamproof.properties.{module}.BATCHES", 3)
-
-
 ON_SPARK = pytest.StashKey[bool]()
 """Whether Spark may run in this process: a test was to start it, or one that wasn't has been told of."""
 

@@ -49,8 +49,6 @@ def test_a_test_module_does_what_its_page_says(
         monkeypatch.setattr(smallest, "SHRINKING_S", 600)  # what is printed is the smallest, however busy the machine
     else:
         request.getfixturevalue("unshrunk")
-    if "invariants(" in module.text:
-        request.getfixturevalue("short_histories")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(os.fspath(ROOT / "examples"))
     import_as_here(spark)  # a suite's workers start in its folder; these have started elsewhere

@@ -13,9 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from streamproof import Inconclusive, Input, Sink, Violated, invariants
-from streamproof.properties.checking.jobs import smallest
 
-pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.usefixtures("short_histories")]
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 CLICKS = Input("user string, at timestamp, amount bigint", key="user", name="clicks")
 HISTORIES = 20
@@ -100,13 +99,6 @@ RIGHT = {
 }
 
 
-@pytest.fixture
-def unshrunk_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the crashes be narrowed down to one, and not the rows, which take a dying query each time."""
-    monkeypatch.setattr(smallest, "shrink", lambda history, *_, **__: history)
-
-
-@pytest.mark.usefixtures("unshrunk_rows")
 @pytest.mark.parametrize("name", [name for name in REPEATING if name != "rows appended"])
 def test_a_sink_that_repeats_its_rows_does_not_pass(name: str) -> None:
     with pytest.raises(Violated, match=DIED) as failure:
@@ -114,7 +106,6 @@ def test_a_sink_that_repeats_its_rows_does_not_pass(name: str) -> None:
     assert len(failure.value.counterexample.history.variation["given"]) == 1
 
 
-@pytest.mark.usefixtures("unshrunk_rows")
 def test_what_violates_an_invariant_is_replayed_as_it_was_found_whatever_the_seed(tmp_path: Path) -> None:
     sink = REPEATING["rows appended"]
     with pytest.raises(Violated, match=rf"(?s){DIED}.*Saved in") as found:
