@@ -39,13 +39,6 @@ def kafka() -> None:
         pytest.skip(str(missing))
 
 
-@pytest.fixture
-def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let checks of jobs shrink nothing: for tests that ask whether a bug is found, not on how small a history."""
-    for limit in ("SHRINKING", "SHRINKING_S"):
-        monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
-
-
 ON_SPARK = pytest.StashKey[bool]()
 """Whether Spark may run in this process: a test was to start it, or one that wasn't has been told of."""
 

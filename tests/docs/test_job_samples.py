@@ -40,15 +40,11 @@ def test_a_test_module_does_what_its_page_says(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
 ) -> None:
-    before, shown = set(sys.modules), printed_by(module)
+    before = set(sys.modules)
     write_files([block for block in blocks_of(module.page) if block.line <= module.line], tmp_path)
     monkeypatch.chdir(tmp_path)
-    if shown is not None and "\n…\n" not in shown.text:
-        monkeypatch.setattr(smallest, "SHRINKING_S", 600)  # what is printed is the smallest, however busy the machine
-    else:
-        request.getfixturevalue("unshrunk")
+    monkeypatch.setattr(smallest, "SHRINKING_S", 600)  # what is printed is the smallest, however busy the machine is
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(os.fspath(ROOT / "examples"))
     import_as_here(spark)  # a suite's workers start in its folder; these have started elsewhere
@@ -71,6 +67,7 @@ def test_a_test_module_does_what_its_page_says(
             del sys.modules[loaded]
     said = capsys.readouterr().out + said
     assert failed == module.notes.get("fails", "").replace(",", " ").split(), said
+    shown = printed_by(module)
     if shown is not None:
         parts = [one_line(part) for part in shown.text.split("\n…\n")]
         assert [part for part in parts if part not in one_line(said)] == [], said

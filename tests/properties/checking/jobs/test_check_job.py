@@ -86,10 +86,12 @@ def test_a_right_job_of_spark_s_own_operator_conforms(trigger: Any) -> None:
     ],
     ids=["rows off by 1 ms", "no rows", "a delay off by 1 ms", "a gap off by 1 ms"],
 )
-@pytest.mark.usefixtures("unshrunk")
 def test_a_job_that_is_off_by_a_millisecond_or_emits_nothing_never_passes(job: Any, expect: Any) -> None:
-    with pytest.raises(Violated):
+    with pytest.raises(Violated) as failure:
         check_job(job, CLICKS, expect=expect)
+    history = failure.value.counterexample.history
+    assert len(history.arrivals) <= 4
+    assert sum(bool(batch) for batch in history.batches) <= 2
 
 
 @pytest.mark.exhaustive
@@ -108,7 +110,6 @@ def hourly(orders: DataFrame) -> DataFrame:
 ORDERS = Input("customer bigint, placed timestamp, paid boolean", key="customer", name="orders")
 
 
-@pytest.mark.usefixtures("unshrunk")
 def test_an_updated_table_is_compared_after_each_batch_with_sql() -> None:
     statement = sql(
         "select customer, time_bucket(interval '1 hour', placed) as start, count(*) as orders from orders group by all"
@@ -120,7 +121,6 @@ def test_an_updated_table_is_compared_after_each_batch_with_sql() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.usefixtures("unshrunk")
 def test_a_job_is_compared_with_itself_as_a_batch_and_with_its_last_version() -> None:
     assert check_job(sessions, CLICKS, expect=as_batch()).comparing == "end"
     assert check_job(sessions, CLICKS, expect=other_job(sessions)).comparing == "batches"
@@ -174,7 +174,6 @@ def short(clicks: DataFrame) -> DataFrame:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.usefixtures("unshrunk")
 def test_a_watermark_that_is_too_short_is_found_where_the_disorder_is_said() -> None:
     assert (
         check_job(short, CLICKS, expect=as_batch()).not_checked[1].startswith("whether the watermark's delay is long")
@@ -246,7 +245,6 @@ def test_a_job_whose_keys_cannot_be_read_back_is_violated_where_it_is_wrong() ->
 
 
 @pytest.mark.exhaustive
-@pytest.mark.usefixtures("unshrunk")
 def test_a_deduplication_may_select_the_columns_in_which_duplicates_are_equal() -> None:
     def once(clicks: DataFrame) -> DataFrame:
         watermarked = clicks.withWatermark("at", "10 minutes")
@@ -313,7 +311,6 @@ EXPECTED = sql("select account, count(*) as n, sum(cents) as cents from (select 
 
 
 @pytest.mark.exhaustive
-@pytest.mark.usefixtures("unshrunk")
 def test_a_sink_is_read_at_the_end() -> None:
     sink = ledger("insert or replace into ledger values (?, ?, ?)")
     payments = Input(
@@ -468,7 +465,6 @@ def test_what_is_expected_is_refused_where_it_can_t_be_said() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.usefixtures("unshrunk")
 def test_a_counterexample_is_saved_and_run_first_the_next_time(tmp_path: Path) -> None:
     with pytest.raises(Violated, match="Saved in"):
         check_job(later_by_a_millisecond, CLICKS, expect=as_batch(sessions), folder=tmp_path, histories=50)
@@ -523,7 +519,6 @@ def test_a_join_whose_inputs_have_two_delays_follows_the_watermark_policy_of_its
         assert check_job(nearby, CLICKS, views, expect=expected, settings=settings).expecting
 
 
-@pytest.mark.usefixtures("unshrunk")
 def test_a_value_of_another_type_that_prints_alike_is_shown_with_its_type() -> None:
     def as_text(clicks: DataFrame) -> DataFrame:
         return clicks.select("user", F.col("at").cast("timestamp_ntz").cast("date").alias("day"))
@@ -544,7 +539,9 @@ def test_a_history_of_an_invariant_is_refused_by_check_job_and_one_of_no_law_by_
         invariants(sessions, CLICKS, examples=[flood])
 
 
-def test_shrinking_stops_by_its_limit_with_the_smallest_history_so_far(unshrunk: None) -> None:
+def test_shrinking_stops_by_its_limit_with_the_smallest_history_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("SHRINKING", "SHRINKING_S"):
+        monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
     with pytest.raises(Violated, match="Shrinking stopped by its limit of time: a smaller history may differ, too"):
         check_job(later_by_a_millisecond, CLICKS, expect=expected_sessions(), histories=30)
 

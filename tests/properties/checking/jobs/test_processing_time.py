@@ -175,10 +175,14 @@ def test_a_spark_that_keeps_its_own_clock_is_refused_by_name(monkeypatch: pytest
 @pytest.mark.spark
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("job", "right"), [(by_timeout, VisitsByTimeout), (by_timer, Visits)])
-def test_a_timeout_ends_after_its_time_and_a_timer_at_it(job: Any, right: type[Visits], unshrunk: None) -> None:
+def test_a_timeout_ends_after_its_time_and_a_timer_at_it(
+    job: Any, right: type[Visits], monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: Any = {"histories": 60, "timeouts": ["30 minutes"]}
     assert check_job(job, CLICKS, expect=right, **given).expecting > 10
     (wrong,) = {Visits, VisitsByTimeout} - {right}
+    for limit in ("SHRINKING", "SHRINKING_S"):
+        monkeypatch.setattr(f"streamproof.properties.checking.jobs.smallest.{limit}", 0)
     with pytest.raises(Violated, match=r"(?s)the model Visits.*runs at"):
         check_job(job, CLICKS, expect=wrong, **given)
 

@@ -112,7 +112,6 @@ def test_a_watermark_that_is_too_short_is_found_behind_a_payload() -> None:
         ("ms", "timestamp_millis(ts) - interval 1 hour", Violated, "violated: in batch"),
     ],
 )
-@pytest.mark.usefixtures("unshrunk")
 def test_a_job_that_takes_another_time_from_the_payload_never_conforms(
     time_format: str, at: str, failure: type[Exception], said: str
 ) -> None:
