@@ -165,7 +165,9 @@ def _print_counterexample(entry: ProofEntry, checked: Checked, tools: Tools) -> 
         results.out(f"  whether TLC reaches the first state isn't known: {error}")
     else:
         reached = (
-            f"reaches the first state in {count_of(number, 'step')}" if number else "doesn't reach the first state"
+            "doesn't reach the first state"
+            if number is None
+            else f"reaches the first state in {count_of(number, 'step')}"
         )
         results.out(f"  TLC {reached}, with {changes}")
     results.print()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -156,6 +157,21 @@ def test_the_command_prints_each_condition_and_the_counterexample(
     assert "not proved, as it should be: not “UpdateLeft keeps WithoutKeyIsRight”" in printed
     assert "a state that the invariant allows" in printed
     assert "TLC reaches the first state in" in printed
+
+
+def test_a_counterexample_that_begins_in_an_initial_state_is_reached(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "Counter.tla").write_text(COUNTER.replace("n < Limit /", "n <= Limit /"), encoding="utf-8")
+    shared = {"module": "Counter.tla", "init": "Init", "next": "Next", "invariant": "Inductive", "properties": []}
+    known = {"sets": {}, "numbers": ["Limit"], "small": {}, "reach": {"Limit": "3"}, "counters": [], "constants": {}}
+    entry = {"name": "Counter", "says": "It passes its limit.", "constants": {}, "result": "not proved"}
+    catalogue = tmp_path / "proofs.json"
+    catalogue.write_text(json.dumps({"modules": [{**shared, **known, "proofs": [entry]}]}), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["streamproof", "spec", "prove", "--proofs", str(catalogue)])
+    with pytest.raises(SystemExit):
+        app.main()
+    assert "TLC reaches the first state in 0 steps, with Limit = 3" in capsys.readouterr().out
 
 
 def test_a_proof_that_is_not_there_is_named() -> None:
