@@ -30,7 +30,7 @@ def test_the_page_s_program_shows_a_row_that_is_gone_for_ever(tmp_path: Path) ->
         pytest.skip(str(error))
     page = text_of(PAGE)
     (program,) = re.findall(r"^```java\n(import .*?)^```$", page, re.DOTALL | re.MULTILINE)
-    (printed,) = re.findall(r"this program ends with `(was .*?)`", page)
+    (printed,) = re.findall(r"It ends with `(was .*?)`", page)
     (tmp_path / NAME).write_text(program)
     with own_broker() as cluster:
         done = subprocess.run(

@@ -224,7 +224,6 @@ def test_there_are_at_least_forty_shapes() -> None:
 
 
 @pytest.mark.parametrize("mode", ["append", "update", "complete"])
-@pytest.mark.usefixtures("unshrunk")
 def test_the_shapes_windows_are_condemned_where_they_are_wrong(mode: Any) -> None:
     def of(counted_column: str) -> Callable[[DataFrame], DataFrame]:
         def job(clicks: DataFrame) -> DataFrame:
