@@ -6,7 +6,7 @@ part of it: an operator of theirs is known by its name, as the built-in ones are
 
 from __future__ import annotations
 
-import subprocess
+import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from .errors import ParseFailed, TimedOut
 from .results import Location
-from .tlc.process import private_folder
-from .tlc.tools import Tools, check_jar, find_java
+from .tlc.process import TimeUp, private_folder, started
+from .tlc.tools import Tools, check_jar
 
 STANDARD = ("Naturals", "Integers", "Sequences", "FiniteSets", "TLC", "Reals", "Bags", "Json", "TLCExt")
 """The modules whose operators are known by name."""
@@ -136,23 +136,22 @@ def parse_module(module: Path, tools: Tools) -> Syntax:
         MissingJar: The jar isn't there, or is damaged.
     """
     check_jar(tools)
-    with private_folder() as folder:
-        command = [find_java(tools), *tools.options, f"-Djava.io.tmpdir={folder / 'tmp'}", "-cp", str(tools.jar)]
-        # -o: offline, for else the schema is fetched from a site that is gone.
-        command += ["tla2sany.xml.XMLExporter", "-o", "-I", str(module.parent.resolve()), str(module.resolve())]
+    # -o: offline, for else the schema is fetched from a site that is gone.
+    arguments = ["-o", "-I", str(module.parent.resolve()), str(module.resolve())]
+    with private_folder() as folder, started(tools, folder, (), arguments, "tla2sany.xml.XMLExporter") as java:
         try:
-            run = subprocess.run(command, capture_output=True, cwd=folder, timeout=SECONDS, check=False)
-        except subprocess.TimeoutExpired:
+            lines = list(java.lines(time.monotonic() + SECONDS))
+        except TimeUp:
             raise TimedOut(f"SANY takes more than {SECONDS} s: is the machine busy?", file=module) from None
-    start = run.stdout.find(b"<?xml")
-    if run.returncode or start < 0:
-        raise ParseFailed(_said(run.stderr, run.stdout), file=module)
-    return _Reader(ElementTree.fromstring(run.stdout[start:])).syntax()
+        code, errors = java.exit_code(), java.standard_error().splitlines()
+    start = next((number for number, line in enumerate(lines) if line.startswith("<?xml")), None)
+    if code or start is None:
+        raise ParseFailed(_message(errors + lines), file=module)
+    return _Reader(ElementTree.fromstring("\n".join(lines[start:]).encode())).syntax()
 
 
-def _said(errors: bytes, output: bytes) -> str:
-    """What SANY said of a module that it doesn't take: its own lines, without Java's trace."""
-    lines = (errors + b"\n" + output).decode("utf-8", "replace").splitlines()
+def _message(lines: list[str]) -> str:
+    """Shorten SANY's message to its own lines, without Java's trace."""
     kept = [
         line.strip()
         for line in lines

@@ -159,14 +159,17 @@ def _remove_if_left(folder: Path, process: int) -> None:
 
 
 @contextlib.contextmanager
-def started(tools: Tools, folder: Path, options: Sequence[str], arguments: Sequence[str]) -> Iterator[JavaProcess]:
-    """Run TLC; it is killed at the end, if it hasn't ended by then.
+def started(
+    tools: Tools, folder: Path, options: Sequence[str], arguments: Sequence[str], program: str = "tlc2.TLC"
+) -> Iterator[JavaProcess]:
+    """Run a program of the TLA+ tools; it is killed at the end, if it hasn't ended by then.
 
     Args:
         tools: Java and the jar.
         folder: The run's own folder.
-        options: Options of Java's, beside those of `tools`.
-        arguments: Arguments of TLC's.
+        options: Java's options, beside those of `tools`.
+        arguments: The program's arguments.
+        program: The program's class in the jar.
 
     Raises:
         MissingJava: There is no such program.
@@ -182,7 +185,7 @@ def started(tools: Tools, folder: Path, options: Sequence[str], arguments: Seque
         *options,
         "-cp",
         str(tools.jar.resolve()),
-        "tlc2.TLC",
+        program,
         *arguments,
     ]
     with contextlib.ExitStack() as stack:
