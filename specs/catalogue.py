@@ -88,13 +88,7 @@ def catalogue(manifest: Path = MANIFEST) -> tuple[Specification, ...]:
     Raises:
         BadInput: The manifest can't be read, or an entry of it is wrong; the message names the entry.
     """
-    try:
-        content = json.loads(manifest.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"{manifest}: can't be read ({error.strerror})") from None
-    except ValueError as error:
-        raise BadInput(f"{manifest}: not JSON: {error}") from None
-    entries = _field(content, "specifications", list, str(manifest))
+    entries = field_of(read_json(manifest), "specifications", list, str(manifest))
     specifications = tuple(
         _specification(entry, f"{manifest}: specification {number}", manifest.parent)
         for number, entry in enumerate(entries, start=1)
@@ -104,6 +98,37 @@ def catalogue(manifest: Path = MANIFEST) -> tuple[Specification, ...]:
         if names.count(name) > 1:
             raise BadInput(f"{manifest}: two models are called {name}: rename one, for models are chosen by name")
     return specifications
+
+
+def read_json(file: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        BadInput: The file can't be read, or isn't JSON; the message names the line.
+    """
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"{file}: can't be read ({error.strerror})") from None
+    except ValueError as error:
+        raise BadInput(f"{file}: not JSON: {error}") from None
+
+
+def field_of(entry: Any, name: str, kind: type, where: str) -> Any:
+    """Return a field of an entry: a text, a list or an object, according to its type.
+
+    Raises:
+        BadInput: The field is missing, has another type, or is an empty text; the message starts with `where`.
+    """
+    if not isinstance(entry, Mapping):
+        raise BadInput(f"{where}: not an object with named fields")
+    if name not in entry:
+        raise BadInput(f"{where}: {name!r} is missing")
+    value = entry[name]
+    if not isinstance(value, kind) or value == "":
+        known = {"str": "a text", "list": "a list", "dict": "an object with named fields"}[kind.__name__]
+        raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, where it is {known}")
+    return value
 
 
 def find_model(name: str, manifest: Path = MANIFEST) -> CatalogueModel:
@@ -122,25 +147,25 @@ def find_model(name: str, manifest: Path = MANIFEST) -> CatalogueModel:
 
 
 def _specification(entry: Any, where: str, folder: Path) -> Specification:
-    module = folder / _field(entry, "module", str, where)
+    module = folder / field_of(entry, "module", str, where)
     where = f"{where} ({module.name})"
     if not module.is_file():
         raise BadInput(f"{where}: there is no file {module}")
     models = tuple(
         _model(model, f"{where}, model {number}", module)
-        for number, model in enumerate(_field(entry, "models", list, where), start=1)
+        for number, model in enumerate(field_of(entry, "models", list, where), start=1)
     )
     return Specification(
-        module.stem, module, _field(entry, "title", str, where), _field(entry, "source", str, where), models
+        module.stem, module, field_of(entry, "title", str, where), field_of(entry, "source", str, where), models
     )
 
 
 def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
-    configuration = module.parent / _field(entry, "path", str, where)
+    configuration = module.parent / field_of(entry, "path", str, where)
     where = f"{where} ({configuration.name})"
     if not configuration.is_file():
         raise BadInput(f"{where}: there is no file {configuration}")
-    mode, size, result = (_field(entry, name, str, where) for name in ("mode", "size", "result"))
+    mode, size, result = (field_of(entry, name, str, where) for name in ("mode", "size", "result"))
     if mode != MODE:
         raise BadInput(f"{where}: its mode is {mode!r}, where only {MODE!r} is known")
     if not _is_size(size):
@@ -148,7 +173,7 @@ def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
     if not _is_expected(result):
         raise BadInput(f"{where}: its result is {result!r}, where it is one of: {', '.join(get_args(Expected))}")
     names_property = result in ("safety failure", "liveness failure")
-    violated = _field(entry, "property", str, where) if names_property else None
+    violated = field_of(entry, "property", str, where) if names_property else None
     length = _count(entry, "traceLength", where, required=result != "success")
     for name, unwanted in (("property", not names_property), ("traceLength", result == "success")):
         if unwanted and name in entry:
@@ -158,7 +183,7 @@ def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
         name=configuration.stem,
         module=module,
         configuration=configuration,
-        says=_field(entry, "says", str, where),
+        says=field_of(entry, "says", str, where),
         mode=mode,
         size=size,
         result=result,
@@ -167,20 +192,8 @@ def _model(entry: Any, where: str, module: Path) -> CatalogueModel:
         distinct=distinct,
         generated=generated,
         depth=depth,
-        runtime=_field(entry, "runtime", str, where),
+        runtime=field_of(entry, "runtime", str, where),
     )
-
-
-def _field(entry: Any, name: str, kind: type, where: str) -> Any:
-    if not isinstance(entry, Mapping):
-        raise BadInput(f"{where}: not an object with named fields")
-    if name not in entry:
-        raise BadInput(f"{where}: {name!r} is missing")
-    value = entry[name]
-    if not isinstance(value, kind) or value == "":
-        known = "a text" if kind is str else "a list"
-        raise BadInput(f"{where}: {name!r} is {json.dumps(value)}, where it is {known}")
-    return value
 
 
 def _count(entry: Any, name: str, where: str, required: bool) -> int | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ...reference.core.errors import BadInput
+from ..catalogue import field_of, read_json
 from ..pytla import Value, ValueSyntaxError, parse_value
 
 Expected = Literal["proved", "not proved"]
@@ -60,19 +61,12 @@ def proofs(file: Path = FILE) -> tuple[ProofEntry, ...]:
     Raises:
         BadInput: It can't be read, or an entry of it is wrong; the message names the entry.
     """
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{file}: can't be read: {error}") from None
-    try:
-        given = [
-            (group, entry, f"{group['module']}, {entry['name']}")
-            for group in content["modules"]
-            for entry in group["proofs"]
-        ]
-    except (KeyError, TypeError) as error:
-        raise BadInput(f"{file}: not a catalogue of proofs, such as {FILE.name} of streamproof: {error!r}") from None
-    return tuple(_entry(group, entry, f"{file}: {where}", file.parent) for group, entry, where in given)
+    where = str(file)
+    return tuple(
+        _entry(group, entry, f"{where}, module {number}, proof {place}", file.parent)
+        for number, group in enumerate(field_of(read_json(file), "modules", list, where), 1)
+        for place, entry in enumerate(field_of(group, "proofs", list, f"{where}, module {number}"), 1)
+    )
 
 
 def find_proofs(names: Sequence[str], file: Path = FILE) -> tuple[ProofEntry, ...]:
@@ -97,33 +91,45 @@ def find_proofs(names: Sequence[str], file: Path = FILE) -> tuple[ProofEntry, ..
     return tuple(chosen) if names else known
 
 
-def _entry(group: Mapping[str, Any], entry: Mapping[str, Any], where: str, folder: Path) -> ProofEntry:
+def _entry(group: Mapping[str, Any], entry: Any, where: str, folder: Path) -> ProofEntry:
+    """Read a proof; its module's fields hold for it where it has none of its own."""
+    name = field_of(entry, "name", str, where)
+    where = f"{where} ({name})"
+    merged = {**group, **entry}
+    merged["constants"] = {
+        each: text for of in (group, entry) for each, text in field_of(of, "constants", dict, where).items()
+    }
+    module = folder / field_of(merged, "module", str, where)
+    if not module.is_file():
+        raise BadInput(f"{where}: there is no file {module}")
+    result = field_of(merged, "result", str, where)
+    if result not in get_args(Expected):
+        raise BadInput(f"{where}: its result is {result!r}, where it is one of: {', '.join(get_args(Expected))}")
+    numbers, counters, properties = (_texts(merged, field, where) for field in ("numbers", "counters", "properties"))
+    small, reach, constants = (_values(merged, field, where) for field in ("small", "reach", "constants"))
+    says, invariant, first, step = (
+        field_of(merged, field, str, where) for field in ("says", "invariant", "init", "next")
+    )
+    sets = _values(merged, "sets", where)
+    for constant, elements in sets.items():
+        if not isinstance(elements, frozenset) or not elements:
+            raise BadInput(f'{where}: {constant!r} is not a set with elements, such as {{"r1", "r2"}}')
+    return ProofEntry(
+        name, module, says, sets, numbers, small, reach, counters, constants, invariant, properties, first, step, result
+    )
+
+
+def _texts(entry: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
+    texts = field_of(entry, name, list, where)
+    if not all(isinstance(text, str) for text in texts):
+        raise BadInput(f"{where}: {name!r} is {json.dumps(texts)}, where it is a list of names")
+    return tuple(texts)
+
+
+def _values(entry: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    """The values of constants, each written in TLA+."""
+    texts = field_of(entry, name, dict, where)
     try:
-        merged = {**group, **entry, "constants": {**group["constants"], **entry["constants"]}}
-        module = folder / merged["module"]
-        result = merged["result"]
-        if result not in get_args(Expected):
-            raise BadInput(f"{where}: its result is {result!r}, where it is one of: {', '.join(get_args(Expected))}")
-        if not module.is_file():
-            raise BadInput(f"{where}: there is no file {module}")
-        return ProofEntry(
-            merged["name"], module, merged["says"],
-            {name: _elements(text) for name, text in merged["sets"].items()}, tuple(merged["numbers"]),
-            _values(merged["small"]), _values(merged["reach"]), tuple(merged["counters"]), _values(merged["constants"]),
-            merged["invariant"], tuple(merged["properties"]), merged["init"], merged["next"], result,
-        )  # fmt: skip
-    except KeyError as error:
-        raise BadInput(f"{where}: {error} is missing") from None
+        return {constant: parse_value(field_of(texts, constant, str, f"{where}, {name}")) for constant in texts}
     except ValueSyntaxError as error:
-        raise BadInput(f"{where}: a constant isn't a value of TLA+: {error}") from None
-
-
-def _values(texts: Mapping[str, str]) -> dict[str, Value]:
-    return {name: parse_value(text) for name, text in texts.items()}
-
-
-def _elements(text: str) -> frozenset[Value]:
-    value = parse_value(text)
-    if not isinstance(value, frozenset) or not value:
-        raise BadInput(f'{text}: not a set with elements, such as {{"r1", "r2"}}')
-    return value
+        raise BadInput(f"{where}: a constant in {name!r} isn't a value of TLA+: {error}") from None

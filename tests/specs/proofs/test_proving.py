@@ -12,7 +12,7 @@ from streamproof.properties.cli import app
 from streamproof.reference.core.errors import BadInput, MissingTool
 from streamproof.specs.checking import find_tools
 from streamproof.specs.proofs import proving
-from streamproof.specs.proofs.entries import ProofEntry, find_proofs, proofs
+from streamproof.specs.proofs.entries import FILE, ProofEntry, find_proofs, proofs
 from streamproof.specs.proofs.interpreter import Frame, Interpreter
 from streamproof.specs.proofs.proving import prove
 from streamproof.specs.proofs.reaching import steps_to
@@ -177,3 +177,37 @@ def test_a_counterexample_that_begins_in_an_initial_state_is_reached(
 def test_a_proof_that_is_not_there_is_named() -> None:
     with pytest.raises(BadInput, match="did you mean ForeignKeyJoin_left"):
         find_proofs(["ForeignKeyJoin_lefd"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"numbers": "Limit"}, r"module 1, proof 1 \(\w+\): 'numbers' is \"Limit\", where it is a list"),
+        ({"numbers": [1]}, r"'numbers' is \[1\], where it is a list of names"),
+        ({"sets": []}, r"'sets' is \[\], where it is an object with named fields"),
+        ({"sets": {"LeftKeys": "{}"}}, "'LeftKeys' is not a set with elements"),
+        ({"constants": {"Join": 5}}, "constants: 'Join' is 5, where it is a text"),
+        ({"constants": {"Join": "[a"}}, "a constant in 'constants' isn't a value of TLA"),
+        ({"result": "maybe"}, "its result is 'maybe', where it is one of: proved, not proved"),
+        ({"module": "Nowhere.tla"}, "there is no file"),
+        ({"name": 7}, "proof 1: 'name' is 7, where it is a text"),
+    ],
+)
+def test_a_wrong_field_of_a_catalogue_is_named_with_its_entry(
+    tmp_path: Path, changed: dict[str, object], says: str
+) -> None:
+    group = json.loads(FILE.read_text(encoding="utf-8"))["modules"][0]
+    group["module"] = str(FILE.parent / group["module"])
+    catalogue = tmp_path / "proofs.json"
+    entry = {**group["proofs"][0], **changed}
+    catalogue.write_text(json.dumps({"modules": [{**group, "proofs": [entry]}]}), encoding="utf-8")
+    with pytest.raises(BadInput, match=says):
+        proofs(catalogue)
+
+
+@pytest.mark.parametrize("text", ["[", "[]", '{"modules": 1}', '{"modules": [{}]}'])
+def test_a_file_that_is_no_catalogue_is_named(tmp_path: Path, text: str) -> None:
+    catalogue = tmp_path / "proofs.json"
+    catalogue.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=r"proofs\.json"):
+        proofs(catalogue)
