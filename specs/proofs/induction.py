@@ -13,13 +13,6 @@ from .terms import Truth
 from .values import Unsupported, arbitrary
 
 
-class Conjunct(NamedTuple):
-    """A part of the invariant, or a property, by its name."""
-
-    name: str
-    formula: Expression
-
-
 class Way(NamedTuple):
     """A way of an action, or the state alone where there is none.
 
@@ -35,7 +28,7 @@ class Way(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What a condition of a proof says: which part holds at first, is kept by which action, or is implied.
+    """The claim of a condition: a part holds at first, an action keeps it, or the invariant implies a property.
 
     Attributes:
         part: The part of the invariant, or the property.
@@ -99,7 +92,7 @@ class Induction:
         self._mentioned: dict[Expression, frozenset[str]] = {}
         self._first = syntax.named(first).body
         self.interpreter = Interpreter(syntax, constants)
-        self._parts = {part.name: part.formula for part in self._conjuncts(syntax.named(invariant).body, invariant)}
+        self._parts = dict(self._conjuncts(syntax.named(invariant).body, invariant))
         self._properties = {name: syntax.named(name).body for name in properties}
         self.before = self._arbitrary_state(longest)
         self._actions = dict(self._disjuncts(syntax.named(step).body))
@@ -110,12 +103,16 @@ class Induction:
         return tuple(self._truth(formula, self.before) for formula in self._parts.values())
 
     @functools.cached_property
+    def _initial(self) -> list[Branch]:
+        return list(self.interpreter.branches(self._primed(self._first), Frame({})))
+
+    @functools.cached_property
     def _branches(self) -> dict[str, list[Branch]]:
         frame = Frame(self.before)
         return {name: list(self.interpreter.branches(action, frame)) for name, action in self._actions.items()}
 
     def claims(self) -> Iterator[Claim]:
-        """Yield what is to be shown."""
+        """Yield the claims that together are the proof."""
         yield from (Claim(part, at_first=True) for part in self._parts)
         yield from (Claim(part, action) for action in self._actions for part in self._parts)
         for name, formula in self._properties.items():
@@ -128,8 +125,7 @@ class Induction:
         """Build the condition of a claim."""
         formula = self._parts.get(claim.part) or self._properties[claim.part]
         if claim.at_first:
-            first = list(self.interpreter.branches(self._primed(self._first), Frame({})))
-            ways = [Way(condition, self._truth(formula, after), after) for condition, after in first]
+            ways = [Way(condition, self._truth(formula, after), after) for condition, after in self._initial]
             return Condition(claim, (), {}, tuple(ways))
         if claim.action is None:
             return Condition(claim, self.known, self.before, (Way(True, self._truth(formula, self.before), None),))
@@ -185,7 +181,7 @@ class Induction:
     def _truth(self, formula: Expression, state: Mapping[str, Any]) -> Truth:
         return self.interpreter.truth(formula, Frame(state))
 
-    def _conjuncts(self, formula: Expression, name: str) -> Iterator[Conjunct]:
+    def _conjuncts(self, formula: Expression, name: str) -> Iterator[tuple[str, Expression]]:
         """The parts of an invariant, each by the name of its definition."""
         if isinstance(formula, Apply) and formula.operator in ("\\land", "$ConjList"):
             for operand in formula.operands:
@@ -195,9 +191,9 @@ class Induction:
             if _is_list_of_names(definition.body):
                 yield from self._conjuncts(definition.body, definition.name)
             else:
-                yield Conjunct(definition.name, formula)
+                yield definition.name, formula
         else:
-            yield Conjunct(name, formula)
+            yield name, formula
 
     def _disjuncts(self, action: Expression) -> Iterator[tuple[str, Expression]]:
         """The actions of Next, each by the name of its definition."""
@@ -208,7 +204,8 @@ class Induction:
             for name, inner in self._disjuncts(action.operands[0]):
                 yield name, replace(action, operands=(inner,))
         else:
-            yield _name_of(action, self.syntax), action
+            defined = action.operator if isinstance(action, Apply) and action.kind == "defined" else None
+            yield self.syntax.definitions[defined].name if defined else "Next", action
 
     def _arbitrary_state(self, longest: int | None) -> dict[str, Any]:
         r"""An arbitrary value of each variable, of the form that the invariant's `variable \in set` says."""
@@ -242,12 +239,6 @@ def _stepwise(formula: Expression) -> Expression | None:
             return inner.operands[0]
         raise Unsupported(f"{formula.location}: a temporal property, where only [][A]_v and invariants are proved")
     return None
-
-
-def _name_of(action: Expression, syntax: Syntax) -> str:
-    return (
-        syntax.definitions[action.operator].name if isinstance(action, Apply) and action.kind == "defined" else "Next"
-    )
 
 
 def _memberships(formula: Expression, syntax: Syntax) -> Iterator[tuple[str, Expression]]:

@@ -46,13 +46,17 @@ from .values import (
     lifted,
     merged,
     part_of,
+    within,
 )
 
 State = Mapping[str, Any]
 
+ACTION_LEVEL = 2
+"""The level of an expression with primes (`Apply.level`)."""
+
 
 class Closure(NamedTuple):
-    """An operator that is handed to another, with what its names mean where it was handed over."""
+    """An operator that is handed to another, with the frame where it was handed over."""
 
     operator: Apply
     frame: Frame
@@ -60,11 +64,11 @@ class Closure(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """What names mean at a place.
+    """The meaning of names at a place in a module.
 
     Attributes:
         state: The values of the variables.
-        after: Those of the primed variables, as far as they are known; None outside of actions.
+        after: The values of the primed variables, as far as they are known; None outside of actions.
         parameters: The values of parameters, by identity.
         at: The value of `@`.
         known: The values of definitions without parameters that were evaluated here.
@@ -101,7 +105,7 @@ class Interpreter:
         self.constants = constants
         self._constant_definitions: dict[str, Any] = {}
         self._lazy: Mapping[str, Callable[[Apply, Frame], Any]] = {
-            "$IfThenElse": self._if, "$Case": self._case, "\\land": self._and, "$ConjList": self._and,
+            "$IfThenElse": self._chosen, "$Case": self._chosen, "\\land": self._and, "$ConjList": self._and,
             "\\lor": self._or, "$DisjList": self._or, "=>": self._implies, "$BoundedForall": self._for_all,
             "$BoundedExists": self._exists, "$FcnConstructor": self._function, "$RecursiveFcnSpec": self._function,
             "$SetOfAll": self._set_of_all, "$SubsetOf": self._subset, "$Except": self._except, "'": self._primed,
@@ -203,27 +207,21 @@ class Interpreter:
             raise Unsupported(f"{expression.location}: the operator {expression.operator} isn't read")
         return strict(*(self.value(operand, frame) for operand in expression.operands))
 
-    def _if(self, expression: Apply, frame: Frame) -> Any:
-        condition, one, other = expression.operands
-        return self._chosen(((condition, one), (None, other)), frame)
+    def _chosen(self, expression: Apply, frame: Frame) -> Any:
+        cases = self._arms(expression, frame, True)
+        return merged((here, UNDEFINED if body is None else self.value(body, frame)) for here, body in cases)
 
-    def _case(self, expression: Apply, frame: Frame) -> Any:
-        return self._chosen(_arms(expression), frame)
-
-    def _chosen(self, arms: Any, frame: Frame) -> Any:
-        rest: Truth = True
-        found = []
-        for condition, body in arms:
-            holds = True if condition is None else self.truth(condition, frame)
-            here = conjunction((rest, holds))
+    def _arms(self, expression: Apply, frame: Frame, condition: Truth) -> Iterator[tuple[Truth, Expression | None]]:
+        """Yield the arms of an IF or a CASE, each with the condition under which it is taken; None if no arm is."""
+        for test, body in _tests(expression):
+            holds = True if test is None else self.truth(test, frame)
+            here = conjunction((condition, holds))
             if here is not False:
-                found.append((here, self.value(body, frame)))
-            rest = conjunction((rest, negation(holds)))
-            if rest is False:
-                break
-        if rest is not False:
-            found.append((rest, UNDEFINED))
-        return merged(found)
+                yield here, body
+            condition = conjunction((condition, negation(holds)))
+            if condition is False:
+                return
+        yield condition, None
 
     def _and(self, expression: Apply, frame: Frame) -> Truth:
         return conjunction(self.truth(operand, frame) for operand in expression.operands)
@@ -387,10 +385,8 @@ class Interpreter:
         if isinstance(action, Let):
             yield from self._ways(action.body, replace(frame, known={}), condition)
             return
-        if not isinstance(action, Apply) or not self._is_action(action):
-            holds = conjunction((condition, self.truth(action, frame)))
-            if holds is not False:
-                yield Branch(holds, frame.after)
+        if not isinstance(action, Apply) or action.level < ACTION_LEVEL:
+            yield from self._guard(action, frame, condition)
             return
         match action.operator:
             case "\\land" | "$ConjList":
@@ -401,7 +397,9 @@ class Interpreter:
             case "$BoundedExists":
                 yield from self._some(list(_bound(action.bounds)), action, frame, condition)
             case "$IfThenElse" | "$Case":
-                yield from self._arms(action, frame, condition)
+                for here, body in self._arms(action, frame, condition):
+                    if body is not None:
+                        yield from self._ways(body, frame, here)
             case "UNCHANGED":
                 yield from self._kept(action, frame, condition)
             case "=" | "\\in" if self._assigned(action.operands[0]) is not None:
@@ -411,12 +409,13 @@ class Interpreter:
                 inside = self._entered(definition, action, frame) if definition.parameters else frame
                 yield from self._ways(definition.body, inside, condition)
             case _:
-                holds = conjunction((condition, self.truth(action, frame)))
-                if holds is not False:
-                    yield Branch(holds, frame.after)
+                yield from self._guard(action, frame, condition)
 
-    def _is_action(self, expression: Apply) -> bool:
-        return expression.level >= 2
+    def _guard(self, action: Expression, frame: Frame, condition: Truth) -> Iterator[Branch]:
+        assert frame.after is not None
+        holds = conjunction((condition, self.truth(action, frame)))
+        if holds is not False:
+            yield Branch(holds, frame.after)
 
     def _all_of(self, actions: list[Expression], frame: Frame, condition: Truth) -> Iterator[Branch]:
         if not actions:
@@ -438,22 +437,6 @@ class Interpreter:
             both = conjunction((condition, one.condition))
             if both is not False:
                 yield from self._some(rest, action, frame.having({parameter: one.value}), both)
-
-    def _arms(self, action: Apply, frame: Frame, condition: Truth) -> Iterator[Branch]:
-        if action.operator == "$Case":
-            arms = _arms(action)
-        else:
-            condition_of_if, one, other = action.operands
-            arms = [(condition_of_if, one), (None, other)]
-        rest = condition
-        for test, body in arms:
-            holds = True if test is None else self.truth(test, frame)
-            here = conjunction((rest, holds))
-            if here is not False:
-                yield from self._ways(body, frame, here)
-            rest = conjunction((rest, negation(holds)))
-            if rest is False:
-                return
 
     def _kept(self, action: Apply, frame: Frame, condition: Truth) -> Iterator[Branch]:
         assert frame.after is not None
@@ -496,15 +479,17 @@ def _bound(bounds: tuple[Bound, ...]) -> Iterator[tuple[str, Expression]]:
             yield parameter, bound.set
 
 
-def _arms(expression: Apply) -> list[tuple[Expression | None, Expression]]:
-    """The arms of a CASE: each with its condition, None for OTHER."""
-    found: list[tuple[Expression | None, Expression]] = []
+def _tests(expression: Apply) -> Iterator[tuple[Expression | None, Expression]]:
+    """Yield the arms of an IF or a CASE in their order, each with its test; None for ELSE and OTHER."""
+    if expression.operator == "$IfThenElse":
+        test, body, other = expression.operands
+        yield test, body
+        yield None, other
+        return
     for pair in expression.operands:
         assert isinstance(pair, Apply)
-        condition, body = pair.operands
-        other = isinstance(condition, Constant) and condition.value == "$Other"
-        found.append((None if other else condition, body))
-    return found
+        test, body = pair.operands
+        yield None if isinstance(test, Constant) and test.value == "$Other" else test, body
 
 
 def _fields(expression: Apply) -> Iterator[tuple[str, Expression]]:
@@ -595,10 +580,6 @@ def _set(*values: Any) -> Any:
     return _elements([(True, value) for value in values])
 
 
-def _within(one: Any, other: Any) -> Truth:
-    return for_all(one, lambda value: contains(other, value))
-
-
 def _cardinality(of: Any) -> Any:
     if isinstance(of, frozenset):
         return len(of)
@@ -622,7 +603,7 @@ _STRICT: Mapping[str, Callable[..., Any]] = {
     "\\lnot": functools.partial(lifted, negation),
     "\\in": lambda value, of: contains(of, value),
     "\\notin": lambda value, of: negation(contains(of, value)),
-    "\\subseteq": _within,
+    "\\subseteq": within,
     "\\union": functools.partial(lifted, _union),
     "\\intersect": functools.partial(lifted, _meet),
     "\\": functools.partial(lifted, _without),

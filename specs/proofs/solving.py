@@ -7,12 +7,15 @@ terms suggest them, which is quick, then by models.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, TypeAlias
 
 from .induction import Condition
 from .terms import Truth, disjunction, is_term, negation, z3
 
 Answer = Literal["proved", "not proved", "unknown"]
+
+Goal: TypeAlias = Sequence[Truth]
+"""Truths that contradict each other if the goal is proved: the conditions, the goal's negation, and instances."""
 
 QUICK_MS = (200, 1000, 1000)
 """How long the solver looks at first (ms): for instances that terms suggest, then by models from two random seeds."""
@@ -37,16 +40,16 @@ class Solver:
                 if any(term is False for term in given):
                     continue
                 given = [term for term in given if term is not True]
-                missed = Goal([*given, *(each for term in given for each in _variants(term))])
+                missed = [*given, *(each for term in given for each in _variants(term))]
                 if all(self._ask(missed, attempt, limit)[0] != "proved" for attempt, limit in enumerate(QUICK_MS)):
                     yield missed
 
     def answer(self, goal: Goal) -> tuple[Answer, str]:
-        """Say whether a goal is shown; the second is why that isn't known."""
+        """Say whether a goal is proved, and why that is unknown."""
         return self._ask(goal, len(QUICK_MS), self._milliseconds)
 
     def _ask(self, goal: Goal, attempt: int, limit: int) -> tuple[Answer, str]:
-        """Ask whether what a goal denies can be."""
+        """Ask whether the truths of a goal contradict each other."""
         if attempt not in self._solvers:
             solver = z3().SimpleSolver()
             solver.set("mbqi", attempt > 0)
@@ -57,7 +60,7 @@ class Solver:
         solver = self._solvers[attempt]
         solver.push()
         try:
-            solver.add(goal.denied)
+            solver.add(goal)
             solver.set("timeout", limit)
             answer = solver.check()
             if answer == z3().unsat:
@@ -65,12 +68,6 @@ class Solver:
             return ("not proved", "") if answer == z3().sat else ("unknown", solver.reason_unknown())
         finally:
             solver.pop()
-
-
-class Goal(NamedTuple):
-    """What can't be if the goal is shown: what is given, the goal's negation, and both in other words."""
-
-    denied: Sequence[Truth]
 
 
 def _introduced(goal: Truth) -> Iterator[tuple[list[Truth], Truth]]:
@@ -143,7 +140,7 @@ def _opened(quantifier: Any) -> tuple[list[Any], Any]:
 
 
 def _variants(truth: Truth) -> Iterator[Truth]:
-    """What a for-all says besides, put so that the solver finds the instances it needs.
+    """Instances of a for-all that the solver doesn't find by itself.
 
     It looks for x where f(x) stands. So for-all x is said as for-all x - c, too, where x stands as x + c; and of x = a,
     where the formula asks whether x is a.

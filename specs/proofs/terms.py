@@ -39,24 +39,25 @@ def is_term(value: object) -> bool:
 
 def conjunction(truths: Iterable[Truth]) -> Truth:
     """Join truths by *and*."""
-    terms = []
-    for truth in truths:
-        if truth is False:
-            return False
-        if truth is not True:
-            terms.append(truth)
-    return True if not terms else terms[0] if len(terms) == 1 else z3().And(*terms)
+    return _joined(truths, True)
 
 
 def disjunction(truths: Iterable[Truth]) -> Truth:
     """Join truths by *or*."""
+    return _joined(truths, False)
+
+
+def _joined(truths: Iterable[Truth], neutral: bool) -> Truth:
+    """Join truths; the opposite of the neutral truth decides at once."""
     terms = []
     for truth in truths:
-        if truth is True:
-            return True
-        if truth is not False:
+        if truth is (not neutral):
+            return truth
+        if truth is not neutral:
             terms.append(truth)
-    return False if not terms else terms[0] if len(terms) == 1 else z3().Or(*terms)
+    if len(terms) > 1:
+        return z3().And(*terms) if neutral else z3().Or(*terms)
+    return terms[0] if terms else neutral
 
 
 def negation(truth: Truth) -> Truth:

@@ -190,7 +190,7 @@ def _kind(value: Any) -> Any:
             return ("record", frozenset(value))
         case frozenset():
             return value
-        case Elements() | SetOf():
+        case SetOf():
             return ("set", id(value))
     return type(value)
 
@@ -258,7 +258,7 @@ def equal(one: Any, other: Any) -> Truth:
             same = for_all(one.domain, lambda key: equal(one.at(key), other.at(key)))
             return conjunction((equal(one.domain, other.domain), same))
         case (SetOf() | frozenset(), SetOf() | frozenset()):
-            return conjunction((_within(one, other), _within(other, one)))
+            return conjunction((within(one, other), within(other, one)))
     if one is UNDEFINED or other is UNDEFINED:
         return anything()
     leaves = (bool, int, str, ModelValue)
@@ -267,7 +267,8 @@ def equal(one: Any, other: Any) -> Truth:
     return False  # of two kinds
 
 
-def _within(one: Any, other: Any) -> Truth:
+def within(one: Any, other: Any) -> Truth:
+    """Tell whether each element of a set is in another."""
     return for_all(one, lambda value: contains(other, value))
 
 
