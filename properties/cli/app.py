@@ -10,7 +10,8 @@ import contextlib
 import logging
 import os
 import sys
-from typing import Any, NoReturn
+from importlib import metadata
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -28,17 +29,34 @@ from .races import races
 from .regress import regress
 from .run import run
 from .spec.app import specs
-from .terminal import COULD_NOT_RUN, messages
+from .terminal import COULD_NOT_RUN, messages, results
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
-    help="Check Spark stream operators against a reference model. "
-    "Exits 0 where it conforms, 1 where it is violated, 2 where that is inconclusive, and 3 if it could not run.",
+    help="Test Spark streaming jobs and stream operators on random histories, with late, out-of-order and repeated "
+    "events. Exit codes: 0 conforms, 1 violated, 2 inconclusive, 3 could not run.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        results.print(f"streamproof {metadata.version('streamproof')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options of `streamproof` itself."""
+
+
 for command in (check, run, compare, mutants, divergences, races, doctor):
     app.command()(command)
 app.add_typer(specs, name="spec")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -282,6 +283,11 @@ def test_a_wrong_call_is_refused_with_its_remedy(
 ) -> None:
     path = str(history())
     refused(command(*(argument.replace("{file}", path) for argument in arguments)), *parts)
+
+
+def test_the_version_is_printed(command: Command) -> None:
+    said = command("--version")
+    assert (said.code, said.out) == (0, f"streamproof {metadata.version('streamproof')}\n")
 
 
 def test_without_a_command_the_help_is_printed(command: Command) -> None:
