@@ -8,7 +8,7 @@ Check a streaming job of your own, over histories of its own columns, in a test 
     check_job(my_job, clicks, expect=session_windows(gap="30 minutes", delay="10 minutes"))
 
 - A job: `check_job` against what is expected of it, `invariants` without, which return `JobReport` and
-  `InvariantsReport`; `Input` (its columns), `Sink` (a job that writes its result itself),
+  `InvariantsReport`; `Input` (its columns), `avro` (an Input's payloads), `Sink` (a job that writes its result itself),
   `Script` (a script as it is). Expected are the rules of
   Spark's own operators (`session_windows`, `windows`, `drop_duplicates`, `stream_join`, `static_join`), a function or a
   class, `sql`, `as_batch` or `other_job`. `write_report` writes what came of it as a page, text, JSON and JUnit XML.
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .properties.checking.jobs.invariants import invariants
     from .properties.checking.jobs.reports import ConformanceReport, InvariantsReport, JobReport
     from .properties.checking.jobs.verdicts import Inconclusive, Violated
+    from .properties.generators.columns.avro import avro
     from .properties.generators.columns.inputs import Input
     from .properties.generators.registering import register
     from .properties.laws.expected.oracles import as_batch, other_job, sql
@@ -118,6 +119,7 @@ __all__ = [
     "__version__",
     "as_batch",
     "assert_holds",
+    "avro",
     "check",
     "check_job",
     "conforms",
@@ -152,6 +154,7 @@ _HOMES = {
     ".properties.checking.jobs.check": ("check_job",),
     ".properties.checking.jobs.reports": ("ConformanceReport", "InvariantsReport", "JobReport"),
     ".properties.checking.jobs.verdicts": ("Inconclusive", "Violated"),
+    ".properties.generators.columns.avro": ("avro",),
     ".properties.generators.columns.inputs": ("Input",),
     ".properties.checking.jobs.invariants": ("invariants",),
     ".properties.laws.expected.oracles": ("as_batch", "other_job", "sql"),

@@ -81,6 +81,7 @@ def check(
     seconds: options.Seconds = None,
     query: options.Query = None,
     argument: options.Arguments = None,
+    timeouts: options.Timeouts = None,
 ) -> None:
     """Check operators against every law on random histories, the reference first, then Spark; or check your own job."""
     from ...reference.core.operator import OPERATORS, operator_named
@@ -90,7 +91,7 @@ def check(
 
     use_version(kafka_version)
     of_inputs = (input or (), key or (), time or (), time_format or (), format or (), value or ())
-    of_script = (query, argument or ())
+    of_script = (query, argument or (), timeouts or ())
     job = JobOptions(*of_inputs, static or (), expect, mode, trigger, out_of_order, seconds, *of_script, histories)
     of_operators = {"minutes": minutes, "mutant": mutant, "only": only}
     if (name := job_among(operators or (), of_operators)) is not None:

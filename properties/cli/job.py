@@ -56,6 +56,7 @@ class JobOptions:
     seconds: float | None = None
     query: str | None = None
     argument: Sequence[str] = ()
+    timeouts: Sequence[str] = ()
     histories: int | None = None
 
     @property
@@ -177,6 +178,7 @@ def checking(
         "trigger": options.trigger,
         "out_of_order": options.out_of_order,
         "static": static_of(options.static),
+        "timeouts": options.timeouts,
     }
     if options.expect is None:
         return partial(fixtures["invariants"], job, *inputs, **more)

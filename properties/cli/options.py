@@ -88,7 +88,7 @@ Formats = Annotated[
 ]
 Values = Annotated[
     list[str] | None,
-    _of_job(metavar="VALUE", help="The payload of the records: json by default, csv, or text; as --key."),
+    _of_job(metavar="VALUE", help="The payload of the records: json by default, csv, text, or debezium; as --key."),
 ]
 Static = Annotated[list[str] | None, _of_job(metavar="NAME=FILE", help="A static table: a parquet or CSV file.")]
 Expect = Annotated[
@@ -112,6 +112,12 @@ Arguments = Annotated[
     _of_job(metavar="TEXT", help="A command-line argument of a script, as --argument=--delay --argument=5m."),
 ]
 Trigger = Annotated[str, _of_job(help="The query's trigger: default, or available_now.")]
+Timeouts = Annotated[
+    list[str] | None,
+    _of_job(
+        metavar="DURATION", help='The length of a timeout or timer of processing time, "30 minutes"; once for each.'
+    ),
+]
 OutOfOrder = Annotated[
     str | None, _of_job(metavar="DURATION", help='How far out of order events may be: "10 minutes".')
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from . import debezium
 from .drawing import BASES, MS, Contents, grain_of
 from .inputs import ResolvedInput
-from .model import JobHistory, Source
+from .model import JobHistory, Row, Source
 from .payloads import NULL
 from .shown import duration
 
@@ -27,6 +28,9 @@ ROWS_ON = "rows on input {}"
 NULL_IN = "null in {} of input {}"
 MALFORMED = "a malformed record on input {}"
 NULL_VALUE = "a record of a null value on input {}"
+UPDATED = "an update of a row on input {}"
+DELETED = "a delete of a row on input {}"
+AGAIN = "a row that comes back after its delete on input {}"
 
 
 def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bool = True) -> list[str]:
@@ -44,6 +48,9 @@ def goals(inputs: Sequence[ResolvedInput], distances_us: Sequence[int], late: bo
         named += [NULL_IN.format(given.source.time, given.name)] * (given.null_times > 0)
         named += [MALFORMED.format(given.name)] * (given.malformed > 0)
         named += [NULL_VALUE.format(given.name)] * (given.null_values > 0)
+        if given.source.is_change_log:
+            deletes = [DELETED.format(given.name), AGAIN.format(given.name)]
+            named += [UPDATED.format(given.name), *(deletes if given.deletes else [])]
     return named
 
 
@@ -123,6 +130,9 @@ def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: in
                     yield NULL_IN.format(column, name)
     distinct = sorted(set(times))
     gaps.update(later - earlier for earlier, later in combinations(distinct, 2))
+    for source in sources.values():
+        if source.is_change_log:
+            yield from _covered_changes(source, [row for name, row in history.arrivals if name == source.name])
     if len(distinct) < len(times):
         yield EQUAL_TIMES
     if len(rows) < len(history.arrivals):
@@ -131,3 +141,16 @@ def _covered_by(history: JobHistory, sources: Mapping[str, Source], delay_us: in
         yield (NULL_VALUE if one.fault == NULL else MALFORMED).format(one.input)
     if len(keys) > 1:
         yield KEYS
+
+
+def _covered_changes(source: Source, rows: Sequence[Row]) -> Iterator[str]:
+    """Return which changes of a table came up: those of rows that are there, not of keys alone."""
+    was_deleted: dict[str, bool] = {}
+    for row in rows:
+        key, deleted = repr(source.key_of(row)), bool(row[debezium.DELETED])
+        before = was_deleted.get(key)
+        if before is False:
+            yield (DELETED if deleted else UPDATED).format(source.name)
+        if before is True and not deleted:
+            yield AGAIN.format(source.name)
+        was_deleted[key] = deleted

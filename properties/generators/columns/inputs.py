@@ -18,16 +18,19 @@ from hypothesis.errors import HypothesisException
 
 from ....reference.core.errors import BadInput, StreamproofError
 from ...system.exits import without_exit
+from . import debezium
 from .model import Row, Source, from_microseconds
 from .payloads import Value
 from .schemas import arrow_schema
-from .shapes import RECORDS_TIME, encoded_source
+from .shapes import DEBEZIUM, RECORDS_TIME, encoded_source
 from .times import UNITS
 from .values import Kind, examples_of, key_kinds, kinds, plain_values, unsupported
 from .wire import Format
 
 SAMPLED = 1000
 """The maximum of rows of a sample that are drawn from, evenly spread over it; and of given values and keys."""
+DELETES_OF = 20
+"""The share of deletes is rounded to twentieths."""
 RESERVED = "__streamproof_"
 """The prefix of the names of everything that is put beside a job's own rows."""
 
@@ -55,12 +58,15 @@ class Input:
         null_times: The share of rows without an event time, from 0 to 1.
         format: "kafka": the job is given the columns of Spark's Kafka source; "text": one column, `value`; by default
             the columns of the schema.
-        value: The payload of the records: "json" by default, "csv", or "text", the one column beside the key; or a
-            function from a row to bytes, or to None.
+        value: The payload of the records: "json" by default, "csv", or "text", the one column beside the key;
+            `avro(…)`; or a function from a row to bytes, or to None. "debezium": the change events of a table with
+            these columns and the primary key `key`. Oracles have two more columns of each change, `deleted` (boolean)
+            and `ts_ms` (its time, a timestamp); a job is given envelopes, and a tombstone after each delete.
         headers: Whether Kafka's records have the column `headers`.
         malformed: The share of records whose payload is cut, empty or otherwise no row, from 0 to 1. Oracles don't see
             them: a job is expected to skip them.
         null_values: The share of Kafka records whose payload is null, from 0 to 1. A job is expected to skip them too.
+        deletes: The share of Debezium's changes that delete their row, from 0 to 1.
     """
 
     schema: Any = None
@@ -77,6 +83,7 @@ class Input:
     headers: bool = False
     malformed: float = 0
     null_values: float = 0
+    deletes: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,7 @@ class ResolvedInput:
         null_times: The share of rows without an event time.
         malformed: The share of records with a malformed payload.
         null_values: The share of records without a payload.
+        deletes: The share of a table's changes that delete their row.
     """
 
     source: Source
@@ -100,6 +108,7 @@ class ResolvedInput:
     null_times: float = 0
     malformed: float = 0
     null_values: float = 0
+    deletes: float = 0
 
     @property
     def name(self) -> str:
@@ -202,6 +211,8 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
     source = encoded_source(given, schema, time, key)
     rows = () if table is None else _sample_rows(table, source, from_schema=given.schema is not None)
     pools = _pools(given, source, seed)
+    if given.value == DEBEZIUM:
+        pools[debezium.DELETED] = _share_of_deletes(given.deletes)
     for column in schema:
         lacking = unsupported(column.type)
         if lacking is not None and not rows and column.name not in (*pools, time):
@@ -210,8 +221,13 @@ def _resolved(given: Input, seed: int) -> ResolvedInput:
                 f"no values can be drawn for the column {column.name!r} of the type {lacking}{within}: "
                 f"give some, values={{{column.name!r}: [...]}}"
             )
-    shares = given.null_times, given.malformed, given.null_values
+    shares = given.null_times, given.malformed, given.null_values, given.deletes
     return ResolvedInput(source, _real_keys(given, source, seed), pools, rows, *shares)
+
+
+def _share_of_deletes(share: float) -> tuple[bool, ...]:
+    deleted = max(round(share * DELETES_OF), share > 0)
+    return (True,) * deleted + (False,) * (DELETES_OF - deleted)
 
 
 def _some(values: Sequence[Any], seed: str) -> list[Any]:
@@ -228,6 +244,8 @@ def _column(schema: pa.Schema, column: Any, what: str) -> str:
 
 
 def _time_column(given: Input, schema: pa.Schema) -> str:
+    if given.value == DEBEZIUM:
+        return debezium.TIME
     timestamps = [column.name for column in schema if pa.types.is_timestamp(column.type)]
     is_free = RECORDS_TIME not in schema.names
     may_be_records = given.format == "kafka" and is_free
@@ -405,6 +423,8 @@ def _sample_rows(table: pa.Table, source: Source, from_schema: bool) -> tuple[Ro
         times = pa.array([from_microseconds(0)] * table.num_rows, source.schema.field(source.time).type)
         place = table.schema.get_field_index(source.time)
         table = table.append_column(source.time, times) if place < 0 else table.set_column(place, source.time, times)
+        if source.encoding.value == DEBEZIUM:  # whether a row is deleted is drawn, too
+            table = table.append_column(debezium.DELETED, pa.array([False] * table.num_rows))
     if from_schema:
         table = _cast(table, source.schema)
     step = -(-table.num_rows // SAMPLED)

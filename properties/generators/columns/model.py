@@ -70,7 +70,13 @@ class Source:
     @property
     def has_records_key(self) -> bool:
         """Whether the job is given records of Kafka's whose key is the text of the key's column."""
-        return self.encoding is not None and self.encoding.format == "kafka" and len(self.key) == 1
+        is_kafka = self.encoding is not None and self.encoding.format == "kafka"
+        return is_kafka and not self.is_change_log and len(self.key) == 1
+
+    @property
+    def is_change_log(self) -> bool:
+        """Whether the job is given Debezium's change events of a table."""
+        return self.encoding is not None and self.encoding.value == "debezium"
 
     @property
     def grain_us(self) -> int:

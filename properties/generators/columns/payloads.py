@@ -21,7 +21,7 @@ from ...system.exits import without_exit
 from .model import Row
 from .times import iso_text
 
-Value: TypeAlias = Literal["json", "csv", "text"] | Callable[[dict[str, Any]], bytes | None]
+Value: TypeAlias = Literal["json", "csv", "text", "debezium"] | Callable[[dict[str, Any]], bytes | None]
 """What the payload of a record is made of a row: the name of a format, or a function of the user's."""
 
 NULL, EMPTY, TRUNCATED, NOISE = "null", "empty", "truncated", "no text of the format"
@@ -41,8 +41,8 @@ def faults_of(value: Value, has_time: bool) -> Sequence[str]:
         value: The format.
         has_time: Whether the payload has the event time.
     """
-    if value == "json":
-        return FAULTS if has_time else (TRUNCATED, EMPTY, NOISE)
+    if value in ("json", "debezium"):
+        return FAULTS if has_time and value == "json" else (TRUNCATED, EMPTY, NOISE)
     return (EMPTY, NOISE, WRONG_TIME) if has_time and value == "csv" else (EMPTY, NOISE)
 
 
@@ -65,7 +65,8 @@ def payload(value: Value, row: Row, schema: pa.Schema, where: str, fault: str = 
     if callable(value):
         made = _made_by(value, dict(row), where)
     else:
-        write = {"json": _json_of_row, "csv": _csv_of_row, "text": _text_of_row}[value]
+        # Of an envelope a fault takes the row's image.
+        write = {"json": json_of_row, "csv": _csv_of_row, "text": _text_of_row, "debezium": json_of_row}[value]
         columns = [field for field in schema if not (fault == NO_TIME and field.name == time)]
         if fault == WRONG_TIME:
             columns = [field.with_type(pa.string()) if field.name == time else field for field in columns]
@@ -89,23 +90,25 @@ def _made_by(value: Callable[[dict[str, Any]], Any], row: dict[str, Any], where:
     return None if made is None else bytes(made)
 
 
-def key_text(row: Row, key: Sequence[str], schema: pa.Schema) -> bytes | None:
+def key_text(row: Row, key: Sequence[str], schema: pa.Schema, as_object: bool = False) -> bytes | None:
     """Return the key of a record: the text of the key's column, or of several an object; None without a key."""
     if not key:
         return None
-    if len(key) > 1:
-        return _json_of_row(row, [schema.field(column) for column in key]).encode()
+    if len(key) > 1 or as_object:
+        return json_of_row(row, [schema.field(column) for column in key]).encode()
     value, kind = row[key[0]], schema.field(key[0]).type
     if value is None or isinstance(value, bytes):
         return value
     return (_json if pa.types.is_nested(kind) else _plain)(value, kind).encode()
 
 
-def _json_of_row(row: Row, columns: Sequence[pa.Field]) -> str:
-    return "{" + ",".join(f"{_text(field.name)}:{_json(row[field.name], field.type)}" for field in columns) + "}"
+def json_of_row(row: Row, columns: Sequence[pa.Field]) -> str:
+    """Write the columns of a row as a JSON object."""
+    return "{" + ",".join(f"{json_text(field.name)}:{_json(row[field.name], field.type)}" for field in columns) + "}"
 
 
-def _text(value: str) -> str:
+def json_text(value: str) -> str:
+    """Write a text as JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -113,15 +116,15 @@ def _json(value: Any, kind: pa.DataType) -> str:
     if value is None:
         return "null"
     if pa.types.is_struct(kind):
-        return _json_of_row(value, list(kind))
+        return json_of_row(value, list(kind))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return "[" + ",".join(_json(member, kind.value_type) for member in value) + "]"
     if pa.types.is_map(kind):
         items = ((_plain(name, kind.key_type), _json(item, kind.item_type)) for name, item in value.items())
-        return "{" + ",".join(f"{_text(name)}:{item}" for name, item in items) + "}"
+        return "{" + ",".join(f"{json_text(name)}:{item}" for name, item in items) + "}"
     if isinstance(value, (bool, int, float, Decimal)):
         return _plain(value, kind) if not isinstance(value, float) or isfinite(value) else json.dumps(value)
-    return _text(_plain(value, kind))
+    return json_text(_plain(value, kind))
 
 
 def _plain(value: Any, kind: pa.DataType) -> str:
@@ -182,7 +185,7 @@ def refused_columns(value: Value, columns: Mapping[str, pa.DataType]) -> str | N
             f'value="text" takes one column of text beside the key, and there are {named}: use value="json", or a '
             "function from a row to bytes"
         )
-    if value == "json":
+    if value in ("json", "debezium"):
         for name, kind in columns.items():
             if pa.types.is_null(kind):
                 return f"the column {name!r} has no type: give it one"

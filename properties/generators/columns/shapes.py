@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from ....reference.core.errors import BadInput
 from ...system.arguments import short
+from . import debezium
+from .avro import Avro
 from .model import Source
 from .payloads import refused_columns
 from .times import TIMESTAMP, TimeForm, time_form
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 RECORDS_TIME = "timestamp"
 """The column of Kafka's records with their own time."""
 _FORMATS = get_args(Format)
-_VALUES = ("json", "csv", "text")
+_VALUES = ("json", "csv", "text", "debezium")
+DEBEZIUM = "debezium"
 _OWN_ENCODER = "give a function from a row (a dict) to bytes, value=encode"
 
 
@@ -36,6 +39,8 @@ def encoded_source(given: Input, schema: pa.Schema, time: str, key: tuple[str, .
         BadInput: A share is out of its range, the event time has no such form, or no payload can have the columns.
     """
     _check_shares(given)
+    if given.value == DEBEZIUM:
+        return _change_log(given, schema, key)
     form = _form(given, schema, time)
     logical = schema if time in schema.names else schema.append(pa.field(time, TIMESTAMP, nullable=False))
     if form is not None:
@@ -51,8 +56,20 @@ def encoded_source(given: Input, schema: pa.Schema, time: str, key: tuple[str, .
     return Source(given.name, logical, time, key, encoding, given.null_times > 0)
 
 
+def _change_log(given: Input, schema: pa.Schema, key: tuple[str, ...]) -> Source:
+    """Return a source of Debezium's change events: the table's columns, whether a row is deleted, and when."""
+    if not key:
+        raise BadInput(f"value={DEBEZIUM!r} needs the table's primary key: name its columns, key=…")
+    if taken := [column.name for column in debezium.COLUMNS if column.name in schema.names]:
+        raise BadInput(f"value={DEBEZIUM!r} adds a column {taken[0]!r} to the table's: rename its own")
+    columns = _payload_columns(given, schema, debezium.TIME, key)
+    form = time_form(debezium.TIME, debezium.TIME_KIND, "ms")
+    encoding = Encoding(columns, debezium.TIME, form, given.format, given.value, given.headers)
+    return Source(given.name, pa.schema([*schema, *debezium.COLUMNS]), debezium.TIME, key, encoding)
+
+
 def _check_shares(given: Input) -> None:
-    for name in ("null_times", "malformed", "null_values"):
+    for name in ("null_times", "malformed", "null_values", "deletes"):
         share = getattr(given, name)
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
             raise BadInput(f"{name} is {short(share)}: give a share from 0 up to 1, such as 0.05")
@@ -68,6 +85,25 @@ def _check_shares(given: Input) -> None:
         raise BadInput(f"malformed is {given.malformed}, and any text is a payload of value='text': leave it out")
     if given.format is None and given.value != "json":
         raise BadInput('value is given, and its rows have no payload: say the format too, format="kafka"')
+    if given.value == DEBEZIUM:
+        if given.format != "kafka":
+            raise BadInput(
+                f'value={DEBEZIUM!r} is of Kafka\'s records: leave out format={given.format!r}, or say "kafka"'
+            )
+        for name, said in (
+            ("time", given.time),
+            ("time_format", given.time_format),
+            ("null_times", given.null_times or None),
+        ):
+            if said is not None and said != debezium.TIME:
+                raise BadInput(
+                    f"{name} is given, and the event time of a change event is its {debezium.TIME!r}: leave it out"
+                )
+    if given.value == "avro":
+        raise BadInput(
+            "value is 'avro', and Avro needs the record's schema: from streamproof import avro, and give "
+            'value=avro("record.avsc")'
+        )
     if not callable(given.value) and given.value not in _VALUES:
         raise BadInput(f"value is {short(given.value)}: give {', '.join(map(repr, _VALUES))}, or {_OWN_ENCODER}")
 
@@ -91,6 +127,13 @@ def _payload_columns(given: Input, schema: pa.Schema, time: str, key: tuple[str,
             raise BadInput(
                 f'value="text" has no room for the event time {time!r}: use value="json", or let it be the timestamp '
                 f'of Kafka\'s records, time="{RECORDS_TIME}"'
+            )
+    if isinstance(given.value, Avro):
+        missing = [name for name in schema.names if name not in (*key, *given.value.fields)]
+        if missing:
+            fields = ", ".join(given.value.fields)
+            raise BadInput(
+                f"the Avro schema has no field {missing[0]!r}, only {fields}: add it, or leave the column out"
             )
     refused = None if callable(given.value) else refused_columns(given.value, {one.name: one.type for one in fields})
     if refused is not None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..shrinking import Deadline, Shrinker, fewer
 from ..simpler import key_size, simpler_values, value_size
+from . import debezium
 from .drawing import MS
 from .inputs import ResolvedInput
 from .key_spaces import key_family
@@ -187,7 +188,13 @@ class _Times:
         return placed.row[self.sources[placed.input].time] is not None
 
     def are_allowed(self, rows: _Rows) -> bool:
-        """Return whether no row is later than its batch's clock, nor, where a delay is given, late."""
+        """Return whether no row is later than its batch's clock, nor, where a delay is given, late.
+
+        The changes of a table's row must be in order, too: no log has others.
+        """
+        for source in filter(lambda source: source.is_change_log, self.sources.values()):
+            if not debezium.are_in_order(source, [placed.row for placed in rows if placed.input == source.name]):
+                return False
         rows = [placed for placed in rows if self.has_time(placed)]
         if self.clock and any(self.of(placed) > self.clock[placed.batch] for placed in rows):
             return False

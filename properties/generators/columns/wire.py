@@ -15,6 +15,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from ....reference.core.errors import BadInput
+from .debezium import ChangeLog
 from .model import Row, Source, from_microseconds, microseconds
 from .payloads import Value, key_text, payload
 from .times import TIMESTAMP, TimeForm
@@ -80,7 +81,7 @@ class Encoding:
     @property
     def is_records_time(self) -> bool:
         """Whether the event time is the timestamp of Kafka's records, and not in their payload."""
-        return self.format == "kafka" and self.time not in self.columns.names
+        return self.format == "kafka" and self.time not in self.columns.names and self.value != "debezium"
 
     @property
     def grain_us(self) -> int:
@@ -137,6 +138,9 @@ class Encoder:
         self.source = source
         self.offsets: Counter[int] = Counter()
         self.reached_us = 0
+        self.is_first_batch = True
+        is_change_log = source.encoding is not None and source.is_change_log
+        self.changes = ChangeLog([*source.encoding.columns], source.key, source.name) if is_change_log else None
 
     def table(
         self, rows: Sequence[Row], unreadable: Sequence[tuple[Row, str]] = (), clock_us: int | None = None
@@ -159,15 +163,22 @@ class Encoder:
             return _table(source.name, encoding.schema, [encoding.plain(row) for row in rows])
         times = [source.time_us(row) for row in rows if row[source.time] is not None]
         self.reached_us = max([self.reached_us, *times] if clock_us is None else [clock_us])
-        records = [*((row, "") for row in rows), *unreadable]
-        return _table(source.name, encoding.schema, [self._record(encoding, row, fault) for row, fault in records])
+        where = f"input {source.name}"
+        payloads = [(row, payload) for row in rows for payload in self._payloads(encoding, row, where)]
+        payloads += [(row, encoding.payload(row, where, fault)) for row, fault in unreadable]
+        self.is_first_batch = False
+        return _table(source.name, encoding.schema, [self._record(encoding, row, value) for row, value in payloads])
 
-    def _record(self, encoding: Encoding, row: Row, fault: str) -> Mapping[str, Any]:
+    def _payloads(self, encoding: Encoding, row: Row, where: str) -> Sequence[bytes | None]:
+        if self.changes is not None:
+            return self.changes.events(encoding.plain(row), self.is_first_batch)
+        return [encoding.payload(row, where)]
+
+    def _record(self, encoding: Encoding, row: Row, value: bytes | None) -> Mapping[str, Any]:
         source = self.source
-        value = encoding.payload(row, f"input {source.name}", fault)
         if encoding.format == "text":
             return {"value": None if value is None else value.decode(errors="replace")}
-        key = key_text(row, source.key, source.schema)
+        key = key_text(row, source.key, source.schema, as_object=self.changes is not None)
         partition = (sum(self.offsets.values()) if key is None else crc32(key)) % PARTITIONS
         offset = self.offsets[partition]
         self.offsets[partition] += 1

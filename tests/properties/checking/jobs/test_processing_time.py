@@ -195,3 +195,60 @@ def test_a_right_job_of_processing_time_keeps_the_invariants() -> None:
     report = invariants(by_timeout, CLICKS, histories=20, timeouts=["30 minutes"], without=others)
     assert {*report.held} == {"the order within a batch", "rows one at a time"}
     assert any(one.startswith("the cuts between batches: a row's batch says") for one in report.not_checked)
+
+
+class Remembered(StatefulProcessor):
+    """Counts a user's clicks; Spark forgets a count that isn't updated for half an hour."""
+
+    def init(self, handle: Any) -> None:
+        self.count = handle.getValueState("count", "count bigint", ttlDurationMs=SILENT_MS)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        before = self.count.get()[0] if self.count.exists() else 0
+        clicks = before + sum(1 for _ in rows)
+        self.count.update((clicks,))
+        yield Row(user=key[0], clicks=clicks)
+
+    def close(self) -> None:
+        pass
+
+
+def remembered(clicks: DataFrame) -> DataFrame:
+    return clicks.groupBy("user").transformWithState(Remembered(), VISITS, "append", "ProcessingTime")
+
+
+class Lifetimes:
+    """Counts that live for half an hour after their last batch with rows."""
+
+    def __init__(self) -> None:
+        self.clicks: dict[str, int] = {}
+        self.until: dict[str, datetime] = {}
+        self.came: list[str] = []
+
+    def arrive(self, row: dict[str, Any]) -> None:
+        self.came.append(row["user"])
+
+    def advance(self, clock: datetime) -> list[dict[str, Any]]:
+        rows = []
+        for user in sorted({*self.came}):
+            lives = user in self.until and not self.is_over(self.until[user], clock)
+            self.clicks[user] = (self.clicks[user] if lives else 0) + self.came.count(user)
+            self.until[user] = clock + SILENT
+            rows.append({"user": user, "clicks": self.clicks[user]})
+        self.came = []
+        return rows
+
+    def is_over(self, until: datetime, clock: datetime) -> bool:
+        return until <= clock
+
+
+class LongerLifetimes(Lifetimes):
+    def is_over(self, until: datetime, clock: datetime) -> bool:
+        return until < clock
+
+
+@pytest.mark.spark
+def test_state_lives_as_long_as_its_time_to_live_by_the_clock() -> None:
+    check_job(remembered, CLICKS, expect=Lifetimes, timeouts=[SILENT])
+    with pytest.raises(Violated):
+        check_job(remembered, CLICKS, expect=LongerLifetimes, timeouts=[SILENT])

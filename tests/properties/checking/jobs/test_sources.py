@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from streamproof import BadInput, Input, Violated, as_batch, check_job, drop_duplicates, session_windows, windows
+from streamproof import BadInput, Input, Violated, as_batch, avro, check_job, drop_duplicates, session_windows, windows
 from streamproof.properties.generators.columns.drawing import draw_histories
 from streamproof.properties.generators.columns.inputs import resolve
 from streamproof.properties.generators.columns.model import Row, microseconds
@@ -176,3 +178,81 @@ def test_the_file_of_a_row_is_there_and_a_batch_is_given_the_same_records() -> N
         return rows.where("user is not null")
 
     assert check_job(job, clicks(CLICKS, format="text", malformed=0.05), expect=as_batch()).expecting > 250
+
+
+ACCOUNTS = Input("id int, amount bigint", key="id", name="accounts", format="kafka", value="debezium", malformed=0.05)
+IMAGE = "struct<id: int, amount: bigint>"
+ENVELOPE = f"before {IMAGE}, after {IMAGE}, op string, ts_ms bigint, source struct<lsn: bigint>"
+
+
+def latest(accounts: DataFrame, ops: str = "crud") -> DataFrame:
+    """Keep the latest image of each row, and whether the row is there."""
+    events = accounts.select(F.from_json(accounts.value.cast("string"), ENVELOPE).alias("e")).select("e.*")
+    events = events.where(F.col("op").isin([*ops])).select(
+        F.coalesce("after.id", "before.id").alias("id"),
+        F.struct(F.col("source.lsn"), (F.col("op") != "d").alias("there"), F.col("after.amount")).alias("last"),
+    )
+    return events.groupBy("id").agg(F.max("last").alias("last")).select("id", "last.there", "last.amount")
+
+
+def without_snapshots(accounts: DataFrame) -> DataFrame:
+    return latest(accounts, "cud")
+
+
+def without_deletes(accounts: DataFrame) -> DataFrame:
+    return latest(accounts, "cru")
+
+
+def table_of_accounts(accounts: list[Row]) -> list[Row]:
+    last = {row["id"]: row for row in accounts}
+    return [
+        {"id": key, "there": not row["deleted"], "amount": None if row["deleted"] else row["amount"]}
+        for key, row in last.items()
+    ]
+
+
+def test_a_job_that_applies_debezium_s_changes_conforms() -> None:
+    given: dict[str, Any] = {"expect": table_of_accounts, "mode": "update", "unique": ["id"]}
+    report = check_job(latest, ACCOUNTS, **given)
+    assert not report.alone
+    for wrong in (without_snapshots, without_deletes):
+        with pytest.raises(Violated):
+            check_job(wrong, ACCOUNTS, **given)
+
+
+VISIT = {
+    "type": "record",
+    "name": "Visit",
+    "fields": [
+        {"name": "user", "type": ["null", "string"]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "amount", "type": ["null", "long"]},
+    ],
+}
+HEADER = 5
+COLUMNS = pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC")), ("amount", pa.int64())])
+
+
+def from_registry(clicks: DataFrame) -> DataFrame:
+    import fastavro
+
+    def read(batches: Any) -> Any:
+        for batch in batches:
+            values = batch.column("value").to_pylist()
+            rows = [fastavro.schemaless_reader(io.BytesIO(value[HEADER:]), VISIT) for value in values]
+            yield pa.RecordBatch.from_pylist(rows, schema=COLUMNS)
+
+    rows = clicks.mapInArrow(read, CLICKS).withWatermark("at", "10 minutes")
+    return rows.groupBy("user", F.session_window("at", "30 minutes")).agg(F.sum("amount").alias("total"))
+
+
+def test_a_job_that_reads_avro_from_a_registry_conforms() -> None:
+    given = Input(
+        "user string, at timestamp not null, amount bigint",
+        key="user",
+        name="clicks",
+        format="kafka",
+        value=avro(VISIT, schema_id=7),
+    )
+    report = check_job(from_registry, given, expect=SESSIONS)
+    assert not report.alone

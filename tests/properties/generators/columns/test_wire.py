@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streamproof import BadInput
+from streamproof import BadInput, MissingTool, avro
 from streamproof.properties.counterexamples.tables import arrivals_table
+from streamproof.properties.generators.columns.debezium import are_in_order
 from streamproof.properties.generators.columns.drawing import draw_histories
 from streamproof.properties.generators.columns.goals import covered, goals
 from streamproof.properties.generators.columns.inputs import Input, ResolvedInput, resolve
@@ -112,7 +117,7 @@ def test_a_time_keeps_its_order_and_its_distance_in_any_form(form: tuple[str, st
         (
             "ts timestamp",
             {"format": "kafka", "value": "avro"},
-            "value is 'avro': give 'json', 'csv', 'text', or give a",
+            "Avro needs the record's schema: from streamproof import avro, and give value=avro(",
         ),
         ("ts timestamp", {"format": "kafka", "value": "text"}, "has no room for the event time 'ts'"),
         ("ts timestamp, more array<int>", {"format": "kafka", "value": "csv"}, "CSV has no form for the column 'more'"),
@@ -378,3 +383,160 @@ def test_a_sample_gives_values_and_no_times_in_any_form() -> None:
     assert [row["amount"] for row in resolved.sample] == [7, 8]
     histories = draw_histories([resolved], [MINUTE_US], 20, 0)
     assert all(row["ts"].year == 2024 for one in histories for _, row in one.arrivals)
+
+
+def accounts(**more: Any) -> ResolvedInput:
+    more = {"key": "id", "format": "kafka", "value": "debezium", **more}
+    return resolve(Input("id int, amount bigint", name="accounts", **more))
+
+
+def test_debezium_s_envelopes_follow_from_the_changes_before() -> None:
+    resolved = accounts()
+    at = [from_microseconds(microseconds(AT) // 1000 * 1000 + number * MINUTE_US) for number in range(5)]
+    inserted = {"id": 1, "amount": 5, "deleted": False, "ts_ms": at[0]}
+    updated = {"id": 1, "amount": 7, "deleted": False, "ts_ms": at[1]}
+    deleted = {"id": 1, "amount": None, "deleted": True, "ts_ms": at[2]}
+    again = {"id": 1, "amount": 7, "deleted": False, "ts_ms": at[3]}
+    unknown = {"id": 2, "amount": 3, "deleted": True, "ts_ms": at[4]}
+    rows = [[inserted], [updated, updated, deleted], [again, unknown]]
+    history = JobHistory(tuple(tuple(Arrival("accounts", row) for row in batch) for batch in rows))
+    batches = tables_alone(history, [resolved.source])
+    records = [record for batch in batches for record in batch["accounts"].to_pylist()]
+    events = [None if record["value"] is None else json.loads(record["value"]) for record in records]
+    five, seven, three = ({"id": number, "amount": amount} for number, amount in ((1, 5), (1, 7), (2, 3)))
+    assert [event and (event["op"], event["before"], event["after"]) for event in events] == [
+        (events[0]["op"], None, five),
+        ("u", five, seven),
+        ("u", five, seven),
+        ("d", seven, None),
+        None,
+        ("c", None, seven),
+        ("d", three, None),
+        None,
+    ]
+    assert events[0]["op"] in ("c", "r")
+    assert [event["ts_ms"] for event in events if event] == [
+        microseconds(row["ts_ms"]) // 1000 for batch in rows for row in batch
+    ]
+    assert all(event["source"]["ts_ms"] == event["ts_ms"] for event in events if event)
+    assert events[1] == events[2]
+    assert [json.loads(record["key"]) for record in records] == [{"id": 1}] * 6 + [{"id": 2}] * 2
+    assert resolved.source.wire_time is None
+    assert not resolved.source.has_records_key
+
+
+def test_the_changes_of_a_row_are_drawn_and_shrunk_in_the_order_of_a_log() -> None:
+    resolved = accounts(malformed=0.1)
+    source = resolved.source
+    histories = draw_histories([resolved], [MINUTE_US], 300, 0)
+    assert covered(histories, [source], [MINUTE_US]) >= set(goals([resolved], [MINUTE_US]))
+    ops = set()
+    for history in histories:
+        rows = [row for _, row in history.arrivals]
+        assert are_in_order(source, rows)
+        for key in {row["id"] for row in rows}:
+            times = [row["ts_ms"] for row in rows if row["id"] == key]
+            assert times == sorted(times)
+    for batch in pack(histories, [resolved]):
+        for record in batch["accounts"].to_pylist():
+            with contextlib.suppress(ValueError, TypeError):
+                ops.add(json.loads(record["value"] or "")["op"])
+    assert ops == set("rcud")
+
+    def deleted_after_two(history: JobHistory) -> bool:
+        assert are_in_order(source, [row for _, row in history.arrivals])
+        changes = [row["deleted"] for _, row in history.arrivals]
+        return len(changes) > 2 and changes[-1]
+
+    first = next(history for history in histories if len(history.arrivals) > 5 and deleted_after_two(history))
+    smallest = shrink(first, [resolved], lambda some: [*map(deleted_after_two, some)])
+    assert len(smallest.arrivals) == 3
+    assert parse(to_text(smallest, [source]), [source]).batches == smallest.batches
+
+
+def test_without_deletes_no_row_is_deleted_and_a_sample_s_rows_are_changes() -> None:
+    resolved = accounts(deletes=0)
+    drawn = [row for one in draw_histories([resolved], [MINUTE_US], 60, 0) for _, row in one.arrivals]
+    assert not any(row["deleted"] for row in drawn)
+    sampled = accounts(sample=pa.table({"id": pa.array([1, 2], pa.int32()), "amount": [7, 8]}))
+    drawn = [row for one in draw_histories([sampled], [MINUTE_US], 60, 0) for _, row in one.arrivals]
+    assert {row["amount"] for row in drawn} == {7, 8}
+    assert {row["deleted"] for row in drawn} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"key": ()}, "needs the table's primary key: name its columns, key="),
+        ({"format": "text"}, "is of Kafka's records"),
+        ({"format": None}, "say the format too"),
+        ({"time": "amount"}, "time is given, and the event time of a change event is its 'ts_ms'"),
+        ({"time_format": "ms"}, "time_format is given"),
+        ({"null_times": 0.1}, "null_times is given"),
+        ({"deletes": 1.5}, "deletes is 1.5: give a share"),
+    ],
+)
+def test_a_change_log_that_cannot_be_is_refused_with_the_remedy(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        accounts(**more)
+    assert said in raised.value.message
+
+
+VISIT = {
+    "type": "record",
+    "name": "Visit",
+    "fields": [
+        {"name": "user", "type": "string"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "amount", "type": ["null", "long"]},
+    ],
+}
+
+
+def test_an_avro_payload_is_read_back_as_the_row(tmp_path: Path) -> None:
+    fastavro = pytest.importorskip("fastavro")
+    file = tmp_path / "visit.avsc"
+    file.write_text(json.dumps(VISIT), encoding="utf-8")
+    row = {"user": "a", "at": AT, "amount": None}
+    for schema in (VISIT, json.dumps(VISIT), file, str(file)):
+        (record,) = tables(of_kafka(value=avro(schema)), row)
+        assert fastavro.schemaless_reader(io.BytesIO(record["value"]), VISIT) == row
+    (record,) = tables(of_kafka(value=avro(VISIT, schema_id=258)), row)
+    assert record["value"][:5] == b"\x00\x00\x00\x01\x02"
+    assert fastavro.schemaless_reader(io.BytesIO(record["value"][5:]), VISIT) == row
+
+
+def test_a_time_without_a_zone_is_written_to_avro_as_utc() -> None:
+    fastavro = pytest.importorskip("fastavro")
+    written = avro(VISIT)({"user": "a", "at": AT.replace(tzinfo=None), "amount": 1})
+    assert fastavro.schemaless_reader(io.BytesIO(written), VISIT)["at"] == AT
+
+
+@pytest.mark.parametrize(
+    ("schema", "more", "said"),
+    [
+        ("nowhere.avsc", {}, "nowhere.avsc: the Avro schema can't be read"),
+        ("{", {}, "the Avro schema: not JSON"),
+        ({"type": "long"}, {}, "is no record"),
+        ({"type": "record"}, {}, "the Avro schema can't be used"),
+        (VISIT, {"schema_id": -1}, "schema_id is -1: give the schema's number"),
+    ],
+)
+def test_an_avro_schema_that_cannot_be_is_refused(schema: Any, more: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        avro(schema, **more)
+    assert said in raised.value.message
+
+
+def test_a_column_that_the_avro_schema_lacks_is_named_and_so_is_a_value_that_it_does_not_take() -> None:
+    with pytest.raises(BadInput, match="the Avro schema has no field 'more', only user, at, amount"):
+        resolve(Input("user string, at timestamp, more int", key="user", format="kafka", value=avro(VISIT)))
+    wrong = {**VISIT, "fields": [*VISIT["fields"][:2], {"name": "amount", "type": "string"}]}  # type: ignore[index]
+    with pytest.raises(BadInput, match="input clicks: its value avro raised"):
+        tables(of_kafka(value=avro(wrong)), {"user": "a", "at": AT, "amount": 1})
+
+
+def test_without_fastavro_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    with pytest.raises(MissingTool, match=r"streamproof\[avro\]"):
+        avro(VISIT)

@@ -1,0 +1,136 @@
+"""Debezium's change events of a table: envelopes with `op`, `before` and `after`, and a tombstone after each delete.
+
+A history has the row that a change writes, whether the change deletes it (`deleted`), and the time of the change
+(`ts_ms`). The envelopes follow from the changes that came before it for its key.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
+
+from .model import Row, Source
+from .payloads import json_of_row, json_text
+
+TIME, DELETED = "ts_ms", "deleted"
+"""The columns that a history has beside the table's: the time of a change, and whether it deletes the row."""
+COLUMNS = (pa.field(DELETED, pa.bool_(), nullable=False), pa.field(TIME, pa.timestamp("us", "UTC"), nullable=False))
+TIME_KIND = pa.int64()
+
+
+def envelope(row: Row, columns: Sequence[pa.Field], table: str, op: str, before: Row | None, number: int) -> bytes:
+    """Write a change event as Debezium's JSON converter does without schemas.
+
+    Args:
+        row: The row after the change, or the deleted row, with `ts_ms` as a number.
+        columns: The table's columns.
+        table: The table's name.
+        op: `c`, `u`, `d`, or `r` for a row of the first snapshot.
+        before: The row before the change; None: there was none.
+        number: The transaction's number.
+    """
+    images = [None if image is None else json_of_row(image, columns) for image in (before, None if op == "d" else row)]
+    source: Mapping[str, str] = {
+        "version": '"3.0.0.Final"',
+        "connector": '"postgresql"',
+        "name": '"streamproof"',
+        "ts_ms": str(row[TIME]),
+        "snapshot": '"true"' if op == "r" else '"false"',
+        "db": '"app"',
+        "schema": '"public"',
+        "table": json_text(table),
+        "txId": str(number),
+        "lsn": str(number),
+    }
+    fields: Mapping[str, str] = {
+        "before": images[0] or "null",
+        "after": images[1] or "null",
+        "source": _object(source),
+        "op": f'"{op}"',
+        "ts_ms": str(row[TIME]),
+        "transaction": "null",
+    }
+    return _object(fields).encode()
+
+
+def _object(fields: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'"{name}":{value}' for name, value in fields.items()) + "}"
+
+
+def are_in_order(source: Source, rows: Iterable[Row]) -> bool:
+    """Tell whether the changes of each key arrive in the order of their times; only its latest may come again."""
+    latest: dict[str, Row] = {}
+    seen: set[str] = set()
+    for row in rows:
+        key, same = repr(source.key_of(row)), repr(row)
+        before = latest.setdefault(key, row)
+        if (same in seen and row != before) or row[TIME] < before[TIME]:
+            return False
+        seen.add(same)
+        latest[key] = row
+    return True
+
+
+def in_order(source: Source, rows: Sequence[Row]) -> list[Row]:
+    """Return the changes, each key's in order of time: times are handed out anew, and its latest change comes again."""
+    times: dict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        times[repr(source.key_of(row))].append(row[TIME])
+    waiting = {key: iter(sorted(of_key)) for key, of_key in times.items()}
+    latest: dict[str, Row] = {}
+    drawn: set[str] = set()
+    ordered: list[Row] = []
+    for row in rows:
+        key, time = repr(source.key_of(row)), next(waiting[repr(source.key_of(row))])
+        moved = {**row, TIME: time}
+        comes_again = repr(row) in drawn or repr(moved) in {repr(before) for before in ordered}
+        drawn.add(repr(row))
+        latest[key] = latest[key] if comes_again and key in latest else moved
+        ordered.append(latest[key])
+    return ordered
+
+
+class ChangeLog:
+    """Writes the change events of a table, in the order of its changes.
+
+    Args:
+        columns: The table's columns.
+        key: The columns of its primary key.
+        table: Its name.
+    """
+
+    def __init__(self, columns: Sequence[pa.Field], key: Sequence[str], table: str) -> None:
+        self._columns, self._key, self._table = columns, key, table
+        self._rows: dict[str, Row] = {}
+        self._sent: dict[str, list[bytes | None]] = {}
+
+    def events(self, row: Row, in_first_batch: bool) -> list[bytes | None]:
+        """Return the payloads of a change: an envelope, and None, the tombstone, after a delete.
+
+        A row that comes again is sent as it was: delivery is at least once. A delete of a row that isn't there has the
+        row itself as `before`: its insert was compacted away.
+
+        Args:
+            row: The row, with `ts_ms` as a number.
+            in_first_batch: Whether it may be of the snapshot with which a connector begins (`r`).
+        """
+        same = repr(row)
+        if same not in self._sent:
+            self._sent[same] = self._new_events(row, in_first_batch)
+        return self._sent[same]
+
+    def _new_events(self, row: Row, in_first_batch: bool) -> list[bytes | None]:
+        key = repr([row[column] for column in self._key])
+        before = self._rows.pop(key, None)
+        number = len(self._sent) + 1
+        if row[DELETED]:
+            return [envelope(row, self._columns, self._table, "d", row if before is None else before, number), None]
+        self._rows[key] = row
+        # Not by the key, for the keys of histories that share a query aren't their own.
+        content = repr({name: value for name, value in row.items() if name not in self._key})
+        op = "u" if before is not None else "r" if in_first_batch and crc32(content.encode()) % 2 else "c"
+        return [envelope(row, self._columns, self._table, op, before, number)]
