@@ -346,7 +346,10 @@ class Check:
         self.report.rounds += 1
         if not self.turn.is_first:
             return
-        laws, self.report.not_checked = asked_of(self.registration, self.laws)
+        laws, reasons = asked_of(self.registration, self.laws)
+        left_out = [law.name for law in laws if self.report.only and law.name not in self.report.only]
+        self.report.not_checked = {**reasons, **dict.fromkeys(left_out, "left out by --law")}
+        laws = [law for law in laws if law.name not in left_out]
         self.report.results = [LawResult(law, law.sentence(self.registration)) for law in laws]
         with self.timed():
             self.findings.replay()

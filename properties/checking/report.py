@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +26,8 @@ class Report:
         seconds: How long it took.
         covered: In how many drawn histories each goal of the operator was met.
         not_checked: By the name of each law that the operator isn't asked: why.
-        subject: What of the operator was checked: `on Spark`, or `the reference`.
+        subject: What of the operator was checked: `on Spark`, a mutant there, or `the reference`.
+        only: The names of the laws that alone are asked; empty for all laws.
         is_whole: Whether every sample of the first round has been judged.
         rounds: How many rounds were begun, each with a seed of its own: one more than that of the round before.
     """
@@ -41,6 +42,7 @@ class Report:
     covered: Counter[str] = field(default_factory=Counter)
     not_checked: Mapping[str, str] = field(default_factory=dict)
     subject: str = "on Spark"
+    only: Collection[str] = ()
     is_whole: bool = False
     rounds: int = 0
 

@@ -51,6 +51,10 @@ Minutes = Annotated[
     float | None, typer.Option(help="Go on with more seeds and longer histories for this many minutes.")
 ]
 Mutant = Annotated[str | None, typer.Option(help="Check a mutant instead of the operator, to see a counterexample.")]
+Laws = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LAW", help="Ask this law alone, such as restart; once for each law. All by default."),
+]
 Only = Annotated[Part | None, typer.Option(help="Check the reference, Spark, or the reference against Kafka Streams.")]
 
 
@@ -62,6 +66,7 @@ def check(
     folder: options.CounterexamplesFolder = DEFAULT_FOLDER,
     mutant: Mutant = None,
     only: Only = None,
+    law: Laws = None,
     master: options.Master = None,
     partitions: options.Partitions = None,
     shared: options.Shared = None,
@@ -93,7 +98,7 @@ def check(
     of_inputs = (input or (), key or (), time or (), time_format or (), format or (), value or ())
     of_script = (query, argument or (), timeouts or ())
     job = JobOptions(*of_inputs, static or (), expect, mode, trigger, out_of_order, seconds, *of_script, histories)
-    of_operators = {"minutes": minutes, "mutant": mutant, "only": only}
+    of_operators = {"minutes": minutes, "mutant": mutant, "only": only, "law": law}
     if (name := job_among(operators or (), of_operators)) is not None:
         _require_room(shared)
         start_spark(master, partitions, shared)
@@ -110,7 +115,7 @@ def check(
     names = [operator_named(name).name for name in operators or OPERATORS]
     asked = {"histories": histories, "seed": seed, **of_operators, "kafka_version": kafka_version}
     command = again("check", operators or [], **asked)
-    gate = _Gate(names, FolderStore(folder), histories, seed, mutant, only, Budget(minutes))
+    gate = _Gate(names, FolderStore(folder), histories, seed, mutant, only, Budget(minutes), law or ())
 
     def content(ended: str) -> Content:
         from ..report.making import content
@@ -143,6 +148,7 @@ class _Gate:
     mutant: str | None
     only: Part | None
     budget: Budget
+    laws: Sequence[str] = ()
     printed: list[Report] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -152,8 +158,12 @@ class _Gate:
         self.witness = witness_of(self.names[0], self.mutant)
         of_reference = self.names if self.mutant is None and self.only is not Part.SPARK else ()
         on_spark = self.names if self.only in (None, Part.SPARK) else ()
-        self.of_reference = {name: Report(name, [], self.seed, subject="the reference") for name in of_reference}
-        self.on_spark = {name: Report(name, [], self.seed) for name in on_spark}
+        if self.laws:
+            of_reference, on_spark = _asked_by(self.laws, of_reference, on_spark)
+        of_mutant = "on Spark" if self.mutant is None else f"mutant {self.mutant}, on Spark"
+        new = partial(Report, results=[], seed=self.seed, only=self.laws)
+        self.of_reference = {name: new(name, subject="the reference") for name in of_reference}
+        self.on_spark = {name: new(name, subject=of_mutant) for name in on_spark}
 
     @property
     def reports(self) -> list[Report]:
@@ -220,6 +230,23 @@ class _Gate:
                 _print_report(report)
 
 
+def _asked_by(
+    laws: Sequence[str], of_reference: Sequence[str], on_spark: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the operators whose reference, and whose implementation on Spark, these laws judge.
+
+    Raises:
+        BadInput: There is no such law, or it isn't asked in this check.
+    """
+    from ..laws.all import LAWS
+
+    of, on = LAWS["reference"] if of_reference else {}, LAWS["spark"] if on_spark else {}
+    for law in laws:
+        if law not in {**of, **on}:
+            raise BadInput(f"--law {law}: this check asks no such law, but {', '.join({**of, **on})}")
+    return of_reference if {*laws} & {*of} else (), on_spark if {*laws} & {*on} else ()
+
+
 def _print_report(report: Report) -> None:
     from ..counterexamples.text import counterexample_text
 
@@ -236,7 +263,10 @@ def _print_report(report: Report) -> None:
     covered = ", ".join(f"{name} {count:,}" for name, count in sorted(report.covered.items()))
     results.print(f"Coverage goals, in how many drawn histories each was met: {covered or 'none'}.", markup=False)
     if report.not_checked:
-        reasons = "; ".join(f"{law} ({reason})" for law, reason in report.not_checked.items())
+        by_reason: dict[str, list[str]] = {}
+        for law, reason in report.not_checked.items():
+            by_reason.setdefault(reason, []).append(law)
+        reasons = "; ".join(f"{', '.join(laws)} ({reason})" for reason, laws in by_reason.items())
         results.print(f"Not checked: {reasons}.", markup=False)
     for counterexample, path in report.found:
         results.print()

@@ -89,6 +89,7 @@ def again(command: str, names: Sequence[str], **options: object) -> str:
     """Return the command line that does the same again; options that weren't given are left out."""
     words = ["streamproof", *command.split(), *names]
     for name, value in options.items():
-        if value is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
+        for each in value if isinstance(value, list) else [value]:
+            if each is not None:
+                words += [f"--{name.replace('_', '-')}", str(each)]
     return shlex.join(words)

@@ -49,6 +49,7 @@ class JobCounterexample:
         delay_us: The delay of the watermark of every input, in microseconds; None: it isn't known.
         equality: When two values counted as equal.
         runs: How the query was run, and how the plain one that it is compared with; None: there is one run.
+        is_sink: Whether the job writes its result itself, so that the table at the end is compared.
     """
 
     job: str
@@ -64,6 +65,7 @@ class JobCounterexample:
     delay_us: int | None = None
     equality: Equality = TWELVE_DIGITS
     runs: tuple[str, str] | None = None
+    is_sink: bool = False
 
     @property
     def text(self) -> str:
@@ -74,7 +76,8 @@ class JobCounterexample:
         by_time = self.run.processing_time
         arrives = arrivals_table(self.history, self.sources, self.watermarks, processing_time=by_time)
         lines += [*arrives, "", *drawn, *[""] * bool(drawn)]
-        lines.append(f"Seed {self.seed}, mode {self.run.mode}, trigger {self.run.trigger}; {versions()}.")
+        compared = "what the sink holds at the end" if self.is_sink else f"mode {self.run.mode}"
+        lines.append(f"Seed {self.seed}, {compared}, trigger {self.run.trigger}; {versions()}.")
         return visible("\n".join(lines), lines=True)
 
     @property

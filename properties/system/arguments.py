@@ -49,8 +49,11 @@ def checked(callee: _Callee) -> _Callee:
         __tracebackhide__ = True
         try:
             given = signature.bind(*arguments, **named).arguments
-        except TypeError:
-            return callee(*arguments, **named)  # which says what is wrong with them
+        except TypeError as error:
+            takes = [parameter for parameter in signature.parameters if parameter != "self"]
+            unknown = [argument for argument in named if argument not in takes]
+            why = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else str(error)
+            raise TypeError(f"{name}: {why}; it takes {', '.join(takes)}") from None
         for argument, value in given.items():
             parameter = signature.parameters[argument]
             several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)

@@ -48,6 +48,9 @@ from .verdicts import Violated
 MAX_ALONE_AGAIN = 3
 """The maximum of histories that run both alone and in a shared query, to see whether the others in it play a part."""
 BESIDE = "It differs where it runs alone, and not beside others."
+KEYED = f"{BESIDE} The job computes with the key, which has a prefix there, or is another number."
+MAX_KEYS_ALONE = 4
+"""Histories that are run alone if a job computes with keys."""
 _LOG = logging.getLogger("streamproof")
 
 
@@ -267,13 +270,37 @@ class JobCheck:
             seconds = self.variation.run.seconds
             _LOG.info("%s: %s; running each history alone for %g s", self.judge.name, self.why_alone, seconds)
         elif not self.variation.law:  # an invariant asks by itself whether the others play a part
-            (number,) = _fullest(histories, 1)
+            self.check_beside(histories, comparisons, started)
+        return sum(compared.expects_rows for compared in comparisons)
+
+    def check_beside(self, histories: Sequence[JobHistory], comparisons: Sequence[Compared], started: float) -> None:
+        """Run the fullest history alone too; if the job computes with keys, several with most of the keys drawn.
+
+        In a shared query a key has a prefix, or is another number, which such a job may see.
+        """
+        __tracebackhide__ = True
+        computes = bool(self.judge.computed_keys)
+        for number in self._most_keys(histories) if computes else _fullest(histories, 1):
             if self.judge.beside(histories[number], comparisons[number].expected, self.variation).differs:
+                self.run_each_alone("another result is expected of a history alone than beside others")
                 compared = self.judge.compare_alone(histories[number], self.variation)
                 if compared.differs:
-                    raise self.violation(histories[number], self.variation, compared, BESIDE)
-                self.run_each_alone("another result is expected of a history alone than beside others")
-        return sum(compared.expects_rows for compared in comparisons)
+                    head = KEYED if computes else BESIDE
+                    self.raise_smallest(histories[number], compared, self.variation, head=head, started=started)
+                return
+
+    def _most_keys(self, histories: Sequence[JobHistory]) -> list[int]:
+        """Return the indexes of a few histories that together have many keys, those with more rows first."""
+        sources = {source.name: source for source in self.judge.witness.sources}
+        keys = [{repr(sources[name].key_of(row)) for name, row in history.arrivals} for history in histories]
+        left, chosen = _fullest(histories, len(histories)), []
+        seen: set[str] = set()
+        for _ in range(min(MAX_KEYS_ALONE, len(left))):
+            best = max(left, key=lambda number: len(keys[number] - seen))
+            left.remove(best)
+            seen |= keys[best]
+            chosen.append(best)
+        return chosen
 
     def check_alone(self, histories: Sequence[JobHistory], started: float) -> tuple[list[JobHistory], int]:
         """Run each history in its own query, until `seconds` have passed.
@@ -358,6 +385,7 @@ class JobCheck:
             delay_us=_only_delay_us(judge.declared, self.options.inputs),
             equality=self.options.equality,
             runs=(variation.when, variation.otherwise) if variation.when else None,
+            is_sink=judge.is_sink,
         )
         if deadline is not None and deadline.has_stopped:
             head = f"{head} Shrinking stopped by its limit of time: a smaller history may differ, too."

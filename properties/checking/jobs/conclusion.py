@@ -20,6 +20,9 @@ MIN_HISTORIES = 10
 MIN_EXPECTING = 0.05
 """A smaller share of histories on which a row is expected is inconclusive."""
 MAX_GOALS_SHOWN = 5
+_VALUES = (
+    'if the job filters, no drawn value passes: list values that do, Input(…, values={"kind": ["purchase", "view"]})'
+)
 
 
 def inconclusive(
@@ -63,7 +66,8 @@ def unmet_goals(
     if count < MIN_HISTORIES:
         missing.insert(0, f"{MIN_HISTORIES} histories at the least")
     if expecting < MIN_EXPECTING * count:
-        missing.insert(0, f"rows that are expected, on one in twenty histories (they are on {expecting})")
+        goal = f"rows that are expected, on one in twenty histories (they are on {expecting})"
+        missing.insert(0, goal if expecting else f"{goal}; {_VALUES}")
     expected_us, declared_us = judge.oracle.watermark_delays_us, {*judge.declared.plan.delays_us}
     if judge.declared.plan.operators and expected_us is not None and {*expected_us.values()} - {0} != declared_us - {0}:
         # All inputs follow one clock, under which the largest of several delays is the only one that matters.
@@ -102,6 +106,11 @@ def not_checked(judge: Judge, draws: Draws) -> list[str]:
     left += getattr(judge.witness.runner.job, "notes", ())
     if met.extra:
         left.append(f"the columns {', '.join(met.extra)}, of which nothing is expected")
+    if judge.computed_keys and not judge.witness.alone:
+        left.append(
+            f"what the job computes with the key {' and '.join(judge.computed_keys)}, but for a few histories that ran "
+            "alone: in a shared query keys have a prefix or are other numbers; keys=[…] or alone=True checks it"
+        )
     if met.left_out:
         left.append(f"the columns {', '.join(met.left_out)}, which are expected and the result doesn't have")
     return left + _not_drawn(draws.inputs)

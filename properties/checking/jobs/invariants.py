@@ -135,6 +135,7 @@ class _Invariants:
                 del held[law]
                 unsure.append(f"{law}, and rows after a stop with state: the sink doesn't write by foreachBatch")
             before = check
+        unsure += getattr(before.judge.witness.runner.job, "notes", ())
         if before.judge.is_sink and before.judge.met.plan.has_function and RowByRow.of_jobs not in self.without:
             unsure.append(f"{RowByRow.of_jobs}: a sink may rely on a key's rows coming once in a batch")
         return InvariantsReport(before.judge.name, held, unsure, self.options.equality)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ RECORDS_TIME = "timestamp"
 """The column of Kafka's records with their own time."""
 _FORMATS = get_args(Format)
 _VALUES = ("json", "csv", "text", "debezium")
+AVRO: Any = "avro"
 DEBEZIUM = "debezium"
 _OWN_ENCODER = "give a function from a row (a dict) to bytes, value=encode"
 
@@ -99,7 +100,7 @@ def _check_shares(given: Input) -> None:
                 raise BadInput(
                     f"{name} is given, and the event time of a change event is its {debezium.TIME!r}: leave it out"
                 )
-    if given.value == "avro":
+    if given.value == AVRO:
         raise BadInput(
             "value is 'avro', and Avro needs the record's schema: from streamproof import avro, and give "
             'value=avro("record.avsc")'
@@ -129,11 +130,11 @@ def _payload_columns(given: Input, schema: pa.Schema, time: str, key: tuple[str,
                 f'of Kafka\'s records, time="{RECORDS_TIME}"'
             )
     if isinstance(given.value, Avro):
-        missing = [name for name in schema.names if name not in (*key, *given.value.fields)]
-        if missing:
-            fields = ", ".join(given.value.fields)
+        lacking = [name for name in schema.names if name not in (*key, *given.value.fields)]
+        if lacking:
+            there = ", ".join(given.value.fields)
             raise BadInput(
-                f"the Avro schema has no field {missing[0]!r}, only {fields}: add it, or leave the column out"
+                f"the Avro schema has no field {lacking[0]!r}, only {there}: add it, or leave the column out"
             )
     refused = None if callable(given.value) else refused_columns(given.value, {one.name: one.type for one in fields})
     if refused is not None:

@@ -139,8 +139,9 @@ class Encoder:
         self.offsets: Counter[int] = Counter()
         self.reached_us = 0
         self.is_first_batch = True
-        is_change_log = source.encoding is not None and source.is_change_log
-        self.changes = ChangeLog([*source.encoding.columns], source.key, source.name) if is_change_log else None
+        self.changes: ChangeLog | None = None
+        if source.encoding is not None and source.is_change_log:
+            self.changes = ChangeLog([*source.encoding.columns], source.key, source.name)
 
     def table(
         self, rows: Sequence[Row], unreadable: Sequence[tuple[Row, str]] = (), clock_us: int | None = None

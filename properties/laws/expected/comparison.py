@@ -156,11 +156,14 @@ def check_columns(expected: Sequence[Expected], columns: Sequence[str], where: s
     wanted = columns_of(flat(rows, columns) for one in expected for rows in one.rows)
     missing = [column for column in wanted if column not in columns]
     if missing:
-        named = f"the column {missing[0]!r}" if len(missing) == 1 else f"the columns {', '.join(map(repr, missing))}"
-        window = ", whose window is a column of any name or its two fields" if {"start", "end"} & {*missing} else ""
+        named = " and ".join(map(repr, missing))
+        remedy = f"let the job call its column {named} with .alias(), or expect the job's names"
+        if {"start", "end"} & {*missing}:
+            remedy = "let the job keep its window, as one column or as its two fields start and end"
+            remedy += ", or expect sql(…) or a function without them"
         raise BadInput(
-            f"{where}: the result has the columns {', '.join(columns) or 'none'}; expected are {', '.join(wanted)}: "
-            f"name {named} so with .alias(){window}, or rename in what is expected"
+            f"{where}: the result has the columns {', '.join(columns) or 'none'}, and not {named}; expected are "
+            f"{', '.join(wanted)}: {remedy}"
         )
     return [column for column in columns if wanted and column not in wanted]
 

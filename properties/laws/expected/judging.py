@@ -135,6 +135,13 @@ class Judge:
         # A window stands as its two fields in the columns that are compared.
         return [part for column in named for part in ((column,) if column in self.met.columns else ("start", "end"))]
 
+    @property
+    def computed_keys(self) -> list[str]:
+        """The columns of keys that the job's query computes with, as far as its plan shows."""
+        computed = self.declared.plan.computed | self.met.plan.computed
+        keys = dict.fromkeys(column for source in self.witness.sources for column in source.key)
+        return [column for column in keys if column.lower() in computed]
+
     def each_alone(self) -> Judge:
         """Return the judge that runs each history in a query of its own."""
         return replace(self, witness=replace(self.witness, alone=True))

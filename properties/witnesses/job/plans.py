@@ -27,6 +27,13 @@ _OF_FUNCTION = ("FlatMapGroupsInPandasWithState", "TransformWithStateIn")
 _IN_ORDER = ("Project", "Filter")
 """Operators that leave the order of rows as it is."""
 _INTEGERS = ("integer", "long")
+_COLUMNS = ("AttributeReference", "GetStructField")
+_EQUALITIES = ("EqualTo", "EqualNullSafe")
+_PASS_ON = (
+    *("Alias", "IsNotNull", "IsNull", "GetStructField", "CreateNamedStruct", "SortOrder", "AggregateExpression"),
+    *("Count", "First", "Last", "Max", "Min", "CollectList", "CollectSet", "PythonUDAF"),
+)
+"""Expressions that pass a column on as it is, or only count it."""
 
 
 class EventTime(NamedTuple):
@@ -57,6 +64,7 @@ class Plan:
         by_processing_time: Whether it has timeouts or timers of processing time.
         initial_keys: Of each initial state of an operator, the ids of the columns by which both are grouped.
         equated: The ids of the columns that a join compares for equality with another column of the same name.
+        computed: The names of the columns that an expression computes with: compares with a value, takes apart, casts.
     """
 
     operators: frozenset[str] = frozenset()
@@ -68,6 +76,7 @@ class Plan:
     by_processing_time: bool = False
     initial_keys: Sequence[frozenset[int]] = ()
     equated: frozenset[int] = frozenset()
+    computed: frozenset[str] = frozenset()
 
 
 def plan_of(analyzed: Any) -> Plan:
@@ -90,6 +99,7 @@ def plan_of(analyzed: Any) -> Plan:
             _origins(_initial_key(node), expressions) for name, node in nodes if _has_initial_state(name, node)
         ],
         equated=_origins((id for name, node in nodes if name == "Join" for id in _equated(node)), expressions),
+        computed=_computed(expressions),
     )
 
 
@@ -173,6 +183,48 @@ def _origins(columns: Iterable[int], expressions: Iterable[Expression]) -> froze
             origin = renamed[origin]
         origins.add(origin)
     return frozenset(origins)
+
+
+def _computed(expressions: Sequence[Expression]) -> frozenset[str]:
+    """Return the names of the columns, as they were before any renaming, that an expression computes with."""
+    names = {_id(node): node["name"] for each in expressions for node in each if "exprId" in node and "name" in node}
+    used: set[int] = set()
+    fields: set[str] = set()
+    for expression in expressions:
+        for node, parent, siblings in _with_parents(expression):
+            if parent is None or parent["class"] in _PASS_ON:
+                continue
+            if parent["class"] in _EQUALITIES and all(other["class"] in _COLUMNS for other in siblings):
+                continue  # the keys of two inputs
+            if node["class"] == "AttributeReference":
+                used.add(_id(node))
+            elif node["class"] == "GetStructField" and isinstance(node.get("name"), str):
+                fields.add(node["name"])
+    origins = {names[origin] for origin in _origins(used, expressions) if origin in names}
+    return frozenset(name.lower() for name in origins | fields)
+
+
+def _with_parents(
+    expression: Expression,
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any] | None, list[Mapping[str, Any]]]]:
+    """Yield the nodes of an expression, each with its parent and with all children of that."""
+    children: dict[int, list[Mapping[str, Any]]] = {}
+    parents: list[Mapping[str, Any] | None] = []
+    waiting: list[tuple[int, int]] = []  # the nodes whose children follow, and how many
+    for number, node in enumerate(expression):
+        parent = None
+        if waiting:
+            of, left = waiting.pop()
+            parent = expression[of]
+            children.setdefault(of, []).append(node)
+            if left > 1:
+                waiting.append((of, left - 1))
+        parents.append(parent)
+        if node["num-children"]:
+            waiting.append((number, node["num-children"]))
+    places = {id(node): number for number, node in enumerate(expression)}
+    for node, parent in zip(expression, parents, strict=True):
+        yield node, parent, children[places[id(parent)]] if parent is not None else []
 
 
 def _id(column: Mapping[str, Any]) -> int:

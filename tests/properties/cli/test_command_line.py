@@ -263,6 +263,9 @@ def test_values_of_mixed_types_are_refused(
             ("check", "--mutant", "gap_exclusive", "--only", "reference"),
             ("--mutant gap_exclusive runs on Spark", "leave"),
         ),
+        (("check", "--law", "restrt"), ("--law restrt: this check asks no such law, but ", "restart")),
+        (("check", "--law", "restart", "--only", "reference"), ("--law restart", "but fold is meaning, duckdb")),
+        (("check", "--law", "order", "module:job"), ("--law is for operators",)),
         (("check", "--fast"), ("No such option: --fast",)),
         (("mutants",), ("Missing argument 'operator'",)),
         (("mutants", "sessions"), ("unknown operator 'sessions': use one of session_windows",)),
@@ -283,6 +286,16 @@ def test_a_wrong_call_is_refused_with_its_remedy(
 ) -> None:
     path = str(history())
     refused(command(*(argument.replace("{file}", path) for argument in arguments)), *parts)
+
+
+def test_one_law_is_asked_alone(command: Command, tmp_path: Path) -> None:
+    given = ("check", "session_windows", "--only", "reference", "--law", "fold is meaning", "--histories", "60")
+    said = command(*given, "--findings", tmp_path / "found", "--report", tmp_path / "report")
+    assert said.code == 0
+    assert "│ fold is meaning │" in said.out
+    assert "│ duckdb" not in said.out
+    assert "duckdb, kafka (left out by --law)" in " ".join(said.out.split())
+    assert "--law 'fold is meaning'" in (tmp_path / "report" / "report.txt").read_text(encoding="utf-8")
 
 
 def test_the_version_is_printed(command: Command) -> None:

@@ -159,6 +159,8 @@ def _aggregates(rule: str, given: Aggregates | None) -> dict[str, Aggregate]:
     aggregates = {}
     for name, said in ({"count": "count"} if given is None else given).items():
         parts = (said, None) if isinstance(said, str) else (*said,)
+        if parts == ("count", "*"):
+            parts = ("count", None)
         if len(parts) != 2 or parts[0] not in FUNCTIONS or (parts[1] is None and parts[0] != "count"):
             raise BadInput(
                 f"{rule}: the aggregate {name!r} is {said!r}: give a function of {', '.join(FUNCTIONS)} "

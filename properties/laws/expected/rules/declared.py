@@ -102,6 +102,6 @@ def look_for(rule: str, source: Source, columns: Sequence[str]) -> None:
     """Refuse columns that the input doesn't have."""
     missing = [column for column in columns if column not in source.schema.names]
     if missing:
-        raise BadInput(
-            f"{rule}: the input {source.name} has no column {missing[0]!r}: use one of {', '.join(source.schema.names)}"
-        )
+        counts = '; "count" alone, {"n": "count"}, counts rows' if missing[0] == "*" else ""
+        names = ", ".join(source.schema.names)
+        raise BadInput(f"{rule}: the input {source.name} has no column {missing[0]!r}: use one of {names}{counts}")

@@ -215,6 +215,37 @@ def test_a_job_that_looks_into_its_keys_is_run_alone_and_conforms() -> None:
     assert "depends on the others" in report.alone
 
 
+def not_a(clicks: DataFrame) -> DataFrame:
+    """Leave out a key that histories have, and that no key in a shared query equals."""
+    named = clicks.withColumnRenamed("user", "who")
+    return named.where("who <> 'a'").select(F.col("who").alias("user"), "at", "amount")
+
+
+def known(clicks: DataFrame) -> DataFrame:
+    return clicks.where("user is not null")
+
+
+def test_a_job_that_compares_its_keys_with_a_value_never_conforms() -> None:
+    with pytest.raises(Violated, match="The job computes with the key") as found:
+        check_job(not_a, CLICKS, expect="select * from clicks", histories=100)
+    assert "user 'a'" in str(found.value)
+    assert not check_job(known, CLICKS, expect="select * from clicks", histories=40).alone
+
+
+def bought(clicks: DataFrame) -> DataFrame:
+    return clicks.where("user = 'nobody'")
+
+
+def test_a_job_that_emits_nothing_is_inconclusive_and_told_to_list_values() -> None:
+    with pytest.raises(Inconclusive, match=r"list values that do, Input\(…, values="):
+        check_job(bought, CLICKS, expect="select * from clicks where user = 'nobody'", histories=40)
+
+
+def test_an_argument_that_isn_t_there_is_named_beside_those_that_are() -> None:
+    with pytest.raises(TypeError, match="windows: got an unexpected keyword argument 'length'; it takes size, slide,"):
+        windows(length="1 hour")  # type: ignore[call-arg]
+
+
 def words(clicks: DataFrame) -> DataFrame:
     return clicks.select(F.explode(F.split("user", " ")).alias("user"), "amount")
 
@@ -389,7 +420,10 @@ def starts_a_query(clicks: DataFrame) -> DataFrame:
             raising,
             r"raising \(tests/.*/test_check_job.py:\d+\) is refused by Spark: .*`nope`.*in line \d+",
         ),
-        (renamed, "the result has the columns user, cents; expected are user, amount: name the column 'amount'"),
+        (
+            renamed,
+            "the result has the columns user, cents, and not 'amount'; expected are user, amount: let the job call",
+        ),
         (lambda clicks: clicks.select("amount"), "none of the key's, user: select it"),
         (lambda clicks: clicks.groupBy("user").count(), "Spark refuses the job's query: .*watermark"),
         (starts_a_query, "started a query, of which the check would see none: return its DataFrame, or give a Sink"),

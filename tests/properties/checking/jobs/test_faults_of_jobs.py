@@ -467,7 +467,7 @@ ON_SPARK = [
     Case(
         "a column too many is expected",
         of(right, expect="SELECT 1 AS one"),
-        ".+ the result has the columns user, amount; .+",
+        ".+ the result has the columns user, amount, and not .one.; .+",
     ),
     Case(
         "a UDF raises",

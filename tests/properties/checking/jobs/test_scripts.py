@@ -118,6 +118,8 @@ clicks.writeStream.foreachBatch(save).trigger(processingTime="1 minute").option(
     path, env = written(HEAD, body), {"OUT": "{folder}/out"}
     unread = check_job(Script(path, {"clicks": CLICKS}, args=["append"], env=env), expect=as_batch(), histories=40)
     assert "what the function does that line 9 of" in str(unread)
+    kept = invariants(Script(path, {"clicks": CLICKS}, args=["append"], env=env), histories=20)
+    assert "what the function does that line 9 of" in str(kept)
     right = Script(path, {"clicks": CLICKS}, args=["overwrite"], env=env, read=read)
     assert check_job(right, expect=as_batch(), histories=20).verdict == "conforms"
     with pytest.raises(Violated):
