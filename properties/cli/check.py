@@ -46,7 +46,9 @@ Names = Annotated[
         help="Operators to check, such as session_windows; all by default. Or a job of your own: module:function.",
     ),
 ]
-Histories = Annotated[int | None, typer.Option(min=1, help="Random histories to draw; 2000 by default, 300 for a job.")]
+Histories = Annotated[
+    int | None, typer.Option(min=1, help="Random histories to draw, at least; 2000 by default, 300 for a job.")
+]
 Minutes = Annotated[
     float | None, typer.Option(help="Go on with more seeds and longer histories for this many minutes.")
 ]

@@ -195,7 +195,7 @@ def _kafka_streams() -> _Found:
         return "optional", str(error), f"unset {kafka_jvm.JARS_VARIABLE}"
     if folder is None:
         fetch = "from streamproof.properties.witnesses.kafka.jvm import driver_of, kafka_jars; kafka_jars(driver_of())"
-        found = f"no jars in {kafka_jvm.cached_jars(driver)}; only the kafka witness needs them"
+        found = f"no jars in {kafka_jvm.cached_jars(driver)}; the law kafka and the witness kafka fetch them, 98 MB"
         return "optional", found, f"{shlex.quote(sys.executable)} -c '{fetch}'"
     return "ok", str(folder), ""
 

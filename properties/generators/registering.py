@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -14,6 +14,7 @@ from ...reference.core.history import History
 from ...reference.core.play import Played, play
 from ...reference.core.records import Change, Record
 from ..registration.registration import Options, Registration, add, unregister
+from ..system.arguments import short
 from .draws import SCHEDULE, HistorySettings, draw_histories
 from .options import impossible_values
 
@@ -28,8 +29,8 @@ def register(registration: Registration) -> Registration:
 
     Raises:
         BadInput: There is an operator of that name; or its behaviour lacks a method or raises, a definition can't be
-            written into a history file or is refused, or a profile never has any output. The message says where, and
-            the remedy.
+            written into a history file or is refused, its meaning has another shape than a table or a stream, or a
+            profile never has any output. The message says where, and the remedy.
     """
     add(registration)
     try:
@@ -145,7 +146,7 @@ def _drawn(registration: Registration, name: str, options: Options, null_keys: b
 def _played(registration: Registration, name: str, history: History) -> Played:
     try:
         played = play(history)
-        registration.operator.meaning(played.definition, played.accepted, played.clock)
+        meaning = registration.operator.meaning(played.definition, played.accepted, played.clock)
     except Exception as error:
         record = _last_record(history)
         raise BadInput(
@@ -153,7 +154,24 @@ def _played(registration: Registration, name: str, history: History) -> Played:
             f"record {tuple(record) if record else None} of a drawn history: fix it, or give a domain that draws "
             "what it can take"
         ) from error
+    if not (_is_bag(meaning) if played.definition.is_stream else _is_table(meaning)):
+        shape = (
+            "a list of Change, for its definition's is_stream is True"
+            if played.definition.is_stream
+            else "a table, {(key, window): (value, timestamp)}, window (start, end) or None; or set is_stream = True"
+        )
+        raise BadInput(f"{registration.name}: its meaning returned {short(meaning)}: return {shape}")
     return played
+
+
+def _is_bag(meaning: object) -> bool:
+    return isinstance(meaning, list) and all(isinstance(change, Change) for change in meaning)
+
+
+def _is_table(meaning: object) -> bool:
+    return isinstance(meaning, Mapping) and all(
+        isinstance(pair, tuple) and len(pair) == 2 for row in meaning.items() for pair in row
+    )
 
 
 def _last_record(history: History) -> Record | None:

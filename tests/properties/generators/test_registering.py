@@ -180,6 +180,13 @@ def test_a_meaning_that_raises_is_refused_too() -> None:
     assert "the reference raises ValueError: no meaning" in refused(registration(meaning=raising))
 
 
+@pytest.mark.parametrize("wrong", [{("a", None): 1}, {"a": (1, 0)}, [], None, Change("a", None, 1, 0)])
+def test_a_meaning_of_another_shape_is_refused_with_the_right_one(wrong: Any) -> None:
+    message = refused(registration(meaning=lambda definition, accepted, clock: wrong))
+    assert message.startswith("doubling: its meaning returned ")
+    assert "return a table, {(key, window): (value, timestamp)}, window (start, end) or None; or set" in message
+
+
 @pytest.mark.parametrize("value", [{1, 2}, object(), float("nan"), (1, 2)])
 def test_options_that_no_history_file_can_hold_are_refused(value: Any) -> None:
     message = refused(registration(profiles={"plain": {}, "odd": {"limit": value}}))
