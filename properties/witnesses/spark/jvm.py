@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import logging
 import os
 import shlex
 import signal
@@ -63,6 +64,8 @@ def end(seconds: float = _STOP_SECONDS) -> None:
     if process is None or process.poll() is not None:
         return
     assert process.stdin is not None
+    # A listener or a finalizer may call a JVM that ends, and py4j logs that by the root logger.
+    logging.getLogger().addFilter(lambda record: f"{os.sep}py4j{os.sep}" not in record.pathname)
     with contextlib.suppress(OSError):
         process.stdin.close()
     try:
