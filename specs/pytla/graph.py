@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,11 +67,16 @@ class StateGraph:
         Raises:
             CyclicGraph: There are infinitely many.
         """
+        return sum(self.ways[state] for state in self.initial)
+
+    @cached_property
+    def ways(self) -> Sequence[int]:
+        """For each state the number of ways to go on to an end. Raises `CyclicGraph` if they are infinitely many."""
         ways = [0] * len(self.states)
         for state in reversed(self.order):
             leaving = self.leaving[state]
             ways[state] = sum(ways[self.edges[number].target] for number in leaving) if leaving else 1
-        return sum(ways[state] for state in self.initial)
+        return ways
 
     def behaviours(self) -> Iterator[Trace]:
         """Yield every maximal behaviour, depth first, in the order of `edges`.
@@ -98,6 +104,44 @@ class StateGraph:
                 else:
                     yield self._trace(first, path)
                     path.pop()
+
+    def sample(self, count: int, seed: int) -> Iterator[Trace]:
+        """Yield random maximal behaviours, each as likely as any other; all of them if there are no more.
+
+        They come in the order of `behaviours`, so that each has much in common with the next.
+
+        Args:
+            count: The number of behaviours; none comes twice.
+            seed: The same seed gives the same behaviours.
+
+        Raises:
+            CyclicGraph: There are infinitely many.
+        """
+        total = self.count_behaviours()
+        generator = random.Random(seed)
+        chosen: set[int] = set(range(total)) if total <= count else set()
+        while len(chosen) < min(count, total):
+            chosen.add(generator.randrange(total))
+        yield from map(self._behaviour, sorted(chosen))
+
+    def _behaviour(self, number: int) -> Trace:
+        """Return a maximal behaviour by its number in the order of `behaviours`."""
+        first = self.initial[0]
+        for first in self.initial:
+            if number < self.ways[first]:
+                break
+            number -= self.ways[first]
+        path: list[int] = []
+        state = first
+        while self.leaving[state]:
+            for edge in self.leaving[state]:
+                target = self.edges[edge].target
+                if number < self.ways[target]:
+                    path.append(edge)
+                    state = target
+                    break
+                number -= self.ways[target]
+        return self._trace(first, path)
 
     def covering(self) -> list[Trace]:
         """Return the fewest maximal behaviours that together take every edge, and so pass every state.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 from .files import write_lines
 from .models import ChosenModel, constants_given, one_model
-from .options import Configuration, Constants, Cover, Covered, Force, Memory, ModelName, Timeout
+from .options import Behaviours, Configuration, Constants, Cover, Covered, Force, Memory, ModelName, Timeout, WalkSeed
 from .printing import count_of
 from .tlc import asking_tlc, reporter, tools_with
 
@@ -29,6 +29,8 @@ def behaviours_of(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write the behaviours there, as JSON Lines.")
     ] = None,
+    behaviours: Behaviours = 1000,
+    seed: WalkSeed = 0,
     constant: Constants = None,
     config: Configuration = None,
     timeout: Timeout = None,
@@ -57,7 +59,8 @@ def behaviours_of(
             counts.append(f"{len(chosen):,} of them cover{'s' if len(chosen) == 1 else ''} every edge")
         if path is not None:
             progress(f"{one.name}: writing behaviours")
-            written = write_lines(path, _behaviour_lines(graph.behaviours() if chosen is None else chosen))
+            others = graph.sample(behaviours, seed) if cover is Cover.RANDOM else graph.behaviours()
+            written = write_lines(path, _behaviour_lines(others if chosen is None else chosen))
             messages.out(f"{path}: {count_of(written, 'behaviour')}")
     results.print(f"{one.name}: {', '.join(counts)}.", markup=False)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-Cover = StrEnum("Cover", "EDGES ALL")  # which behaviours are taken
+Cover = StrEnum("Cover", "EDGES ALL RANDOM")  # which behaviours are taken
 SizeChoice = StrEnum("SizeChoice", "SMALL LARGE ALL")  # which models a check takes
 ReplayedOn = StrEnum("ReplayedOn", "REFERENCE SPARK KAFKA")  # what behaviours are replayed on
 
@@ -41,7 +41,11 @@ Deadlock = Annotated[
         "--deadlock/--no-deadlock", help="Whether a state without a next one is an error, in a module of your own."
     ),
 ]
-Covered = Annotated[Cover, typer.Option(help="Every edge of the state graph at least once, or every behaviour.")]
+Covered = Annotated[
+    Cover, typer.Option(help="Every edge of the state graph at least once, every behaviour, or random behaviours.")
+]
+Behaviours = Annotated[int, typer.Option(min=1, help="The number of random behaviours, of --cover random.")]
+WalkSeed = Annotated[int, typer.Option(help="The seed that random behaviours are drawn from.")]
 
 # Of `spec check`.
 

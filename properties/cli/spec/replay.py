@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from glob import escape as escape_pattern
 from itertools import islice
 from pathlib import Path
@@ -25,7 +26,21 @@ if TYPE_CHECKING:
 from .behaviours import graph_of
 from .files import write_text
 from .models import ChosenModel, constants_given, one_model
-from .options import Constants, Cover, Covered, Findings, Force, Histories, Memory, ModelName, On, ReplayedOn, Timeout
+from .options import (
+    Behaviours,
+    Constants,
+    Cover,
+    Covered,
+    Findings,
+    Force,
+    Histories,
+    Memory,
+    ModelName,
+    On,
+    ReplayedOn,
+    Timeout,
+    WalkSeed,
+)
 from .printing import count_of, expected_of, print_steps
 from .tlc import asking_tlc, reporter, tools_with
 
@@ -34,6 +49,8 @@ def replay_model(
     model: ModelName,
     on: On = ReplayedOn.REFERENCE,
     cover: Covered = Cover.EDGES,
+    behaviours: Behaviours = 1000,
+    seed: WalkSeed = 0,
     constant: Constants = None,
     write: Histories = None,
     folder: Findings = Path(".streamproof/counterexamples"),
@@ -60,7 +77,7 @@ def replay_model(
     if on is ReplayedOn.KAFKA:
         _require_release(constants)
     with steps() as progress:
-        traces, what = _traces(one, cover, timeout, memory, progress)
+        traces, what = _traces(one, _Chosen(cover, behaviours, seed), timeout, memory, progress)
         if write is not None:
             written = _write_histories(traces(), one, constants, write)
             messages.out(f"{write}: {count_of(written, 'history file')}")
@@ -121,7 +138,7 @@ def _require_release(constants: Mapping[str, Value]) -> None:
 
 
 def _traces(
-    one: ChosenModel, cover: Cover, timeout: float | None, memory: int | None, progress: Callable[[str], None]
+    one: ChosenModel, chosen: _Chosen, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> tuple[Callable[[], Iterator[Trace]], str]:
     """What is replayed, from its beginning whenever it is called, and what that is."""
     from ....specs.checking import check
@@ -135,10 +152,21 @@ def _traces(
     with asking_tlc(one.name):
         graph = graph_of(one, timeout, memory, progress)
         graph.count_behaviours()  # a graph with a cycle is reported before anything is replayed
-        if cover is Cover.ALL:
+        if chosen.cover is Cover.ALL:
             return graph.behaviours, "all"
-        chosen = graph.covering()
-    return lambda: iter(chosen), "covering every edge"
+        if chosen.cover is Cover.RANDOM:
+            of = graph.count_behaviours()
+            return partial(graph.sample, chosen.behaviours, chosen.seed), f"random, of {of:,}, seed {chosen.seed}"
+        covering = graph.covering()
+    return lambda: iter(covering), "covering every edge"
+
+
+class _Chosen(NamedTuple):
+    """Which behaviours are replayed."""
+
+    cover: Cover
+    behaviours: int
+    seed: int
 
 
 class _Contrasted(NamedTuple):

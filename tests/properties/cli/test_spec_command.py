@@ -497,7 +497,7 @@ def test_behaviours_are_counted(clock: Path, command: Command, monkeypatch: pyte
     assert command("behaviours", "Clock").out == f"{counted}, 2 of them cover every edge.\n"
 
 
-@pytest.mark.parametrize("cover", ["edges", "all"])
+@pytest.mark.parametrize("cover", ["edges", "all", "random"])
 def test_behaviours_are_written_one_a_line(
     clock: Path, command: Command, monkeypatch: pytest.MonkeyPatch, cover: str
 ) -> None:

@@ -86,6 +86,23 @@ def test_all_walked_behaviours_are_distinct_and_as_many_as_counted(graph):
     assert len(set(walked)) == len(walked) == graph.count_behaviours()
 
 
+@given(acyclic, st.integers(1, 40), st.integers(0, 3))
+def test_a_sample_is_of_distinct_behaviours_in_their_order_and_all_where_it_is_as_large(graph, count, seed):
+    every = list(graph.behaviours())
+    sampled = list(graph.sample(count, seed))
+    assert sampled == list(graph.sample(count, seed))
+    assert len(sampled) == min(count, len(every))
+    places = [every.index(trace) for trace in sampled]
+    assert places == sorted(set(places))
+
+
+def test_each_behaviour_is_as_likely_as_any_other():
+    # A way that ends at once beside a way with seven ends.
+    graph = graph_of([(0, 1), (0, 2), *((2, end) for end in range(3, 10))])
+    first = [numbers(trace) for seed in range(400) for trace in graph.sample(1, seed)]
+    assert 25 <= first.count([0, 1]) <= 80
+
+
 @given(acyclic)
 def test_a_covering_takes_every_step_by_maximal_behaviours(graph):
     traces = graph.covering()
