@@ -10,6 +10,7 @@ from ...reference.core.records import Key
 from ...reference.foreign_key_protocol import Protocol
 from ...specs.races import RACES, Race, interleavings, meant, values_of
 from ...specs.replays.foreign_key_join import completed
+from ..witnesses.kafka.builder import Dialect
 from ..witnesses.kafka.versions import asks_as_3_9_0, release, version_in_use
 from ..witnesses.kafka.witness import KafkaWitness
 
@@ -36,7 +37,12 @@ class Raced(NamedTuple):
 
 
 def raced(
-    races: Sequence[Race], on: Player, join: str = "inner", every: bool = False, version: str | None = None
+    races: Sequence[Race],
+    on: Player,
+    join: str = "inner",
+    every: bool = False,
+    version: str | None = None,
+    answered: bool = False,
 ) -> list[Raced]:
     """Play races; a timestamp depends on the way that a message went, so values alone are judged.
 
@@ -47,6 +53,8 @@ def raced(
             and what waits at the end is delivered.
         every: Whether they are played in every order of their messages, not by their own schedule.
         version: The release of Kafka; None for the one in use.
+        answered: Whether Kafka's inner join is changed, so that it answers every change of a left row. It then sends
+            more messages, so a race has more orders.
 
     Raises:
         MissingTool: Kafka Streams is asked, and isn't here.
@@ -54,7 +62,8 @@ def raced(
     histories = [race.history(join) for race in races]
     results: list[list[Any]]
     if on == "kafka":
-        kafka = KafkaWitness(version=version_in_use() if version is None else version)
+        version = version_in_use() if version is None else version
+        kafka = KafkaWitness(version=version, dialect=Dialect(answers=answered))
         outcomes = kafka.interleavings(histories) if every else [[one] for one in kafka.complete(histories)]
         results = [[one.result for one in of_race] for of_race in outcomes]
     else:

@@ -21,6 +21,7 @@ from ...specs.replay import Disagreement, Replayed
 from ...specs.replays.common import Action, Constants, steps_of
 from ...specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay
 from ...specs.replays.foreign_key_kafka import WITHOUT_KEY
+from ..witnesses.kafka.builder import Dialect
 from ..witnesses.kafka.divergences import explained
 from ..witnesses.kafka.held import HeldPlay, KafkaRoute, Overtaking, written
 from ..witnesses.kafka.held import Step as Taken
@@ -30,8 +31,8 @@ from .spec_replay import Behaviour, Table, table_of, tables_of
 
 COHORT = 2_000
 """The maximum of behaviours that are played together."""
-NO_KAFKAS = ("kafka 4.3 answer",)
-"""Protocols with the name of Kafka that no release has."""
+CHANGED = "kafka 4.3 answer"
+"""The protocol of Kafka with the change that closes its inner join's races; Kafka's own processors are changed, too."""
 
 
 def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) -> Replayed:
@@ -54,12 +55,13 @@ def replay_on_kafka(traces: Iterable[Trace], constants: Constants, module: str) 
     if module != MODULE:
         raise BadInput(f"the behaviours of {module} can't be replayed on Kafka Streams: use {MODULE}")
     of_module = ForeignKeyJoinReplay(constants)
-    if of_module.code in NO_KAFKAS or (of_module.join.join == "inner" and of_module.join.protocol == "answer"):
+    is_changed = of_module.code == CHANGED
+    if not is_changed and of_module.join.join == "inner" and of_module.join.protocol == "answer":
         raise BadInput(
             f"no Kafka Streams has the protocol {constants['Protocol']!r}: replay its behaviours on the reference, or "
-            "those of the protocol kip or kafka 4.3"
+            f"those of the protocol kip, kafka 4.3 or {CHANGED}"
         )
-    kafka = KafkaWitness()
+    kafka = KafkaWitness(dialect=Dialect(answers=is_changed and of_module.join.join == "inner"))
     count = actions = 0
     found: list[Disagreement] = []
     divergences: Counter[str] = Counter()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from ....reference.core.errors import MissingTool
+from ....reference.core.errors import BadInput, MissingTool
 from ...witnesses.kafka.versions import DEFAULT, use_version, version_in_use
 from ..options import KafkaVersion
 from ..terminal import EXITS, STYLES, results, steps
@@ -32,6 +32,12 @@ def play_races(
     every: Annotated[
         bool, typer.Option("--every-interleaving", help="Every order of the messages, not the race's own alone.")
     ] = False,
+    answered: Annotated[
+        bool,
+        typer.Option(
+            "--answered", help="Change Kafka's inner join: it answers every change of a left row, and ends right."
+        ),
+    ] = False,
     kafka_version: KafkaVersion = None,
 ) -> None:
     """Play the races of the foreign-key join, message by message: what each shows once no message waits.
@@ -42,23 +48,25 @@ def play_races(
     from ....specs.races import chosen
     from ...models.races import is_in, raced
 
+    if answered and (on is not PlayedOn.KAFKA or join is not Join.INNER):
+        raise BadInput("--answered changes the inner join of Kafka's code: give --on kafka, and leave out --join")
     use_version(kafka_version)
     races = chosen(names or [], join.value)
     with steps() as progress:
         progress(f"{count_of(len(races), 'race')} of the {join.value} join on {on.value}")
         try:
-            found = raced(races, on.value, join.value, every)
+            found = raced(races, on.value, join.value, every, answered=answered)
         except MissingTool as missing:
             results.out(f"Kafka Streams can't be asked: {missing}")
             raise typer.Exit(EXITS["inconclusive"]) from None
     results.print(_table(found, every))
     version = version_in_use() if on is PlayedOn.KAFKA else DEFAULT
-    known = [one.race.join == join.value and is_in(one.race, version) for one in found]
+    known = [one.race.join == join.value and is_in(one.race, version) and not answered for one in found]
     as_known = [bool(one.wrong) == can for one, can in zip(found, known, strict=True)]
     verdict = "conforms" if all(as_known) else "violated"
     played, wrong = sum(one.played for one in found), sum(one.wrong for one in found)
     results.print(
-        f"[{STYLES[verdict]}]{verdict}[/] {join.value} join on {on.value}: "
+        f"[{STYLES[verdict]}]{verdict}[/] {join.value} join on {on.value}{', answered' if answered else ''}: "
         f"{wrong:,} of {count_of(played, 'order')} end wrong, "
         f"in {sum(bool(one.wrong) for one in found)} of {count_of(len(found), 'race')}; "
         f"known is that {'each' if all(known) else sum(known) or 'none'} can"

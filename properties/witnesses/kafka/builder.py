@@ -15,6 +15,8 @@ from .versions import Stores, driver_settings, ignores_stream_joins
 
 STREAMS = "org.apache.kafka.streams"
 DSL = f"{STREAMS}.kstream"
+_SENDER = "SubscriptionSendProcessorSupplier"
+"""The class that sends a foreign-key join's subscriptions."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Dialect:
         suppress: Emit closed windows through `suppress(untilWindowCloses)` rather than `EmitStrategy.onWindowClose`.
         keyless_waits: With manual delivery, let a left join's subscriptions without key wait on a route of their own,
             which no line names. Otherwise they go with the old key's subscription, and without one on at once.
+        answers: Let an inner foreign-key join send what a left join sends, so that it answers all changes of left
+            rows: the change to Kafka's code that closes its races.
         stores: What keeps the state. RocksDB, Kafka's own default, is slower, and emits more with `onWindowClose`: it
             forgets whole segments of time, so that a closed window is still there unless stream time leaps far.
     """
@@ -38,6 +42,7 @@ class Dialect:
     own_clocks: bool = False
     suppress: bool = False
     keyless_waits: bool = False
+    answers: bool = False
     stores: Stores = "in memory"
 
 
@@ -87,7 +92,35 @@ class Builder:
     def built(self, result: Any, topic: str) -> tuple[Any, Any]:
         """Return the topology that writes a stream of texts to a topic, and the properties that it runs under."""
         result.to(topic, getattr(self.dsl.Produced, "with")(self.string, self.string))
-        return self.streams_builder.build(self.properties), self.properties
+        topology = self.streams_builder.build(self.properties)
+        if self.dialect.answers:
+            self._let_answer(topology)
+        return topology, self.properties
+
+    def _let_answer(self, topology: Any) -> None:
+        """Let the foreign-key join's sender think that the join is a left one; its receiver knows better."""
+        factories = self._field(self._field(topology, "internalTopologyBuilder"), "nodeFactories").values()
+        suppliers = [supplier for each in factories if (supplier := self._field(each, "supplier")) is not None]
+        (sender,) = [each for each in map(self._unwrapped, suppliers) if each.getClass().getSimpleName() == _SENDER]
+        self._declared(sender, "leftJoin").setBoolean(sender, True)
+
+    def _unwrapped(self, supplier: Any) -> Any:
+        """Return the supplier within the wrappers that Kafka 4 puts around each."""
+        while (inner := self._field(supplier, "delegate")) is not None:
+            supplier = inner
+        return supplier
+
+    def _field(self, thing: Any, name: str) -> Any:
+        declared = self._declared(thing, name)
+        return None if declared is None else declared.get(thing)
+
+    def _declared(self, thing: Any, name: str) -> Any:
+        """Return a private field of an object's class, made accessible; None: it has no such field."""
+        for declared in thing.getClass().getDeclaredFields():
+            if declared.getName() == name:
+                declared.setAccessible(True)
+                return declared
+        return None
 
     def milliseconds(self, duration: int) -> Any:
         """Return a duration (ms)."""

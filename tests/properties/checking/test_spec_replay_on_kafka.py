@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import tla_models
 from foreign_key_models import MODULE, MUTANTS, RACES, SMALL, counterexample, graph
+from streamproof.properties.models import spec_replay_on_kafka
 from streamproof.properties.models.spec_replay_on_kafka import replay_on_kafka
 from streamproof.properties.witnesses.kafka import held
+from streamproof.properties.witnesses.kafka.builder import Dialect
 from streamproof.reference.core.errors import BadInput
 from streamproof.reference.core.records import Change
 
@@ -40,6 +42,16 @@ def test_kafka_shares_a_cover_of_every_edge_of_its_own_left_join_with_messages_w
     replayed = replay_on_kafka(states.covering(), constants, MODULE)
     assert replayed.disagreements == ()
     assert replayed.behaviours > 500
+
+
+def test_kafka_with_the_change_that_closes_the_races_is_the_proved_protocol_and_without_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    states, constants = tla_models.graph(MODULE, "_kafka_4_3_answer", **SMALL)
+    behaviours = [*states.sample(300, seed=0)]
+    assert replay_on_kafka(behaviours, constants, MODULE).disagreements == ()
+    monkeypatch.setattr(spec_replay_on_kafka, "Dialect", lambda answers: Dialect())
+    assert replay_on_kafka(behaviours, constants, MODULE).disagreements
 
 
 def test_a_row_that_is_deleted_again_differs_by_a_divergence_with_a_name() -> None:

@@ -246,6 +246,12 @@ def test_kafkas_left_join_has_messages_without_key_and_ends_right_in_every_order
     assert [(one.played, one.wrong) for one in found] == [(800, 0), (35, 0)]
 
 
+@pytest.mark.slow
+def test_kafkas_inner_join_ends_right_in_every_order_once_every_change_is_answered():
+    found = raced([RACES["move-update"], RACES["lose-update"]], "kafka", every=True, answered=True)
+    assert [(one.played, one.wrong) for one in found] == [(800, 0), (800, 0)]
+
+
 def test_every_order_is_played_once():
     (plays,) = held.every_interleaving(version_in_use(), [RACES["lose-update"].history()], Dialect())
     assert len({tuple(map(str, play.lines)) for play in plays}) == len(plays) == 21
