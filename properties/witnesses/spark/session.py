@@ -356,6 +356,8 @@ def require_packages() -> None:
 
 
 def _refuse_connect() -> None:
+    if "SPARK_REMOTE" in os.environ:
+        raise BadInput("SPARK_REMOTE is set, and streamproof needs a session in this process: `unset SPARK_REMOTE`.")
     # PySpark sets it when a session of Connect is made, and its functions then make columns of Connect's.
     if "SPARK_CONNECT_MODE_ENABLED" in os.environ:
         raise BadInput(
@@ -369,8 +371,6 @@ def _check_arguments(cores: int | None, partitions: int, memory: str, master: st
         raise BadInput(f"cores={cores}: Spark needs at least one core; leave it out to use all.")
     if cores is not None and master is not None:
         raise BadInput(f"cores={cores} and master={master!r}: a master URL says its own cores; give one of the two.")
-    if "SPARK_REMOTE" in os.environ:
-        raise BadInput("SPARK_REMOTE is set, and streamproof needs a session in this process: `unset SPARK_REMOTE`.")
     if partitions < 1:
         raise BadInput(f"partitions={partitions}: a stateful operator needs at least one shuffle partition.")
     if not re.fullmatch(r"\d+[kmgt]b?", memory, re.IGNORECASE):
