@@ -54,6 +54,30 @@ def test_it_is_not_proved_and_its_counterexample_is_a_step_that_breaks_the_invar
     assert interpreter.formula(entry.invariant, Frame(after)) is False
 
 
+OF_THE_RACES = {
+    "UpdateLeft keeps WithoutKeyIsRight",
+    "DeleteLeft keeps WithoutKeyIsRight",
+    "DeliverSubscription keeps NewestResponseIsRight",
+}
+OF_3_9 = {"UpdateLeft keeps NewestSubscriptionIsRight", "UpdateLeft keeps NewestResponseIsRight"}
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("ForeignKeyJoin_inner", OF_THE_RACES),
+        pytest.param("ForeignKeyJoin_kafka_4_3_inner", OF_THE_RACES, marks=OTHERS),
+        pytest.param("ForeignKeyJoin_kafka_3_9_inner", OF_THE_RACES | OF_3_9, marks=OTHERS),
+        pytest.param("ForeignKeyJoin_kafka_3_9_left", {"UpdateLeft keeps SubscriptionsGoWhereTheyBelong"}, marks=OTHERS),
+    ],
+)
+def test_the_conditions_that_are_not_kept_are_those_that_the_page_names(name: str, broken: set[str]) -> None:
+    (entry,) = find_proofs([name])
+    checked = prove(replace(entry, result="proved"), find_tools(), 60_000)
+    assert {each.claim for each in checked if each.answer != "proved"} == broken
+    assert len(checked) == 80
+
+
 def test_tlc_says_whether_it_reaches_the_first_state() -> None:
     (entry,) = find_proofs(["ForeignKeyJoin_mutant_delete_silent"])
     counterexample = prove(entry, find_tools())[-1].counterexample
