@@ -20,7 +20,8 @@ CONSTANTS
     MaxTimestamp, \* their timestamps are 0..MaxTimestamp
     WindowSize,   \* how long a window is
     Crashes,      \* how often the engine may crash
-    Emit,         \* "update": a batch emits the windows that it changed; "close": those that its clock has ended
+    Emit,         \* "update": a batch emits the windows that it changed; "close": those that its clock has ended;
+                  \* "cuts": another operator, which emits nothing and keeps the list of the cuts so far; see Inductive
     Sink,         \* "idempotent": it skips the rows of a batch whose number it has; "plain": it adds them again
     Mutant,       \* "none", or the mutation; see Mutants
     None          \* nothing
@@ -35,7 +36,7 @@ Mutants == {
     "repeated batch not run",     \* a sink that has the batch returns at once, so that the operator isn't run
     "late by the record's clock"} \* a record is late by the largest timestamp before it, of its own batch too
 
-ASSUME Emit \in {"update", "close"} /\ Sink \in {"idempotent", "plain"} /\ Mutant \in Mutants
+ASSUME Emit \in {"update", "close", "cuts"} /\ Sink \in {"idempotent", "plain"} /\ Mutant \in Mutants
 ASSUME {Records, MaxTimestamp, WindowSize, Crashes} \subseteq Nat /\ WindowSize > 0
 
 VARIABLES
@@ -61,7 +62,8 @@ End(window) == (window + 1) * WindowSize
 Empty == [window \in Windows |-> <<>>]
 
 Largest(set) == CHOOSE one \in set : \A other \in set : one >= other
-LargestUpTo(offset) == Largest({0} \cup {input[other] : other \in 1..offset})
+LargestUpTo(offset) ==
+    IF Emit = "cuts" THEN offset ELSE Largest({0} \cup {input[other] : other \in 1..offset})
 Larger(one, other) == IF one > other THEN one ELSE other
 
 (* Whether a record is late, in a batch of that clock.                                                                *)
@@ -73,19 +75,24 @@ IsLate(offset, now) ==
 Added(state, first, last, late(_)) ==
     [window \in Windows |->
         LET joins(offset) == WindowOf(input[offset]) = window /\ ~late(offset)
-        IN  state[window] \o SelectSeq([place \in 1..(last - first + 1) |-> first + place - 1], joins)]
+        IN  IF Emit = "cuts"
+            THEN Append(state[window], last)
+            ELSE state[window] \o SelectSeq([place \in 1..(last - first + 1) |-> first + place - 1], joins)]
 
 Ended(records, now) == {window \in Windows : End(window) <= now /\ records[window] # <<>>}
 
 (* What a batch emits, if windows had the records `before` and have `records` now: of those it changed, or that       *)
 (* ended.                                                                                                             *)
 RowsOf(before, records, now) ==
-    {[window |-> window, records |-> records[window]] :
-        window \in IF Emit = "close" THEN Ended(records, now)
-                  ELSE {window \in Windows : records[window] # before[window]}}
+    IF Emit = "cuts" THEN {}
+    ELSE {[window |-> window, records |-> records[window]] :
+            window \in IF Emit = "close" THEN Ended(records, now)
+                      ELSE {window \in Windows : records[window] # before[window]}}
 
 (* The state after it: the windows that haven't ended.                                                                *)
-Rest(records, now) == [window \in Windows |-> IF window \in Ended(records, now) THEN <<>> ELSE records[window]]
+Rest(records, now) ==
+    IF Emit = "cuts" THEN records
+    ELSE [window \in Windows |-> IF window \in Ended(records, now) THEN <<>> ELSE records[window]]
 
 -----------------------------------------------------------------------------
 (* The engine.                                                                                                        *)
@@ -97,7 +104,8 @@ NextClock == Larger(clock, LargestUpTo(ReadUpTo(Batch)))
 (* A batch is planned: it reads on to some offset. One without data follows when the clock has moved.                 *)
 Plan ==
     /\ engine = "idle"
-    /\ \E upto \in ReadUpTo(Batch - 1)..Records :
+    /\ \E upto \in 0..Records :
+        /\ upto >= ReadUpTo(Batch - 1)
         /\ upto > ReadUpTo(Batch - 1) \/ (Batch > 1 /\ clock > offsets[Batch - 1].clock)
         /\ offsets' = Append(offsets, [upto |-> upto, clock |-> clock])
     /\ engine' = "planned"
@@ -177,13 +185,14 @@ Restart ==
 
 -----------------------------------------------------------------------------
 
-Init ==
-    /\ input \in [1..Records -> Timestamps]
+NothingYet ==
     /\ offsets = <<>> /\ commits = <<>> /\ states = <<>> /\ sink = <<>>
     /\ engine = "idle"
     /\ clock = 0
     /\ ran = None
     /\ crashes = 0
+
+Init == input \in [1..Records -> Timestamps] /\ NothingYet
 
 (* All is read, and no batch without data is due.                                                                     *)
 AllDone ==
@@ -278,5 +287,71 @@ DroppedByTheBatchClock ==
 (* A plan stands: the same batch reads the same, when it is run again.                                                *)
 PlansStand ==
     [][Len(offsets') >= Len(offsets) /\ \A batch \in 1..Len(offsets) : offsets'[batch] = offsets[batch]]_vars
+
+-----------------------------------------------------------------------------
+(* Why it holds, whatever the operator is, for any number of records, batches and crashes. Where Emit is "cuts", the  *)
+(* state is the list of the cuts from which it was made. The state of any operator follows from that list and the     *)
+(* input; so if each batch starts from the right list, it starts from the right state. In the same way the clock is   *)
+(* the offset up to which it was computed; a batch without data may follow wherever that has grown, and so in more    *)
+(* behaviours than with timestamps. `streamproof spec prove MicroBatch` proves it by induction.                       *)
+
+(* The input isn't read where Emit is "cuts": any will do.                                                            *)
+InitOfCuts == input = [offset \in 1..Records |-> 0] /\ NothingYet
+
+TypesOfCuts ==
+    /\ input \in [1..Records -> Timestamps]
+    /\ offsets \in Seq([upto : Nat, clock : Nat]) /\ commits \in Seq([clock : Nat])
+    /\ states \in Seq([Windows -> Seq(Nat)])
+    /\ sink \in Seq([batch : Nat, rows : {{}}])
+    /\ engine \in {"down", "idle", "planned", "run"} /\ clock \in Nat /\ crashes \in Nat
+    /\ ran \in [state : [Windows -> Seq(Nat)], rows : {{}}, saved : BOOLEAN, written : BOOLEAN] \cup {None}
+
+(* 1. At most one batch is planned and not committed. The state of every committed batch is saved, and at most the    *)
+(*    state of that one besides.                                                                                      *)
+LogsFit ==
+    /\ Len(offsets) \in {Len(commits), Len(commits) + 1}
+    /\ Len(commits) <= Len(states) /\ Len(states) <= Len(offsets)
+    /\ engine = "idle" => Len(offsets) = Len(commits)
+    /\ engine \in {"planned", "run"} => Len(offsets) = Len(commits) + 1
+    /\ (ran = None) <=> (engine # "run")
+
+(* 2. Each batch reads on from where the one before it ended.                                                         *)
+PlansReadOn ==
+    \A batch \in 1..Len(offsets) : ReadUpTo(batch - 1) <= offsets[batch].upto /\ offsets[batch].upto <= Records
+
+(* 3. The clock in memory is that of the planned batch, or of the next one; the commit log has it, too.               *)
+ClocksFit ==
+    /\ \A batch \in 1..Len(commits) : commits[batch].clock = LargestUpTo(ReadUpTo(batch))
+    /\ engine = "idle" => clock = LargestUpTo(ReadUpTo(Len(commits)))
+    /\ engine \in {"planned", "run"} => clock = offsets[Batch].clock
+    /\ engine = "down" => clock = 0
+
+(* 4. The sink has rows of planned batches alone, and what the run has saved or written is there.                     *)
+SinkIsOfPlans == \A place \in 1..Len(sink) : sink[place].batch \in 1..Len(offsets)
+RunIsKnown == engine = "run" => (ran.saved => Len(states) = Len(offsets)) /\ (ran.written => IsWritten(Batch))
+IdempotentOnce == Sink = "idempotent" => AtMostOnce
+
+(* 5. Each state that is saved, and that of the run, was made from all the cuts up to it, each once and in order.     *)
+StatesAreOfTheCuts ==
+    \A batch \in 1..Len(states) :
+        /\ Len(states[batch][0]) = batch
+        /\ \A place \in 1..batch : states[batch][0][place] = offsets[place].upto
+RunIsOfTheCuts ==
+    engine = "run" =>
+        /\ Len(ran.state[0]) = Batch
+        /\ \A place \in 1..Batch : ran.state[0][place] = offsets[place].upto
+
+Inductive ==
+    /\ TypesOfCuts
+    /\ LogsFit
+    /\ PlansReadOn
+    /\ ClockIsLargest
+    /\ ClocksFit
+    /\ SinkIsOfPlans
+    /\ RunIsKnown
+    /\ AtLeastOnce
+    /\ IdempotentOnce
+    /\ StatesAreOfTheCuts
+    /\ RunIsOfTheCuts
 
 =============================================================================

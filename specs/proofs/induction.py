@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -92,10 +93,10 @@ class Induction:
         self._mentioned: dict[Expression, frozenset[str]] = {}
         self._first = syntax.named(first).body
         self.interpreter = Interpreter(syntax, constants)
-        self._parts = dict(self._conjuncts(syntax.named(invariant).body, invariant))
+        self._parts = _each_named(self._conjuncts(syntax.named(invariant).body, invariant))
         self._properties = {name: syntax.named(name).body for name in properties}
         self.before = self._arbitrary_state(longest)
-        self._actions = dict(self._disjuncts(syntax.named(step).body))
+        self._actions = _each_named(self._disjuncts(syntax.named(step).body))
 
     @functools.cached_property
     def known(self) -> tuple[Truth, ...]:
@@ -220,6 +221,18 @@ class Induction:
                 f"`{missing[0]} \\in …` to it"
             )
         return {name: arbitrary(self.interpreter.value(of, Frame({})), name, longest) for name, of in forms.items()}
+
+
+def _each_named(formulas: Iterable[tuple[str, Expression]]) -> dict[str, Expression]:
+    """Give each formula a name of its own: none may be left out because another has its name."""
+    named: dict[str, Expression] = {}
+    for name, formula in formulas:
+        places = itertools.count(2)
+        own = name
+        while own in named and named[own] != formula:
+            own = f"{name} ({next(places)})"
+        named[own] = formula
+    return named
 
 
 def _is_list_of_names(formula: Expression) -> bool:

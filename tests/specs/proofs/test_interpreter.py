@@ -60,7 +60,12 @@ def test_it_takes_the_steps_of_tlc_and_no_others(name: str) -> None:
 
 
 SMALL = [
-    one.name for each in catalogue() if each.name == "ForeignKeyJoin" for one in each.models if one.size == "small"
+    one.name
+    for each in catalogue()
+    if each.name == "ForeignKeyJoin"
+    for one in each.models
+    # With a constraint TLC leaves steps out, which the module has.
+    if one.size == "small" and "CONSTRAINT" not in one.configuration.read_text(encoding="utf-8")
 ]
 
 
