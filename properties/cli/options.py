@@ -121,10 +121,10 @@ Seconds = Annotated[
 
 
 def files_of(paths: Sequence[Path], what: str) -> list[Path]:
-    """Return the files that arguments name, those of a folder (`*.jsonl`) in order.
+    """Return the files that arguments name; a folder stands for its files `*.jsonl`, in order.
 
     Raises:
-        BadInput: A folder has none; `what` says in the message what they would be.
+        BadInput: A folder has no such files; `what` names them in the message.
     """
     files: list[Path] = []
     for path in paths:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Join = StrEnum("Join", {"INNER": "inner", "LEFT": "left", "INNER_BY_LEFT": "inner-by-left"})
 """The joins of `witnesses.kafka_broker.application.JOINS`."""
 Guarantee = StrEnum("Guarantee", {"AT_LEAST_ONCE": "at_least_once", "EXACTLY_ONCE": "exactly_once_v2"})
-"""What Kafka Streams guarantees."""
+"""The processing guarantees of Kafka Streams."""
 Names = Annotated[
     list[str] | None,
     typer.Argument(
@@ -88,7 +88,7 @@ def races(
 ) -> None:
     """Play races of the foreign-key join on a real Kafka broker, and count the results that stay stale.
 
-    Exits 0 where every result is the join of its tables, 1 where one is stale, and 3 if it could not run.
+    Exits 0 if every result is the join of its tables, 1 if a result is stale, and 3 if it could not run.
     """
     from ..witnesses.kafka_broker.application import Settings
     from ..witnesses.kafka_broker.broker import existing_cluster
@@ -128,7 +128,7 @@ def races(
 
 
 def _client_properties(path: Path | None, bootstrap: str | None) -> dict[str, str]:
-    """Read the properties of clients of a cluster that runs already."""
+    """Read the client properties for a cluster that runs already."""
     from ..witnesses.kafka_broker.broker import read_client_properties
 
     if path is not None and bootstrap is None:

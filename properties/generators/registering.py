@@ -1,4 +1,4 @@
-"""Registering an operator: it is validated first, so that a mistake shows there and not in a check."""
+"""Register an operator: it is validated first, so that a mistake shows here and not in a check."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ def register(registration: Registration) -> Registration:
     """Register an operator of your own, so that history files, generators, witnesses, laws and commands know it.
 
     Raises:
-        BadInput: There is an operator of that name; or its behaviour lacks a method or raises, a definition can't be
-            written into a history file or is refused, or a profile never has any output. The message says where, and
-            the remedy.
+        BadInput: The name is taken; or the behaviour lacks a method or raises, a definition can't be written into a
+            history file or is refused, or a profile never has any output. The message names the place and the remedy.
     """
     add(registration)
     try:
@@ -157,7 +156,7 @@ def _played(registration: Registration, name: str, history: History) -> Played:
 
 
 def _last_record(history: History) -> Record | None:
-    """Return the record at which a play raises: the last of the shortest beginning that does."""
+    """Return the record at which a play raises: the last record of the shortest beginning that raises."""
     for length in range(len(history.lines) + 1):
         try:
             play(replace(history, lines=history.lines[:length]))

@@ -1,4 +1,4 @@
-"""Makes the content of a report of checks: of operators' references, of operators on Spark, and of users' jobs."""
+"""Make the content of a report of checks: of operators' references, of operators on Spark, and of users' jobs."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def counterexample_found(
             seed=one.seed,
         )
     (expected_by, expected), (actual_by, actual) = one.left, one.right
-    # Of a variant the original's may be expected, whose arrivals are others.
+    # For a variant, the original's outcome may be expected, which has other arrivals.
     of_history = expected if expected_by == REFERENCE and one.original is None else None
     by_arrival = Grain.BATCH not in (expected.grain, actual.grain)
     first = one.differences[0] if one.differences else None
@@ -169,7 +169,7 @@ def _votes(one: Counterexample, ask: bool) -> list[Vote]:
     """Return the votes of the witnesses that took no part; those that need no JVM are asked now, if any is."""
     (expected_by, expected), (actual_by, actual) = one.left, one.right
     taken = {NAMES.get(name, name) for name in (expected_by, actual_by)}
-    # On a broker other operators than one aren't played, and what comes out of that one is a matter of chance.
+    # A broker plays only one operator, and its output is a matter of chance.
     taken |= {"kafka-broker", *(["spark"] if "the job" in taken else [])}
     said = []
     for name in WITNESSES:

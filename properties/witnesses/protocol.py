@@ -29,7 +29,7 @@ class ProtocolWitness(Witness):
         return f"protocol plays the messages of {names}, and {history.operator} has none"
 
     def evaluate(self, histories: Sequence[History], run: RunOptions = PLAIN) -> list[Outcome]:
-        """Return what comes out of each history, by arrival.
+        """Return the outcome of each history, by arrival.
 
         Raises:
             BadInput: A history is another operator's, which has no messages.

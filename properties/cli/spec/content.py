@@ -1,4 +1,4 @@
-"""Makes the content of a report of what TLC found: a verdict for each model, its counterexample as a sequence chart."""
+"""Make the content of a report on TLC's checks: a verdict for each model, its counterexample as a sequence chart."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def content(chosen: Sequence[ChosenModel], checked: Sequence[CheckedModel], comm
 
     Args:
         chosen: The models that are to be checked.
-        checked: Those that were.
-        command: The command that does the same again.
-        ended: What ended the check before it was done, in words; empty where nothing did.
+        checked: The models that were checked.
+        command: The command that repeats the check.
+        ended: Why the check ended early, in words; empty if it didn't.
     """
     checks = [*map(_checked, checked), *(_not_begun(one) for one in chosen[len(checked) :])]
     traced = sorted(

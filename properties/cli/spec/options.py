@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-Cover = StrEnum("Cover", "EDGES ALL")  # which behaviours are taken
-SizeChoice = StrEnum("SizeChoice", "SMALL LARGE ALL")  # which models a check takes
-ReplayedOn = StrEnum("ReplayedOn", "REFERENCE SPARK KAFKA")  # what behaviours are replayed on
+Cover = StrEnum("Cover", "EDGES ALL")  # the behaviours that are taken
+SizeChoice = StrEnum("SizeChoice", "SMALL LARGE ALL")  # the models that are checked
+ReplayedOn = StrEnum("ReplayedOn", "REFERENCE SPARK KAFKA")  # the code that replays behaviours
 
 # Of several commands.
 

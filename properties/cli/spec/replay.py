@@ -85,7 +85,7 @@ def replay_model(
         _print_disagreement(first, trace, one.model.module)
         try:
             said = f"saved as {_save_disagreement(trace, constants, one, folder, on)}"
-        except BadInput as error:  # what was found is printed already, and stands
+        except BadInput as error:  # the results so far are printed already, and count
             said = f"not saved as a history: {error}"
         messages.out(said)
     raise typer.Exit(EXITS[verdict])
@@ -111,7 +111,7 @@ def _counted(replayed: Replayed, what: str) -> str:
 
 
 def _require_release(constants: Mapping[str, Value]) -> None:
-    """Refuse to ask a release of Kafka about the instructions of another one."""
+    """Refuse to ask a release of Kafka about another release's instructions."""
     old = {"kafka 3.9": True, "kafka 4.3": False}.get(str(constants.get("Protocol")))
     if old is not None and old != asks_as_3_9_0(version_in_use()):
         raise BadInput(
@@ -123,7 +123,7 @@ def _require_release(constants: Mapping[str, Value]) -> None:
 def _traces(
     one: ChosenModel, cover: Cover, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> tuple[Callable[[], Iterator[Trace]], str]:
-    """What is replayed, from its beginning whenever it is called, and what that is."""
+    """The behaviours to replay, made anew at each call, and their description."""
     from ....specs.checking import check
 
     if one.entry is not None and one.fails:
@@ -142,7 +142,7 @@ def _traces(
 
 
 class _Contrasted(NamedTuple):
-    """A sentence on what a counterexample does to a code, and whether that is as it should be."""
+    """A sentence on a counterexample's effect on the code, and whether that is as it should be."""
 
     sentence: str
     holds: bool
@@ -163,7 +163,7 @@ def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) 
         return []
     both = contrast(trace, constants)
     mutant, protocol = constants["Mutant"], constants["Protocol"]
-    # A liveness failure of this module is a wrong result that nothing will correct.
+    # A liveness failure of this module is a wrong result that is never corrected.
     wanted = one.entry.violated if one.entry.result == "safety failure" else "QuietIsJoined"
     if protocol in KAFKA:
         code = f"the protocol with the instructions of {protocol!r}"

@@ -103,7 +103,7 @@ class RepeatDeletes(TableTableLogic):
 class ForgetsAtSecondRestart(TableTableLogic):
     """State is lost at the second restart that it lives through.
 
-    Which build of the query has stored a row, and how many there were, is in the digits behind its timestamp.
+    The digits behind a row's timestamp identify the build of the query that stored it, and count the builds.
     """
 
     def __init__(self, join: TableTableJoin) -> None:

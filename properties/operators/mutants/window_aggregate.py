@@ -170,7 +170,7 @@ class EarlyCountsTheEmitted(WindowLogic):
 
 
 def _every(windows: WindowAggregate) -> int:
-    """Return with how many tuples a window is emitted early; 0 where tuples don't decide that."""
+    """Return the number of tuples at which a window is emitted early; 0 if tuples don't decide that."""
     return windows.early.every_tuples or 0 if windows.early else 0
 
 
