@@ -172,8 +172,8 @@ def require_native_window_aggregate(declared: WindowAggregate) -> None:
     stateful = "use the stateful operator (spark)"
     if declared.type == "session":
         raise BadInput(
-            "type is 'session', but Spark's own session_window tests a row alone, and drops one that its session would "
-            f"still take: {stateful}, or session_windows with late own"
+            "type is 'session', but Spark's own session_window tests only the row, and drops a row that its session "
+            f"would still take: {stateful}, or session_windows with late own"
         )
     if declared.unit == "tuple":
         raise BadInput(f"unit is 'tuple', but Spark's own window goes by time: {stateful}")

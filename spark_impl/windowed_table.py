@@ -214,7 +214,7 @@ def _require_right(declared: WindowedTable, right: JoinInputLike | None) -> None
     if right is None and declared.with_ is not None:
         raise BadInput(f"with_ is {declared.with_!r}, but there is no right input: give right too")
     if right is not None and declared.with_ is None:
-        raise BadInput("there is a right input, but with_ doesn't say what it is")
+        raise BadInput("there is a right input, but with_ doesn't give its kind")
 
 
 def _inputs(

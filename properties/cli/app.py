@@ -34,7 +34,7 @@ INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
     help="Check Spark stream operators against a reference model. "
-    "Exits 0 where it conforms, 1 where it is violated, 2 where that is inconclusive, and 3 if it could not run.",
+    "Exits 0 if it conforms, 1 if it is violated, 2 if the check is inconclusive, and 3 if it could not run.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -66,7 +66,7 @@ def main() -> NoReturn:
         signals.leave()
         by = f" by {signals.received()}" if signals.received() not in ("", "SIGINT") else ""
         with contextlib.suppress(OSError):  # the terminal may be gone
-            messages.print(f"interrupted{by}: what was found until then is on disk", style="yellow")
+            messages.print(f"interrupted{by}: the results so far are on disk", style="yellow")
     except SystemExit as error:  # a library's exit, and no verdict
         _say_error(f"there is no verdict: code that was called ended the program with exit({error.code!r})")
     except Exception as error:

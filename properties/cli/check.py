@@ -103,7 +103,7 @@ def check(
         )
     histories = DEFAULT_HISTORIES if histories is None else histories
     if minutes is not None and not 0 < minutes < math.inf:
-        raise BadInput(f"--minutes {minutes:g}: there is no time to check anything in: give a number above 0")
+        raise BadInput(f"--minutes {minutes:g}: there is no time to check anything: give a number above 0")
     if mutant is not None and only not in (None, Part.SPARK):
         raise BadInput(f"--mutant {mutant} runs on Spark, and --only {only} leaves Spark out: leave one of them out")
     names = [operator_named(name).name for name in operators or OPERATORS]

@@ -21,7 +21,7 @@ def divergences(
     names: Annotated[list[str] | None, typer.Argument(help="Divergences; all by default.")] = None,
     table: Annotated[
         bool,
-        typer.Option("--table", help="Print which release has which: all that are known, or that of --kafka-version."),
+        typer.Option("--table", help="Print the divergences of all known releases, or of --kafka-version."),
     ] = False,
     kafka_version: KafkaVersion = None,
 ) -> None:

@@ -47,7 +47,7 @@ _Found: TypeAlias = tuple[Status, str, str]
 
 
 def doctor() -> None:
-    """Say what this machine lacks, and the command that fixes it."""
+    """Print what this machine lacks, and the commands that fix it."""
     diagnoses = diagnose()
     table = Table("", "what", "found", "remedy")
     for diagnosis in diagnoses:

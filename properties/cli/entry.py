@@ -26,7 +26,7 @@ def main() -> NoReturn:
         run()
     except KeyboardInterrupt:  # before the command line could handle it
         signals.leave()
-        _say("interrupted: what was found until then is on disk")
+        _say("interrupted: the results so far are on disk")
         raise SystemExit(COULD_NOT_RUN) from None
 
 

@@ -225,7 +225,7 @@ def named(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and module != error.name and not module.startswith(f"{error.name}."):
             raise BadInput(f"{name}: its module imports {error.name}, which isn't installed") from None
-        raise BadInput(f"{name}: there is no module {error.name} in {folder} or among what is installed") from None
+        raise BadInput(f"{name}: there is no module {error.name} in {folder} or among the installed packages") from None
     except StreamproofError:
         raise
     except Exception as error:
@@ -332,4 +332,6 @@ def expected(text: str) -> Any:
         return sql(read_text(Path(text)))
     if _OBJECT.fullmatch(text):
         return named(text)
-    raise BadInput(f"--expect {text}: use batch, a file that ends in .sql, or module:name of what says it")
+    raise BadInput(
+        f"--expect {text}: use batch, a file that ends in .sql, or the module:name of an oracle, a rule or a function"
+    )

@@ -76,7 +76,7 @@ TimeFormats = Annotated[
     list[str] | None,
     _of_job(
         metavar="FORM",
-        help="The form of an event time that is no timestamp: s, ms or us since 1970, or a strftime pattern; as --key.",
+        help="The form of an event time that isn't a timestamp: s, ms, us since 1970, or a strftime pattern; as --key.",
     ),
 ]
 Formats = Annotated[

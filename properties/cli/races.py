@@ -52,13 +52,15 @@ Wait = Annotated[float, typer.Option(min=0, help="Look again after this many sec
 Restart = Annotated[bool, typer.Option("--restart", help="Look again after a restart of Kafka Streams.")]
 Wipe = Annotated[bool, typer.Option("--wipe", help="Look again after its state was removed and restored.")]
 Bootstrap = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="A cluster that runs already; else a broker is started here.")
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="A cluster that runs already; by default a broker starts here."),
 ]
 ClientConfig = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Properties of clients of that cluster, such as credentials.")
 ]
 TraceFile = Annotated[
-    Path | None, typer.Option(metavar="TRACE.jsonl", help="Write what the topics have as a trace, for `spec validate`.")
+    Path | None,
+    typer.Option(metavar="TRACE.jsonl", help="Write the topics' records as a trace, for `spec validate`."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that streamproof didn't make.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]

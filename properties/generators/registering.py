@@ -125,7 +125,7 @@ def _require_output(registration: Registration, name: str, options: Options) -> 
             return
     raise BadInput(
         f"{registration.name}, profile {name!r}: {MANY} drawn histories emit nothing, so that nothing can "
-        "be checked under it: give a domain that draws what the operator answers, or other options"
+        "be checked under it: give a domain with values that the operator answers, or other options"
     )
 
 
@@ -149,8 +149,8 @@ def _played(registration: Registration, name: str, history: History) -> Played:
         record = _last_record(history)
         raise BadInput(
             f"{registration.name}, profile {name!r}: the reference raises {type(error).__name__}: {error}, at the "
-            f"record {tuple(record) if record else None} of a drawn history: fix it, or give a domain that draws "
-            "what it can take"
+            f"record {tuple(record) if record else None} of a drawn history: fix it, or give a domain with "
+            "values that it can take"
         ) from error
     return played
 

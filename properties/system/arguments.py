@@ -136,7 +136,7 @@ def folder_at(path: str | Path) -> Path:
     with contextlib.suppress(UnicodeError):
         if b"\0" not in os.fsencode(path):
             return Path(path)
-    raise BadInput(f"folder is {short(str(path))}, and no folder can have such a path: name another")
+    raise BadInput(f"folder is {short(str(path))}, which can't be the path of a folder: name another")
 
 
 def short(value: Any) -> str:

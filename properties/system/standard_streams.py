@@ -40,7 +40,9 @@ def prepare_streams() -> None:
     _prepare("stderr", _Stream)
     if not has_output:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-        raise OutputLost("standard output is closed, and what is found is reported there: open it, or name /dev/null")
+        raise OutputLost(
+            "standard output is closed, but results are reported there: open it, or redirect it to /dev/null"
+        )
 
 
 def _open_descriptors() -> None:

@@ -106,5 +106,5 @@ def deliver(machine: Behaviour, delivery: Delivery) -> list[Output]:
         BadInput: No message waits there, or the behaviour has no channels.
     """
     if not isinstance(machine, Protocol):
-        raise BadInput("no message waits, for delivery is immediate: use the option delivery manual")
+        raise BadInput("no message waits, because delivery is immediate: use the option delivery manual")
     return [*machine.deliver(*delivery)]

@@ -154,7 +154,7 @@ def require_same_order(first: Input, other: Input) -> None:
     if first.order_type != other.order_type:
         raise BadInput(
             f"order: {first.order_type.simpleString()} on the {first.side} and {other.order_type.simpleString()} on "
-            f"the {other.side} clash: cast one of them, for the order of arrival goes across both"
+            f"the {other.side} clash: cast one of them, because the order of arrival spans both"
         )
 
 

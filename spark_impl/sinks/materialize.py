@@ -216,7 +216,7 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
     if missing:
         raise BadInput(
             f"changelog: it has the columns {', '.join(columns)}, but no {', '.join(missing)}: "
-            "give what an operator returned, all columns of it"
+            "give an operator's result with all its columns"
         )
     lower = [name.lower() for name in columns]
     # Stream results number their batches in a column of that name.
@@ -230,7 +230,7 @@ def changelog_keys(changelog: DataFrame) -> tuple[str, ...]:
             f"changelog: {', '.join(unknown)} would be in no table: drop the column, or move it into the value"
         )
     if not index:
-        raise BadInput("changelog: no column before window, so it has no key: give what an operator returned")
+        raise BadInput("changelog: no column before window, so it has no key: give an operator's result")
     return tuple(columns[:index])
 
 
@@ -370,7 +370,7 @@ def _require_same(before: Content, now: Content) -> None:
     if before.query != now.query:
         raise BadInput(
             f"to: it was written by the query {before.query}, and the checkpoint's query is {now.query}, "
-            f"whose batches are others: give that query's checkpoint, or {ANEW}"
+            f"which has other batches: give that query's checkpoint, or {ANEW}"
         )
 
 

@@ -76,6 +76,8 @@ def one_model(
     if name.endswith(".cfg"):
         raise BadInput(f"{name}: name the .tla file, and this one with --config")
     if not deadlock:
-        raise BadInput(f"--no-deadlock goes with a .tla file of your own, and of {name} it is known what is expected")
+        raise BadInput(
+            f"--no-deadlock goes with a .tla file of your own, but the catalogue has the expected result of {name}"
+        )
     entry = find_model(name)
     return ChosenModel(entry.name, model_of(entry, constants), entry if not constants else None)

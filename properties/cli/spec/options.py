@@ -54,15 +54,14 @@ Workers = Annotated[
     int, typer.Option(min=1, help="TLC's threads; with more than one, counts vary and aren't compared.")
 ]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="How many models are checked at a time; what the cores allow by default.")
+    int | None,
+    typer.Option(min=1, help="The number of models checked at a time; by default the cores decide."),
 ]
 WithTraces = Annotated[bool, typer.Option("--trace", help="Print expected counterexamples step by step, too.")]
 ChartFile = Annotated[
     Path | None, typer.Option(metavar="FILE.svg", help="Draw the counterexample of the one model that is checked.")
 ]
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE.json", help="Write what was found as JSON, too.")
-]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE.json", help="Write the results as JSON, too.")]
 
 # Of `spec replay`.
 

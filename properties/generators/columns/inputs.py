@@ -50,8 +50,8 @@ class Input:
             are used.
         sample: Your own rows: the path of a parquet or CSV file, a pandas DataFrame or an Arrow table. Histories take
             rows from it, and change their times and keys.
-        time_format: The form of an event time that is no timestamp: "s", "ms" or "us" since 1970, for a number or text;
-            or a pattern of `strftime`. Other text is ISO 8601, in UTC with microseconds; a date needs no form.
+        time_format: The form of an event time that isn't a timestamp: "s", "ms" or "us" since 1970, for a number or
+            text; or a pattern of `strftime`. Other text is ISO 8601, in UTC with microseconds; a date needs no form.
         null_times: The share of rows without an event time, from 0 to 1.
         format: "kafka": the job is given the columns of Spark's Kafka source; "text": one column, `value`; by default
             the columns of the schema.

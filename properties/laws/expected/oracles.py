@@ -54,15 +54,15 @@ def by_input(history: JobHistory, batches: int, sources: Sequence[Source]) -> li
 @contextlib.contextmanager
 def _raising(function: Any, history: JobHistory) -> Iterator[None]:
     rows = [dict(row) for _, row in history.arrivals][:3]
-    with without_exit(f"what is expected can't be said: {location(function)}, for the rows {rows},"):
+    with without_exit(f"the expected rows can't be computed: {location(function)}, for the rows {rows},"):
         try:
             yield
         except StreamproofError:
             raise
         except Exception as error:
             raise BadInput(
-                f"what is expected can't be said: {location(function)} raised {type(error).__name__}: {error}, for the "
-                f"rows {rows}"
+                f"the expected rows can't be computed: {location(function)} raised {type(error).__name__}: {error}, "
+                f"for the rows {rows}"
             ) from error
 
 

@@ -50,7 +50,7 @@ class Keys(VariantLaw):
         keys = [key for key in independence.keys(history) if concerning(history, key).lines == case.history.lines]
         if not keys:
             raise CannotRecheck(
-                "the history isn't its original without what doesn't concern a key: one of them was changed"
+                "the history isn't its original reduced to the records of a key: one of them was changed"
             )
 
         def of_key(outcome: Outcome, key: Key) -> Outcome:

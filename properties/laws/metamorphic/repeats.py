@@ -21,7 +21,7 @@ class Repeats(VariantLaw):
     name = "repeats"
     says = "the result of records that all come twice follows from their result when they come once"
     needs = "repeats"
-    reason = "its registration doesn't say what a repeated record changes"
+    reason = "its registration doesn't declare the effect of a repeated record"
 
     def is_asked_of(self, sample: Sample) -> bool:
         """Whether variants of a sample share its query: if nothing is late, and the registration has an expectation."""

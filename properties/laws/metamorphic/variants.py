@@ -99,7 +99,7 @@ class VariantLaw(Law):
         try:
             one_cohort(pairs)
         except ValueError:
-            raise CannotRecheck("the history and its original don't travel together: one of them was changed") from None
+            raise CannotRecheck("the history and its original can't share a query: one of them was changed") from None
         outcomes = witness.answers(pairs).outcomes
         return [self.compare(case, outcomes[2 * index], outcomes[2 * index + 1]) for index, case in enumerate(cases)]
 

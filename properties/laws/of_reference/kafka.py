@@ -22,7 +22,7 @@ class Kafka(ReferenceLaw):
     name = "kafka"
     between = ("reference", "kafka")
     kinds: ClassVar[tuple[Kind, ...]] = (Kind.REFERENCE,)
-    says = "the real Kafka Streams emits the reference's changelog, step by step, but for divergences with a name"
+    says = "the real Kafka Streams emits the reference's changelog, step by step, except for named divergences"
     needs = "kafka"
     reason = "its registration has no topology of Kafka Streams"
     witness = "Kafka Streams"

@@ -29,8 +29,8 @@ class SchedulesOnKafka(StagedLaw):
     name = "schedules on kafka"
     between = ("protocol", "kafka")
     says = (
-        "under any schedule of delivery, the real Kafka Streams emits and leaves waiting what the protocol does, but "
-        "for divergences with a name"
+        "under any schedule of delivery, the real Kafka Streams emits and leaves waiting what the protocol does, "
+        "except for named divergences"
     )
 
     def not_checked(self, registration: Registration) -> str | None:

@@ -86,7 +86,7 @@ def find_jars(of: Coordinates = TEST_DRIVER) -> Path | None:
         others = sorted(path.name for path in folders[0].glob(f"{of.artifact}-*.jar"))
         instead = f" but {others[0]}: ask that release by --kafka-version, or" if others else ":"
         raise MissingTool(
-            f"{JARS_VARIABLE}={named} has no {jar}{instead} name the folder with that jar and those it depends on, "
+            f"{JARS_VARIABLE}={named} has no {jar}{instead} name the folder with that jar and its dependencies, "
             f"or `unset {JARS_VARIABLE}` to have them fetched."
         )
     return None
@@ -156,10 +156,10 @@ def _run_ivy(work: Path, of: Coordinates) -> None:
         raise MissingTool(f"{what}, and Ivy can't fetch them ({_reason(done.stdout + done.stderr)}): {remedy}")
 
 
-def _reason(said: str) -> str:
+def _reason(report: str) -> str:
     """Return the reason of the failure from Ivy's report."""
-    emitted = re.findall(r"\((\S+Exception: [^)]*)\)", said) or re.findall(
-        r"module not found: \S+|\S+Exception: .*", said
+    emitted = re.findall(r"\((\S+Exception: [^)]*)\)", report) or re.findall(
+        r"module not found: \S+|\S+Exception: .*", report
     )
     return emitted[0] if emitted else "it gave no reason"
 
@@ -238,7 +238,7 @@ def why_kafka_died(error: Exception) -> str | None:
     if dead is None:
         return None
     return (
-        "the JVM of Kafka Streams died, which the system does to one where memory runs out: give it more, or ask for "
+        "the JVM of Kafka Streams died, probably because memory ran out: give it more, or ask for "
         f"less at once; the log is {dead.log}"
     )
 

@@ -69,7 +69,7 @@ class KafkaWitness(Witness):
         if history.clock != "stream_time":
             return f"kafka has no {history.clock} clock: its clock is stream time, which moves with every record"
         if any(isinstance(line, Delivery) for line in history.lines) and not history.has_schedule:
-            return "kafka has no deliveries: its test driver hands every message on at once"
+            return "kafka has no deliveries: its test driver delivers every message at once"
         kafka = registration_of(name).kafka
         if kafka is None:
             return f"kafka has no {name}: use another witness"
@@ -112,7 +112,7 @@ class KafkaWitness(Witness):
         self._require_answerable(histories)
         for history in histories:
             if not history.has_schedule:
-                raise BadInput(f"{history.name}: its messages are handed on at once: say delivery manual")
+                raise BadInput(f"{history.name}: its messages are delivered at once: use delivery manual")
         return play_held(self.version, histories, self.dialect, strict, watched=True)
 
     def play(self, plays: Sequence[HeldPlay]) -> None:

@@ -66,7 +66,7 @@ def chosen(names: Sequence[str], count: int, join: str, seed: int) -> list[Playe
     found = [_chosen(name, count, join, seed) for name in names or of_join(join)]
     repeated = [one.name for index, one in enumerate(found) if one.name in [other.name for other in found[:index]]]
     if repeated:
-        raise BadInput(f"{repeated[0]} is named twice: name it once, and say by --histories how often it is played")
+        raise BadInput(f"{repeated[0]} is named twice: name it once, and give the number of plays with --histories")
     if len(fields := {str(one.histories[0].options["foreign_key"]) for one in found}) > 1:
         raise BadInput(
             f"the histories name their right rows in different fields ({', '.join(sorted(fields))}): play them one "

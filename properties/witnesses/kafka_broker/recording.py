@@ -32,13 +32,13 @@ def require_recordable(settings: Settings) -> None:
         BadInput: The settings can't be recorded; the message has the remedy.
     """
     if settings.partitions != 1:
-        raise BadInput("a run is recorded from topics of one partition, whose order is known: say --partitions 1")
+        raise BadInput("a run is recorded from topics with one partition, which keep the order: use --partitions 1")
     if settings.join == INNER_BY_LEFT and asks_as_3_9_0(version_in_use()):
         raise BadInput(
             "of releases up to 3.9.0, and 4.0.0, nothing specifies inner-by-left: record inner or left, or a later one"
         )
     if settings.cache_bytes:
-        raise BadInput("a cache emits the last of several results alone, and a trace has them all: say --cache-bytes 0")
+        raise BadInput("a cache emits only the last of several results, but a trace needs all: use --cache-bytes 0")
 
 
 def recorded(application: Application) -> JoinTrace:

@@ -193,7 +193,7 @@ def wait(query: StreamingQuery, seconds: float) -> None:
         watch.cancel()
     if late.is_set():
         raise StreamproofError(
-            f"the job's query took longer than {seconds:g} s: look what it waits for, or give it longer with seconds="
+            f"the job's query took longer than {seconds:g} s: find out what it waits for, or allow more with seconds="
         )
 
 

@@ -98,7 +98,7 @@ def reported_failures(planned: bool = False) -> Iterator[None]:
         if _TOO_BUSY in said:
             raise MachineTooBusy(
                 "this machine is too busy: Spark gives a Python worker 10 s to start, and it took longer, twice; "
-                f"run again when less runs beside it (the log is {spark_log_path()})"
+                f"run again with fewer programs beside it (the log is {spark_log_path()})"
             ) from None
         full = no_space(said, work_folder())
         kind, cause = (StreamproofError, full) if full else (QueryFailed, _cause(said))

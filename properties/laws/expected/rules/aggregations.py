@@ -131,7 +131,7 @@ def _require_known(name: str, source: Source, keys: Sequence[str], aggregates: M
         decimal = aggregate.column and pa.types.is_decimal(source.schema.field(aggregate.column).type)
         if aggregate.function == "avg" and decimal:
             raise BadInput(
-                f"{name}: the rules don't say how {column!r} is rounded, which averages decimals: expect their "
+                f"{name}: the rules don't define the rounding of {column!r}, an average of decimals: expect their "
                 "sum and count instead"
             )
 
