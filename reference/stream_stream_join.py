@@ -41,10 +41,10 @@ def _matches(join: StreamStreamJoin, record: Record, earlier: Record, clock: int
     return bounded and join.is_open(earlier.input, earlier.timestamp, clock)
 
 
-def pair(one: Record, other: Record) -> Change:
+def pair(record: Record, partner: Record) -> Change:
     """Return the output of two partners: `[left value, right value]`, with the later timestamp."""
-    left, right = (one, other) if one.input == "left" else (other, one)
-    return Change(one.key, None, [left.value, right.value], max(one.timestamp, other.timestamp))
+    left, right = (record, partner) if record.input == "left" else (partner, record)
+    return Change(record.key, None, [left.value, right.value], max(record.timestamp, partner.timestamp))
 
 
 def alone(record: Record) -> Change:

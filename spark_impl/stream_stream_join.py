@@ -181,24 +181,24 @@ def _joined(left: Input, right: Input, join: StreamStreamJoin) -> DataFrame:
     return _watermarked(left, join).join(_watermarked(right, join), [*same, *within], how)
 
 
-def _watermarked(one: Input, join: StreamStreamJoin) -> DataFrame:
+def _watermarked(source: Input, join: StreamStreamJoin) -> DataFrame:
     """Return the rows of an input for Spark's join, with their watermark."""
-    names = key_names(one.keys, one.side)
-    without_key = any_null([column for column, _ in one.keys])
-    clock, value = F.col(f"{one.side}_clock"), F.col(f"{one.side}_value")
-    moving = one.time.isNotNull() if join.null_key == "keep" else one.time.isNotNull() & ~without_key
-    at = F.unix_millis(one.time)
-    rows = one.frame.filter(moving).select(
+    names = key_names(source.keys, source.side)
+    without_key = any_null([column for column, _ in source.keys])
+    clock, value = F.col(f"{source.side}_clock"), F.col(f"{source.side}_value")
+    moving = source.time.isNotNull() if join.null_key == "keep" else source.time.isNotNull() & ~without_key
+    at = F.unix_millis(source.time)
+    rows = source.frame.filter(moving).select(
         # 1 ms later: the watermark begins at 1970, and a record at the watermark is late.
-        F.timestamp_millis(at + 1).alias(f"{one.side}_clock"),
-        at.alias(f"{one.side}_timestamp"),
-        *(column.alias(name) for name, (column, _) in zip(names, one.keys, strict=True)),
-        one.value.alias(f"{one.side}_value"),
+        F.timestamp_millis(at + 1).alias(f"{source.side}_clock"),
+        at.alias(f"{source.side}_timestamp"),
+        *(column.alias(name) for name, (column, _) in zip(names, source.keys, strict=True)),
+        source.value.alias(f"{source.side}_value"),
     )
     taken = value.isNotNull() & ~any_null([F.col(name) for name in names])
     # Spark moves a filter below the watermark unless it names the clock; filtered rows wouldn't move the clock then.
     behind = F.when(F.unix_millis(clock) > BEFORE_ALL_TIMES, taken)
-    return rows.withWatermark(f"{one.side}_clock", f"{join.grace_ms} milliseconds").filter(behind)
+    return rows.withWatermark(f"{source.side}_clock", f"{join.grace_ms} milliseconds").filter(behind)
 
 
 def require_native_stream_stream_join(declared: StreamStreamJoin) -> None:

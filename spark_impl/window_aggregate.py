@@ -397,75 +397,77 @@ class WindowLogic(Logic[State]):
         session.latest = max(session.latest, other.latest)
         session.shown = [*session.shown, *other.shown]
 
-    def add(self, key: Key, one: Filled, row: Arrived, clock: int) -> None:
+    def add(self, key: Key, window: Filled, row: Arrived, clock: int) -> None:
         """Add a row to a window."""
         assert row.timestamp is not None
         if self.windows.storage == "full":
-            one.held.append(Message(row.timestamp, row.value, False))
+            window.held.append(Message(row.timestamp, row.value, False))
         else:
-            one.held = self.windows.aggregate.aggregator(bare(key), row.value, one.held)
-        one.rows += 1
-        one.latest = max(one.latest, row.timestamp)
-        one.since = one.since if one.not_emitted else clock
-        one.not_emitted += 1
+            window.held = self.windows.aggregate.aggregator(bare(key), row.value, window.held)
+        window.rows += 1
+        window.latest = max(window.latest, row.timestamp)
+        window.since = window.since if window.not_emitted else clock
+        window.not_emitted += 1
 
-    def is_complete(self, one: Filled, clock: int) -> bool:
+    def is_complete(self, window: Filled, clock: int) -> bool:
         """Whether a window has reached its size at that clock (ms)."""
         if self.windows.unit == "tuple":
-            return one.rows == self.windows.size
-        return clock >= self.completion(one)
+            return window.rows == self.windows.size
+        return clock >= self.completion(window)
 
-    def completion(self, one: Filled) -> int:
+    def completion(self, window: Filled) -> int:
         """Return when (ms) a window by time is complete."""
-        return one.end + self.windows.size + 1 if self.windows.type == "session" else one.end
+        return window.end + self.windows.size + 1 if self.windows.type == "session" else window.end
 
-    def is_due(self, one: Filled, clock: int) -> bool:
+    def is_due(self, window: Filled, clock: int) -> bool:
         """Whether a window has something to emit, and is complete or due by the early-emission policy."""
         early = self.windows.early
-        if not one.not_emitted or self.is_complete(one, clock):
-            return one.not_emitted > 0
+        if not window.not_emitted or self.is_complete(window, clock):
+            return window.not_emitted > 0
         if early is not None and early.every_tuples is not None:
-            return one.not_emitted >= early.every_tuples
-        return early is not None and clock >= self.tick(one)
+            return window.not_emitted >= early.every_tuples
+        return early is not None and clock >= self.tick(window)
 
-    def tick(self, one: Filled) -> int:
+    def tick(self, window: Filled) -> int:
         """Return when (ms) a window is emitted early."""
         early = self.windows.early
         assert early is not None
         assert early.every_ms is not None
-        return (one.since // early.every_ms + 1) * early.every_ms
+        return (window.since // early.every_ms + 1) * early.every_ms
 
-    def is_over(self, one: Filled, clock: int) -> bool:
+    def is_over(self, window: Filled, clock: int) -> bool:
         """Whether a window has been complete, and emitted, for longer than the retention at that clock (ms)."""
-        return not one.not_emitted and (over := self.over(one)) is not None and over <= clock
+        return not window.not_emitted and (over := self.over(window)) is not None and over <= clock
 
-    def over(self, one: Filled) -> int | None:
+    def over(self, window: Filled) -> int | None:
         """Return when (ms) a window is over, or None: an incomplete window by tuple waits for ever."""
         retention_ms = self.windows.retention_ms
         if self.windows.unit != "tuple":
-            return self.completion(one) + retention_ms
-        if one.rows < self.windows.size:
+            return self.completion(window) + retention_ms
+        if window.rows < self.windows.size:
             return None
-        return one.latest + retention_ms + 1 if retention_ms else 0
+        return window.latest + retention_ms + 1 if retention_ms else 0
 
-    def emit(self, one: Filled) -> list[Emitted]:
+    def emit(self, window: Filled) -> list[Emitted]:
         """Emit a window's aggregate, replacing its earlier rows; or its rows not emitted before."""
-        one.not_emitted = 0
+        window.not_emitted = 0
         if self.windows.storage == "full":
-            not_emitted = [message for message in one.held if not message.emitted]
-            one.held = [message._replace(emitted=True) for message in one.held]
-            return [self.update(one, message.value, message.timestamp) for message in not_emitted]
-        emitted = [self.tombstone(*shown) for shown in self.gone(one)] if one.shown else []
-        one.shown = [(one.start, one.end)] if self.windows.type == "session" else []
-        return [*emitted, self.update(one, self.windows.aggregate.finish(one.held), one.latest)]
+            not_emitted = [message for message in window.held if not message.emitted]
+            window.held = [message._replace(emitted=True) for message in window.held]
+            return [self.update(window, message.value, message.timestamp) for message in not_emitted]
+        emitted = [self.tombstone(*shown) for shown in self.gone(window)] if window.shown else []
+        window.shown = [(window.start, window.end)] if self.windows.type == "session" else []
+        return [*emitted, self.update(window, self.windows.aggregate.finish(window.held), window.latest)]
 
-    def gone(self, one: Filled) -> Iterable[tuple[int, int]]:
+    def gone(self, window: Filled) -> Iterable[tuple[int, int]]:
         """Return the earlier windows of a session that the table still has, by end."""
-        return sorted((shown for shown in one.shown if shown != (one.start, one.end)), key=lambda shown: shown[1])
+        return sorted(
+            (shown for shown in window.shown if shown != (window.start, window.end)), key=lambda shown: shown[1]
+        )
 
-    def update(self, one: Filled, value: Any, timestamp: int) -> Emitted:
+    def update(self, window: Filled, value: Any, timestamp: int) -> Emitted:
         """Return an update of a window."""
-        return Emitted(one.start, one.end, value, timestamp, UPDATE, None, None)
+        return Emitted(window.start, window.end, value, timestamp, UPDATE, None, None)
 
     def tombstone(self, start: int, end: int) -> Emitted:
         """Return the tombstone of an earlier window of a session."""

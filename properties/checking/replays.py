@@ -61,14 +61,14 @@ def replay(
             progress(f"not replayed: {missing}")
 
 
-def _law_of(one: Saved, laws: Mapping[str, Law], subject: Subject) -> str:
+def _law_of(saved: Saved, laws: Mapping[str, Law], subject: Subject) -> str:
     """Return the law that the counterexample broke, or on Spark, if that law can't be asked, the nearest law."""
-    has_schedule = one.history.has_schedule
-    asked = one.law in laws and (one.law == "schedules") == has_schedule
-    if one.law in laws and laws[one.law].needs_original and one.original is None:
+    has_schedule = saved.history.has_schedule
+    asked = saved.law in laws and (saved.law == "schedules") == has_schedule
+    if saved.law in laws and laws[saved.law].needs_original and saved.original is None:
         asked = False  # saved by an earlier version, without it
     if asked or subject != "spark":
-        return one.law
+        return saved.law
     return "schedules" if has_schedule else "changelog"
 
 
@@ -85,22 +85,22 @@ def _asked(law: Law, of_law: Sequence[Saved], witness: QueryWitness) -> Iterator
 
 def _alone(
     law: Law,
-    one: Saved,
+    saved: Saved,
     laws: Mapping[str, Law],
     subject: Subject,
     progress: Progress,
     witness: QueryWitness,
 ) -> Iterator[Replayed]:
     try:
-        yield _by(law, one), law.recheck([one.case], witness)[0]
+        yield _by(law, saved), law.recheck([saved.case], witness)[0]
     except CannotRecheck as reason:
-        if subject == "spark" and not one.history.has_schedule:
+        if subject == "spark" and not saved.history.has_schedule:
             changelog = laws["changelog"]
-            yield _by(changelog, one), changelog.recheck([Case(one.history)], witness)[0]
+            yield _by(changelog, saved), changelog.recheck([Case(saved.history)], witness)[0]
         else:
-            progress(f"not replayed: {one.folder}: {reason}")
+            progress(f"not replayed: {saved.folder}: {reason}")
 
 
-def _by(law: Law, one: Saved) -> Saved:
+def _by(law: Law, saved: Saved) -> Saved:
     """Return a counterexample as one of the law that was asked, without fields that only another law uses."""
-    return one if law.name == one.law else replace(one, law=law.name, original=None, way=None)
+    return saved if law.name == saved.law else replace(saved, law=law.name, original=None, way=None)

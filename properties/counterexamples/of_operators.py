@@ -85,13 +85,13 @@ class FolderStore(Store):
 
 
 def save_history(
-    folder: Path, one: Saved, others: Mapping[str, str] | None = None, refresh: Refresh = "unconfirmed"
+    folder: Path, counterexample: Saved, others: Mapping[str, str] | None = None, refresh: Refresh = "unconfirmed"
 ) -> tuple[Path, Version | None]:
     """Save a counterexample as a folder `folder/operator/name`.
 
     Args:
         folder: The store's folder.
-        one: The counterexample.
+        counterexample: The counterexample.
         others: Further files of its folder, by name.
         refresh: When today's metadata and texts replace the saved ones.
 
@@ -101,13 +101,13 @@ def save_history(
     Raises:
         BadInput: The folder can't be written.
     """
-    known = {name: getattr(one, name) for name in FIELDS}
-    known["original"] = one.original is not None
-    known["way"] = None if one.way is None else one.way.to_json()
-    files = {HISTORY: one.history.to_text(), **(others or {})}
-    if one.original is not None:
-        files[ORIGINAL] = one.original.to_text()
-    path = folder / one.operator / one.name
+    known = {name: getattr(counterexample, name) for name in FIELDS}
+    known["original"] = counterexample.original is not None
+    known["way"] = None if counterexample.way is None else counterexample.way.to_json()
+    files = {HISTORY: counterexample.history.to_text(), **(others or {})}
+    if counterexample.original is not None:
+        files[ORIGINAL] = counterexample.original.to_text()
+    path = folder / counterexample.operator / counterexample.name
     try:
         return put(path, files, known, identity=IDENTITY, refresh=refresh)
     except OSError as error:

@@ -113,11 +113,13 @@ def arrivals_table(
     return shown + [f"  … and {left_out:,} more rows"] * (left_out > 0)
 
 
-def _payload(source: Source, one: Unreadable) -> str:
+def _payload(source: Source, unreadable: Unreadable) -> str:
     """Return the payload of a record that can't be read as a row, and its fault."""
     assert source.encoding is not None
-    value = source.encoding.payload(one.row, f"input {source.name}", one.fault)
-    return one.fault if not value else f"{one.fault}: {shortened(visible(value.decode(errors='replace')))}"
+    value = source.encoding.payload(unreadable.row, f"input {source.name}", unreadable.fault)
+    return (
+        unreadable.fault if not value else f"{unreadable.fault}: {shortened(visible(value.decode(errors='replace')))}"
+    )
 
 
 def result_rows(

@@ -88,10 +88,10 @@ def _drawn(line: Line) -> tuple[Kind, str]:
     raise AssertionError(line)
 
 
-def timeline_of_job(one: JobCounterexample) -> Timeline:
+def timeline_of_job(counterexample: JobCounterexample) -> Timeline:
     """Return a job's history as it is drawn: with the watermarks if known, otherwise the event time reached."""
-    watermarks, history = one.watermarks, one.history
-    sources = {source.name: source for source in one.sources}
+    watermarks, history = counterexample.watermarks, counterexample.history
+    sources = {source.name: source for source in counterexample.sources}
     steps: list[Step] = []
     reached: int | None = None
     for number, batch in enumerate(history.batches):
@@ -108,6 +108,6 @@ def timeline_of_job(one: JobCounterexample) -> Timeline:
             steps.append(Step(number, "record", f"{record.input}: no row", None, before, record.fault, len(steps)))
         reached = history.clock[number] if history.clock else reached
     last = watermarks[-1].after_us if watermarks else reached
-    marked = None if one.difference is None else one.difference.batch
+    marked = None if counterexample.difference is None else counterexample.difference.batch
     clock = "watermark" if watermarks else "event time reached"
     return Timeline(steps, len(history.batches), clock, last, marked, unit="us")

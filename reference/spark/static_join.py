@@ -44,7 +44,7 @@ class StaticJoin:
                     emitted.append({**row, **dict.fromkeys(self.added)})
         return emitted
 
-    def matches(self, row: Row, of_table: Row) -> bool:
+    def matches(self, row: Row, table_row: Row) -> bool:
         """Whether the keys are equal, and none is null."""
-        pairs = [(row[one], of_table[two]) for one, two in zip(self.keys, self.table_keys, strict=True)]
+        pairs = [(row[one], table_row[two]) for one, two in zip(self.keys, self.table_keys, strict=True)]
         return all(one is not None and one == two for one, two in pairs)

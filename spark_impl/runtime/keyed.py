@@ -224,31 +224,31 @@ def _initial_states(given: InitialState, stages: int, streaming: bool) -> list[D
     return states
 
 
-def _order_type(one: Input, steps: Sequence[int] | None) -> T.DataType:
+def _order_type(source: Input, steps: Sequence[int] | None) -> T.DataType:
     """Return the type of the order in which a stage takes rows; `steps`: the ordinals of an input's rows in stages."""
     if steps is None:
-        return one.order_type
-    place = T.StructType().add("order", one.order_type).add("at", "long")
+        return source.order_type
+    place = T.StructType().add("order", source.order_type).add("at", "long")
     return reduce(lambda kind, step: kind.add(f"step_{step}", "integer"), range(1, len(steps) + 1), place)
 
 
 def _packed(
-    one: Input, side: int, null_keys_move_the_clock: bool, groups: int, moves: bool, steps: Sequence[int] | None
+    source: Input, side: int, null_keys_move_the_clock: bool, groups: int, moves: bool, steps: Sequence[int] | None
 ) -> DataFrame:
     """Pack the rows of an input."""
-    timestamp, order = F.unix_millis(one.time), one.order
+    timestamp, order = F.unix_millis(source.time), source.order
     if steps is not None:
         at = F.coalesce(timestamp, F.lit(BEFORE_ALL_TIMES))
         order = F.struct(order, at, *map(F.lit, steps))
-    keys = [same_bits(column, field).alias(f"key_{number}") for number, (column, field) in enumerate(one.keys)]
-    columns = [*keys, timestamp.alias("timestamp"), order.alias("order"), one.value.alias("value")]
+    keys = [same_bits(column, field).alias(f"key_{number}") for number, (column, field) in enumerate(source.keys)]
+    columns = [*keys, timestamp.alias("timestamp"), order.alias("order"), source.value.alias("value")]
     if moves:
-        clock = timestamp if one.clock is None else F.unix_millis(one.clock)
-        has_key = F.lit(True) if null_keys_move_the_clock else ~any_null([column for column, _ in one.keys])
+        clock = timestamp if source.clock is None else F.unix_millis(source.clock)
+        has_key = F.lit(True) if null_keys_move_the_clock else ~any_null([column for column, _ in source.keys])
         columns.append(F.when(has_key, clock).alias(CLOCK))
-    kinds = [field.dataType for _, field in one.keys]
-    pack = Pack(side, kinds, _order_type(one, steps), one.value_type, groups, moves, one.as_tuples)
-    return one.frame.select(*columns).mapInArrow(pack, packed_schema(moves))
+    kinds = [field.dataType for _, field in source.keys]
+    pack = Pack(side, kinds, _order_type(source, steps), source.value_type, groups, moves, source.as_tuples)
+    return source.frame.select(*columns).mapInArrow(pack, packed_schema(moves))
 
 
 def _regrouped(state: DataFrame, stage: StageOf, groups: int) -> GroupedData:
@@ -326,13 +326,13 @@ def declaration_of(operator: str, definition: Definition, **further: Any) -> str
     return f"{operator}({', '.join(shown)})"
 
 
-def _has_clock(one: Input) -> bool:
+def _has_clock(source: Input) -> bool:
     """Whether an input comes from a timed operator, whose clock is then the query's.
 
     Raises:
         BadInput: The input has a watermark of its own after that operator.
     """
-    return _clocks(one.frame._jdf.queryExecution().analyzed(), one.side)[1]
+    return _clocks(source.frame._jdf.queryExecution().analyzed(), source.side)[1]
 
 
 def _clocks(node: Any, side: str) -> tuple[bool, bool]:

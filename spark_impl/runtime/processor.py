@@ -285,17 +285,17 @@ class KeyedProcessor(StatefulProcessor):
             self.state.update(packed)
         return failed
 
-    def stored(self, one: Held, clock: int) -> Stored | None:
+    def stored(self, held: Held, clock: int) -> Stored | None:
         """Pack the state of a key that was served; None where there is nothing to store."""
-        logic = one.logic
-        state = logic.keep(one.state, one.emitted, clock)
+        logic = held.logic
+        state = logic.keep(held.state, held.emitted, clock)
         fields = logic.pack(state)
         if fields is None:
             return None
         due = logic.due(state, clock)
         if due is not None and due <= clock:
             raise ValueError(f"the timer {due} isn't after the watermark {clock}, as Spark wants it")
-        return Stored(Raw(encode(fields)), one.emitted, due)
+        return Stored(Raw(encode(fields)), held.emitted, due)
 
     def failure(self, error: Exception) -> Emitted:
         """Handle an error of a logic: raise it, which ends the query."""

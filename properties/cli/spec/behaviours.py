@@ -63,19 +63,21 @@ def behaviours_of(
 
 
 def graph_of(
-    one: ChosenModel, timeout: float | None, memory: int | None, progress: Callable[[str], None]
+    chosen: ChosenModel, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> StateGraph:
     """Return the state graph of a model.
 
     Args:
-        one: The model.
+        chosen: The model.
         timeout: The time that TLC may take (s); None for no limit.
         memory: The size of TLC's heap (MiB), where it is given.
         progress: Called with the name of each step.
     """
     from ....specs import pytla
 
-    return pytla.state_graph(one.model, tools_with(memory), timeout=timeout, progress=reporter(one.name, progress))
+    return pytla.state_graph(
+        chosen.model, tools_with(memory), timeout=timeout, progress=reporter(chosen.name, progress)
+    )
 
 
 def behaviour_json(trace: Trace) -> list[dict[str, Any]]:

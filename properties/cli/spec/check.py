@@ -228,29 +228,31 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _tools_for(one: ChosenModel, tools: Tools) -> Tools:
+def _tools_for(chosen: ChosenModel, tools: Tools) -> Tools:
     """Let Java compile less if a model is small: compiling would take longer than the model."""
     from ....specs.checking import QUICK
 
     others = tuple(option for option in tools.options if option not in QUICK)
-    return tools._replace(options=(*QUICK, *others) if one.entry is not None and one.entry.size == "small" else others)
+    return tools._replace(
+        options=(*QUICK, *others) if chosen.entry is not None and chosen.entry.size == "small" else others
+    )
 
 
 def _check(
-    one: ChosenModel, tools: Tools, workers: int, timeout: float | None, progress: Callable[[str], None]
+    chosen: ChosenModel, tools: Tools, workers: int, timeout: float | None, progress: Callable[[str], None]
 ) -> CheckedModel:
     from ....specs.checking import broken_expectations, check, tlc_errors
     from ....specs.pytla import StateSpaceTooLarge, TimedOut
 
     with tlc_errors():
         try:
-            found = check(one.model, _tools_for(one, tools), workers, timeout, reporter(one.name, progress))
+            found = check(chosen.model, _tools_for(chosen, tools), workers, timeout, reporter(chosen.name, progress))
         except (TimedOut, StateSpaceTooLarge) as unfinished:
-            return CheckedModel(one, None, [], "inconclusive", str(unfinished))
-    if one.entry is None:
-        return CheckedModel(one, found, [], "conforms" if found.passed else "violated")
-    broken = broken_expectations(one.entry, found, exact=workers == 1)
-    return CheckedModel(one, found, broken, "violated" if broken else "conforms")
+            return CheckedModel(chosen, None, [], "inconclusive", str(unfinished))
+    if chosen.entry is None:
+        return CheckedModel(chosen, found, [], "conforms" if found.passed else "violated")
+    broken = broken_expectations(chosen.entry, found, exact=workers == 1)
+    return CheckedModel(chosen, found, broken, "violated" if broken else "conforms")
 
 
 def _print_checked(checked: CheckedModel, width: int, with_trace: bool) -> None:

@@ -121,24 +121,26 @@ def _require_release(constants: Mapping[str, Value]) -> None:
 
 
 def _traces(
-    one: ChosenModel, cover: Cover, timeout: float | None, memory: int | None, progress: Callable[[str], None]
+    chosen: ChosenModel, cover: Cover, timeout: float | None, memory: int | None, progress: Callable[[str], None]
 ) -> tuple[Callable[[], Iterator[Trace]], str]:
     """The behaviours to replay, made anew at each call, and their description."""
     from ....specs.checking import check
 
-    if one.entry is not None and one.fails:
-        with asking_tlc(one.name):
-            found = check(one.model, tools_with(memory), timeout=timeout, progress=reporter(one.name, progress))
+    if chosen.entry is not None and chosen.fails:
+        with asking_tlc(chosen.name):
+            found = check(chosen.model, tools_with(memory), timeout=timeout, progress=reporter(chosen.name, progress))
         if found.trace is None:
-            raise StreamproofError(f"{one.name}: no property is violated, where {expected_of(one.entry)} was expected")
+            raise StreamproofError(
+                f"{chosen.name}: no property is violated, where {expected_of(chosen.entry)} was expected"
+            )
         return lambda: iter([found.trace] if found.trace else []), f"the counterexample: it {found.verdict}"
-    with asking_tlc(one.name):
-        graph = graph_of(one, timeout, memory, progress)
+    with asking_tlc(chosen.name):
+        graph = graph_of(chosen, timeout, memory, progress)
         graph.count_behaviours()  # a graph with a cycle is reported before anything is replayed
         if cover is Cover.ALL:
             return graph.behaviours, "all"
-        chosen = graph.covering()
-    return lambda: iter(chosen), "covering every edge"
+        covering = graph.covering()
+    return lambda: iter(covering), "covering every edge"
 
 
 class _Contrasted(NamedTuple):
@@ -154,17 +156,17 @@ def _as_kafka_did(constants: Mapping[str, Value]) -> _Contrasted:
     return _Contrasted("Kafka Streams doesn't have the bug: it ends right on the same changes", True)
 
 
-def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) -> list[_Contrasted]:
+def _contrasted(trace: Trace, constants: Mapping[str, Value], chosen: ChosenModel) -> list[_Contrasted]:
     """Play a counterexample on the code as the model has it, which it must break, and on the right code."""
     from ....specs.replays.foreign_key_join import MODULE, ForeignKeyJoinReplay, contrast
     from ....specs.replays.foreign_key_kafka import KAFKA
 
-    if one.model.module.stem != MODULE or one.entry is None:
+    if chosen.model.module.stem != MODULE or chosen.entry is None:
         return []
     both = contrast(trace, constants)
     mutant, protocol = constants["Mutant"], constants["Protocol"]
     # A liveness failure of this module is a wrong result that is never corrected.
-    wanted = one.entry.violated if one.entry.result == "safety failure" else "QuietIsJoined"
+    wanted = chosen.entry.violated if chosen.entry.result == "safety failure" else "QuietIsJoined"
     if protocol in KAFKA:
         code = f"the protocol with the instructions of {protocol!r}"
     elif mutant != "none":
@@ -186,18 +188,20 @@ def _contrasted(trace: Trace, constants: Mapping[str, Value], one: ChosenModel) 
     return found
 
 
-def _require_replaceable_histories(one: ChosenModel, folder: Path, force: bool) -> None:
-    for path in [folder / f"{one.name}-1.jsonl", *folder.glob(f"{escape_pattern(one.name)}-*.jsonl")]:
-        if path.stem.removeprefix(f"{one.name}-").isdecimal():
+def _require_replaceable_histories(chosen: ChosenModel, folder: Path, force: bool) -> None:
+    for path in [folder / f"{chosen.name}-1.jsonl", *folder.glob(f"{escape_pattern(chosen.name)}-*.jsonl")]:
+        if path.stem.removeprefix(f"{chosen.name}-").isdecimal():
             require_replaceable(path, HISTORY, force)
 
 
-def _write_histories(traces: Iterable[Trace], one: ChosenModel, constants: Mapping[str, Value], folder: Path) -> int:
+def _write_histories(traces: Iterable[Trace], chosen: ChosenModel, constants: Mapping[str, Value], folder: Path) -> int:
     from ....specs.replay import history_of
 
     count = 0
     for count, trace in enumerate(traces, 1):
-        write_text(folder / f"{one.name}-{count}.jsonl", history_of(trace, constants, one.model.module.stem).to_text())
+        write_text(
+            folder / f"{chosen.name}-{count}.jsonl", history_of(trace, constants, chosen.model.module.stem).to_text()
+        )
     return count
 
 
@@ -209,7 +213,7 @@ def _print_disagreement(found: Disagreement, trace: Trace, module: Path) -> None
 
 
 def _save_disagreement(
-    trace: Trace, constants: Mapping[str, Value], one: ChosenModel, folder: Path, on: ReplayedOn
+    trace: Trace, constants: Mapping[str, Value], chosen: ChosenModel, folder: Path, on: ReplayedOn
 ) -> Path:
     from ....specs.replay import history_of
     from ...counterexamples.counterexample import Saved
@@ -217,7 +221,7 @@ def _save_disagreement(
     from ...counterexamples.store import HISTORY
     from ...laws.all import Subject
 
-    history = history_of(trace, constants, one.model.module.stem)
+    history = history_of(trace, constants, chosen.model.module.stem)
     subject: Subject = "spark" if on is ReplayedOn.SPARK else "reference"
-    saved, _ = save_history(folder, Saved(law=f"replay {one.name}", history=history, subject=subject))
+    saved, _ = save_history(folder, Saved(law=f"replay {chosen.name}", history=history, subject=subject))
     return saved / HISTORY
