@@ -24,8 +24,7 @@ from ..system.held import hold, remove_unless_held
 
 HISTORY, ORIGINAL, TEXT, METADATA = "history.jsonl", "original.jsonl", "counterexample.txt", "counterexample.json"
 Refresh: TypeAlias = Literal["never", "unconfirmed", "always"]
-"""When today's metadata and texts replace a saved counterexample's: never; unless only the saved one is confirmed; or
-always."""
+"""When today's metadata and texts replace a saved counterexample's: never; unless both are confirmed; or always."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """The errors of a rename onto a name that is taken."""
 Version: TypeAlias = tuple[int, int]

@@ -28,9 +28,9 @@ AGGREGATES = {
         "members: count(value.position)}"
     ),
 }
-"""What statements call `aggregated(value, place)` has a field for each aggregate: over `value`, a struct of the number
-of its arrival (`position`) and, where the definition's aggregate computes with it, of the value itself, as something to
-compare (`whole`, `fraction`, `text`) or to add (`whole_term`, `fraction_term`); and over `place`, its order."""
+"""The macro `aggregated(value, place)` of statements has a field for each aggregate: over `value`, a struct of the
+number of its arrival (`position`) and, if the definition's aggregate computes with it, of the value itself, to be
+compared (`whole`, `fraction`, `text`) or added (`whole_term`, `fraction_term`); and over `place`, its order."""
 
 CLOCK = """
     coalesce(CASE clock_kind
@@ -39,8 +39,8 @@ CLOCK = """
             PARTITION BY history ORDER BY batch RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
     END, 0)
 """
-"""What statements call `clock_at(clock_kind, timestamp, moves, history, position, batch)`: the clock of an arrival,
-which is the largest timestamp of those that move it, so far or of earlier batches."""
+"""The macro `clock_at(clock_kind, timestamp, moves, history, position, batch)` of statements: the clock of an arrival,
+which is the largest timestamp of the arrivals that move it, so far or of earlier batches."""
 
 
 class Answer(Protocol):

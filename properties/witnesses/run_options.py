@@ -72,7 +72,7 @@ class RunOptions:
 
     @property
     def watermark_policy(self) -> Literal["min", "max"]:
-        """Which of several watermarks is the query's, by its settings: `max` or `min`."""
+        """The rule that makes the query's watermark from several, by its settings: `max` or `min`."""
         policy = self.settings.get("spark.sql.streaming.multipleWatermarkPolicy", "min")
         return "max" if policy.lower() == "max" else "min"  # Spark takes either case
 

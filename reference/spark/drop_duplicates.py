@@ -57,7 +57,7 @@ class State:
         self.seen: dict[tuple[Any, ...], int | None] = {}
 
     def batch(self, rows: Iterable[Row], late_ms: int, eviction_ms: int) -> list[Row]:
-        """Take the rows of a micro-batch, and return those that it emits."""
+        """Take the rows of a micro-batch, and return the emitted rows."""
         duplicates, emitted = self.duplicates, []
         for row in rows:
             time_us = row[duplicates.time]

@@ -1,4 +1,4 @@
-"""Which micro-batches Spark executes, and with which watermarks.
+"""The micro-batches that Spark executes, and their watermarks.
 
 Sources, of Spark 4.x: `EventTimeWatermarkExec` (event times are floored to milliseconds), `WatermarkTracker` (the
 watermark of each input and of the query), `PropagateWatermarkSimulator` (since SPARK-40925 in 3.5 late rows are tested

@@ -41,7 +41,7 @@ class Manifest(NamedTuple):
     """The parts of a parquet table; it is a file, and a batch becomes part of the table when that file is replaced.
 
     Attributes:
-        content: What the table contains.
+        content: The table's content.
         buckets: The number of buckets that its keys are hashed into.
         folders: The folder, below `_data`, with the files of each bucket (of a stream: each batch) that isn't empty.
         replaced: The folders that the newest batches have replaced, a list a batch, the newest batch's first.

@@ -19,7 +19,7 @@ UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """The units of numbers since 1970, in microseconds."""
 DAY_US = 86_400_000_000
 TIMESTAMP = pa.timestamp("us", "UTC")
-"""The type of an event time in a history."""
+"""The type, in a history, of an event time that isn't a timestamp in its source."""
 _GRAINS_US = (1, 1_000_000, 60_000_000, 3_600_000_000, DAY_US)
 """The precisions of a text pattern in microseconds: from microseconds to days."""
 _PROBES = (datetime(2024, 10, 27, 13, 32, 47, 123_456, UTC), datetime(2025, 1, 5, 1, 2, 3, 4, UTC))

@@ -145,7 +145,7 @@ class AggregateInArrivalOrder(SessionLogic):
 
 
 class MergerForgotten(SessionLogic):
-    """Of merged sessions only the last one's aggregate is kept."""
+    """Only the last of the merged sessions' aggregates is kept."""
 
     def aggregate(self, key: tuple[Any, ...], near: list[Session], row: Arrived) -> Any:
         return super().aggregate(key, near[-1:], row)
@@ -210,7 +210,7 @@ class _Restored(list[Session]):
 
 
 class ClosingsLostAtRestart(SessionLogic):
-    """What closes in the first batch of a query that is started again isn't emitted.
+    """Sessions that close in the first batch of a restarted query aren't emitted.
 
     As in `ForgetsAtRestart`, the digits behind a session's start identify the start of the query that stored it. A
     query that is stopped has emitted the closed sessions; only a query that crashes in such a batch shows the bug.
@@ -262,7 +262,7 @@ class LateOneBatchLater(SessionLogic):
 
 
 class ClosesTwice(SessionLogic):
-    """What was closed is emitted again at the next closing (bug museum: a second final result)."""
+    """A closed session is emitted again at the next closing (bug museum: a second final result)."""
 
     def close(self, sessions: list[Session], emitted: int, clock: int) -> list[Emitted]:
         return super().close(sessions, emitted - 10 * self.windows.gap_ms, clock)

@@ -139,7 +139,7 @@ class TombstonesMissing(WindowLogic):
 
 
 class TombstonesLast(WindowLogic):
-    """What was emitted of a session is retracted only after it is emitted anew."""
+    """A session's earlier rows are retracted only after it is emitted anew."""
 
     def emit(self, window: Filled) -> list[Emitted]:
         *gone, update = super().emit(window)
@@ -147,7 +147,7 @@ class TombstonesLast(WindowLogic):
 
 
 class OtherStartStays(WindowLogic):
-    """What was emitted of a session is retracted only if it began where the session begins."""
+    """A session's earlier rows are retracted only if they began where the session begins."""
 
     def gone(self, window: Filled) -> Iterable[tuple[int, int]]:
         return [shown for shown in super().gone(window) if shown[0] == window.start]

@@ -23,7 +23,7 @@ from .application import FOREIGN_KEY, INNER, INNER_BY_LEFT, LEFT
 DRAWN = "drawn"
 """The name of histories that are drawn at random."""
 ARRIVALS = 12
-"""The number of records of a drawn history; the second half doesn't wait for each other."""
+"""The number of records of a drawn history; the second half comes once the first half has been processed."""
 
 
 @dataclass(frozen=True)

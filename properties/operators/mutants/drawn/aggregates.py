@@ -45,7 +45,7 @@ def _after_adding(bug: Callable[[Any], Any]) -> Callable[[Aggregate], Aggregate]
 
 
 def _unless(refused: Callable[[Any, Any], bool]) -> Callable[[Aggregate], Aggregate]:
-    """Return a change that leaves out values; `refused` gets the aggregate so far and the value."""
+    """Return a change that leaves out values; `refused` gets the value and the aggregate so far."""
     return _adding(
         lambda key, value, aggregate, right: (
             aggregate if refused(value, aggregate) else right.aggregator(key, value, aggregate)

@@ -257,7 +257,7 @@ class LosingFalsyRights(ReferredLogic):
 
 
 class LosingLeftsWithoutRight(ReferredLogic):
-    """What refers to a missing right row isn't saved from one batch to the next."""
+    """Left rows that refer to a missing right row aren't saved from one batch to the next."""
 
     def pack(self, state: ReferredState) -> tuple[Any, ...] | None:
         return None if state.right is None else super().pack(state)

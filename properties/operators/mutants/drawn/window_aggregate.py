@@ -117,7 +117,7 @@ class CountForgottenWhenEmpty(WindowLogic):
 
 
 class EmittedFlagsNotSaved(WindowLogic):
-    """Of a window's messages it isn't saved which have been emitted."""
+    """The state forgets from one batch to the next which of a window's messages have been emitted."""
 
     def unpack(self, fields: tuple[Any, ...]) -> State:
         state = super().unpack(fields)
